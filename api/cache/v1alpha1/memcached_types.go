@@ -1,0 +1,108 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// MemcachedSpec is what the user wants.
+type MemcachedSpec struct {
+	// size is the number of memcached nodes, one pod each. The nodes share nothing: clients spread their keys over them.
+	//
+	// Required, 0 to 5000; 0 stops all nodes and keeps the name. Every node holds up to 64 MB of items.
+	// Changing it starts or stops nodes and restarts none, but clients then look for part of their keys on other
+	// nodes, so expect misses for a while; a stopped node's items are gone.
+	//
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=5000
+	Size int32 `json:"size"`
+}
+
+// MemcachedStatus is what the operator has seen.
+type MemcachedStatus struct {
+	// observedGeneration is the metadata.generation that this status speaks of. If it is lower than
+	// metadata.generation, the latest change of the spec has not been answered yet.
+	//
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// nodes are the names of the pods that are this Memcached's nodes, ready or not, sorted.
+	// Pods that are being stopped or have ended are not among them.
+	//
+	// +optional
+	// +listType=atomic
+	Nodes []string `json:"nodes"`
+
+	// size is the number of nodes there are, ready or not.
+	//
+	// +optional
+	Size int32 `json:"size"`
+
+	// readyNodes is the number of nodes that answer.
+	//
+	// +optional
+	ReadyNodes int32 `json:"readyNodes"`
+
+	// serviceName is the name of the headless Service for discovery: its DNS name has one address and one
+	// SRV record (_memcached._tcp) for each node that is ready. It is the name of the Memcached where that can be the
+	// name of a Service (a DNS label of at most 63 characters), else a shortened form of it.
+	//
+	// +optional
+	ServiceName string `json:"serviceName,omitempty"`
+
+	// selector is the label selector of the pods, in the form that autoscalers read from the scale subresource.
+	//
+	// +optional
+	Selector string `json:"selector,omitempty"`
+
+	// conditions say how the Memcached is: Available (does at least one node answer), Progressing (is it still
+	// moving towards its spec) and Degraded (does somebody have to act). All three are always present.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Memcached runs a number of memcached nodes and tells where they are.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.size,statuspath=.status.size,selectorpath=.status.selector
+// +kubebuilder:resource:scope=Namespaced,path=memcacheds,singular=memcached,shortName=mcd,categories={all,memcached-operator}
+// +kubebuilder:printcolumn:name="Size",type=integer,JSONPath=".spec.size",description="Nodes wanted"
+// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=".status.readyNodes",description="Nodes that answer"
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=".status.conditions[?(@.type=='Available')].reason",description="How the Memcached is, in a word"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
+type Memcached struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object metadata. The name is also the name of the Deployment, of the
+	// PodDisruptionBudget and, where it can be, of the Service; it may have up to 253 characters.
+	//
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// spec is what the user wants.
+	//
+	// +required
+	Spec MemcachedSpec `json:"spec"`
+
+	// status is what the operator has seen. It is written by the operator only.
+	//
+	// +optional
+	Status MemcachedStatus `json:"status,omitzero"`
+}
+
+// MemcachedList is a list of Memcacheds.
+//
+// +kubebuilder:object:root=true
+type MemcachedList struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard list metadata.
+	//
+	// +optional
+	metav1.ListMeta `json:"metadata,omitzero"`
+
+	// items are the Memcacheds.
+	Items []Memcached `json:"items"`
+}

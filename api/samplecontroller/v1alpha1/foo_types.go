@@ -1,0 +1,109 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// FooSpec is what the user wants.
+type FooSpec struct {
+	// deploymentName is the name of the Deployment that this Foo creates in its own namespace.
+	//
+	// Required; a lower-case DNS subdomain of 1 to 253 characters, unique among the Deployments of the namespace.
+	// If a Deployment of that name exists and is not this Foo's, it is left alone and the Foo says so
+	// (condition Degraded, reason NameTaken) until the name is free.
+	// Changing it creates the Deployment under the new name and deletes the one under the old name, pods included.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be a lower-case DNS subdomain: letters a-z, digits, '-' and '.', starting and ending with a letter or digit, such as web or web-1"
+	DeploymentName string `json:"deploymentName"`
+
+	// replicas is the number of pods of the Deployment.
+	//
+	// Optional, 0 or more; 0 stops all pods and keeps the Deployment. Without it the count is not managed:
+	// a new Deployment starts with 1, and whatever count somebody else sets (kubectl scale, an autoscaler) stays.
+	// Changing it scales the Deployment without restarting the pods that stay; removing it leaves the count as it is.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
+	Replicas *int32 `json:"replicas,omitempty"`
+}
+
+// FooStatus is what the operator has seen.
+type FooStatus struct {
+	// observedGeneration is the metadata.generation that this status speaks of. If it is lower than
+	// metadata.generation, the latest change of the spec has not been answered yet.
+	//
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// replicas is the number of pods that the Deployment has, ready or not.
+	//
+	// +optional
+	Replicas int32 `json:"replicas"`
+
+	// availableReplicas is the number of pods that the Deployment reports as available.
+	//
+	// +optional
+	AvailableReplicas int32 `json:"availableReplicas"`
+
+	// selector is the label selector of the pods, in the form that autoscalers read from the scale subresource.
+	//
+	// +optional
+	Selector string `json:"selector,omitempty"`
+
+	// conditions say how the Foo is: Available (do its pods serve now), Progressing (is it still moving towards
+	// its spec) and Degraded (does somebody have to act). All three are always present.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Foo runs nginx in a Deployment whose name and size it decides.
+// It is the Foo of the Kubernetes sample-controller, and a good first kind to read.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:resource:scope=Namespaced,path=foos,singular=foo,shortName=fo,categories={all,memcached-operator}
+// +kubebuilder:metadata:annotations="api-approved.kubernetes.io=unapproved, experimental-only"
+// +kubebuilder:printcolumn:name="Deployment",type=string,JSONPath=".spec.deploymentName",description="Name of the Deployment"
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=".spec.replicas",description="Pods wanted; empty when the count is not managed"
+// +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=".status.availableReplicas",description="Pods available"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=".status.conditions[?(@.type=='Available')].status",description="Whether the Foo serves"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
+type Foo struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object metadata. The name may have up to 253 characters.
+	//
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// spec is what the user wants.
+	//
+	// +required
+	Spec FooSpec `json:"spec"`
+
+	// status is what the operator has seen. It is written by the operator only.
+	//
+	// +optional
+	Status FooStatus `json:"status,omitzero"`
+}
+
+// FooList is a list of Foos.
+//
+// +kubebuilder:object:root=true
+type FooList struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard list metadata.
+	//
+	// +optional
+	metav1.ListMeta `json:"metadata,omitzero"`
+
+	// items are the Foos.
+	Items []Foo `json:"items"`
+}

@@ -1,0 +1,203 @@
+package foo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	"github.com/example/memcached-operator/internal/operand"
+	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/internal/status"
+)
+
+// Reconciler makes Foos true.
+type Reconciler struct {
+	// Image is the nginx image of new pods. Changing it restarts the pods of every Foo.
+	Image string
+	// Platform is what the cluster does by itself.
+	Platform operand.Platform
+
+	client      client.Client
+	deployments *owned.Children[appsv1.Deployment, *appsv1.Deployment]
+	status      *status.Writer[*samplev1alpha1.Foo]
+	events      events.EventRecorder
+}
+
+// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=foos,verbs=list;watch
+// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=foos/status,verbs=patch
+// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=foos/finalizers,verbs=update
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
+
+// nameIndex finds Foos by the Deployment they want.
+const nameIndex = "spec.deploymentName"
+
+// SetupWithManager registers the controller with the manager.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
+	r.client = mgr.GetClient()
+	r.deployments = owned.Of[appsv1.Deployment](r.client)
+	r.status = status.Of[*samplev1alpha1.Foo](r.client, clock.RealClock{})
+	r.events = mgr.GetEventRecorder("foo-controller")
+
+	indexer := mgr.GetFieldIndexer()
+	return errors.Join(
+		indexer.IndexField(context.Background(), &samplev1alpha1.Foo{}, nameIndex, func(foo client.Object) []string {
+			return []string{foo.(*samplev1alpha1.Foo).Spec.DeploymentName}
+		}),
+		indexer.IndexField(context.Background(), &appsv1.Deployment{}, owned.ControllerUIDIndex, owned.ControllerUID),
+		ctrl.NewControllerManagedBy(mgr).
+			For(&samplev1alpha1.Foo{}).
+			Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(r.concerned),
+				builder.WithPredicates(r.deployments.ForgetDeleted())).
+			WithOptions(options).
+			Complete(reconcile.AsReconciler(r.client, r)))
+}
+
+// concerned returns the Foos that a Deployment matters to: the one it belongs to and those that want its name.
+func (r *Reconciler) concerned(ctx context.Context, deployment client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	if c := metav1.GetControllerOf(deployment); c != nil && c.Kind == "Foo" {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: deployment.GetNamespace(), Name: c.Name}})
+	}
+	var foos samplev1alpha1.FooList
+	if err := r.client.List(ctx, &foos, client.InNamespace(deployment.GetNamespace()),
+		client.MatchingFields{nameIndex: deployment.GetName()}, client.UnsafeDisableDeepCopy); err != nil {
+		return requests // the cache is stopping
+	}
+	for i := range foos.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&foos.Items[i])})
+	}
+	return requests
+}
+
+// Reconcile makes one Foo true, and tells how it is.
+func (r *Reconciler) Reconcile(ctx context.Context, foo *samplev1alpha1.Foo) (ctrl.Result, error) {
+	if !foo.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil // its Deployment goes with it
+	}
+	before := r.status.Latest(foo)
+	seen, err := r.sync(ctx, before)
+	switch {
+	case owned.IsNamespaceEnding(err):
+		return ctrl.Result{}, nil
+	case owned.IsStale(err), errors.Is(err, errSwapping):
+		return ctrl.Result{RequeueAfter: time.Second}, nil
+	}
+
+	after := before.DeepCopy()
+	after.Status = statusOf(before, seen, err)
+	isOutcome := status.IsOutcome(before.Status.Conditions, after.Status.Conditions)
+	stored, wait, statusErr := r.status.Patch(ctx, before, after, isOutcome)
+	if stored {
+		r.tell(before, after)
+	}
+	return ctrl.Result{RequeueAfter: wait}, errors.Join(owned.WithoutForeign(err), statusErr)
+}
+
+// errSwapping says that a name is about to be free, because the Foos that hold each other's have let go of theirs.
+var errSwapping = errors.New("waiting for the name to be free")
+
+// sync makes the Deployment of a Foo and deletes those under names it had before.
+func (r *Reconciler) sync(ctx context.Context, foo *samplev1alpha1.Foo) (seen observed, err error) {
+	held, err := r.held(ctx, foo)
+	if err != nil {
+		return seen, err
+	}
+	current, err := r.deployments.Get(ctx, types.NamespacedName{Namespace: foo.Namespace, Name: foo.Spec.DeploymentName})
+	if err != nil {
+		return seen, err
+	}
+	if current != nil && owned.IsOurs(current, foo) {
+		seen.deployment = current
+	} else if len(held) > 0 {
+		seen.deployment = &held[0] // it serves until the new one is there
+	}
+
+	applied, err := owned.Apply(ctx, r.deployments, foo, deployment(foo, current, r.Platform, r.Image))
+	if errors.As(err, new(*owned.ForeignError)) && len(held) > 0 && r.isSwap(ctx, foo) {
+		return seen, errors.Join(errSwapping, r.delete(ctx, foo, held))
+	}
+	if err != nil {
+		return seen, err
+	}
+	seen.deployment = applied
+	return seen, r.delete(ctx, foo, held)
+}
+
+// held returns the Deployments that are the Foo's.
+func (r *Reconciler) held(ctx context.Context, foo *samplev1alpha1.Foo) ([]appsv1.Deployment, error) {
+	var deployments appsv1.DeploymentList
+	if err := r.client.List(ctx, &deployments, client.InNamespace(foo.Namespace),
+		client.MatchingFields{owned.ControllerUIDIndex: string(foo.UID)}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the Deployments of Foo %s: %w", client.ObjectKeyFromObject(foo), err)
+	}
+	return deployments.Items, nil
+}
+
+// delete deletes the Deployments of a Foo under other names than it wants.
+func (r *Reconciler) delete(ctx context.Context, foo *samplev1alpha1.Foo, held []appsv1.Deployment) error {
+	var errs []error
+	for i := range held {
+		if held[i].Name != foo.Spec.DeploymentName && held[i].DeletionTimestamp.IsZero() {
+			errs = append(errs, r.deployments.Delete(ctx, foo, &held[i]))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// isSwap tells whether the name a Foo wants is held by a Foo that wants to leave it and cannot, because the name that one
+// wants is, directly or by way of others, held by the first. Somebody has to let go then.
+func (r *Reconciler) isSwap(ctx context.Context, foo *samplev1alpha1.Foo) bool {
+	name, asked := foo.Spec.DeploymentName, map[string]bool{}
+	for !asked[name] {
+		asked[name] = true
+		deployment, err := r.deployments.Get(ctx, types.NamespacedName{Namespace: foo.Namespace, Name: name})
+		if err != nil || deployment == nil {
+			return false
+		}
+		holder := metav1.GetControllerOf(deployment)
+		if holder == nil || holder.UID == foo.UID {
+			return holder != nil
+		}
+		var other samplev1alpha1.Foo
+		err = r.client.Get(ctx, types.NamespacedName{Namespace: foo.Namespace, Name: holder.Name}, &other)
+		if err != nil || other.UID != holder.UID {
+			return false
+		}
+		name = other.Spec.DeploymentName
+	}
+	return false
+}
+
+// tell makes an event of a transition that the status stored has made.
+func (r *Reconciler) tell(before, after *samplev1alpha1.Foo) {
+	was, is := before.Status.Conditions, after.Status.Conditions
+	degraded := meta.FindStatusCondition(is, samplev1alpha1.ConditionDegraded)
+	switch {
+	case !status.HasBecomeDegraded(was, is):
+		if status.HasBeenSynced(was, is) {
+			r.events.Eventf(after, nil, corev1.EventTypeNormal, samplev1alpha1.EventSynced, "Sync", "Foo synced successfully")
+		}
+	case degraded.Reason == samplev1alpha1.ReasonNameTaken:
+		r.events.Eventf(after, nil, corev1.EventTypeWarning, samplev1alpha1.EventErrResourceExists, "Sync",
+			"Resource %q already exists and is not managed by Foo", after.Spec.DeploymentName)
+	default:
+		r.events.Eventf(after, nil, corev1.EventTypeWarning, degraded.Reason, "Sync", "%s", degraded.Message)
+	}
+}

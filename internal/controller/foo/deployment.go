@@ -1,0 +1,68 @@
+package foo
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	"github.com/example/memcached-operator/internal/operand"
+)
+
+// nginxUser is the user nginx of the official image, which itself starts as root.
+const nginxUser = 101
+
+// writablePaths are where the official image writes. Everything else is read-only.
+var writablePaths = []struct{ volume, path string }{
+	{"cache", "/var/cache/nginx"},
+	{"run", "/run"},
+	{"tmp", "/tmp"},
+}
+
+// deployment returns the Deployment of a Foo. Seen is the one there is, nil when there is none.
+//
+// A change of anything in the pod template restarts every nginx of every Foo when the operator is upgraded.
+func deployment(foo *samplev1alpha1.Foo, seen *appsv1.Deployment, platform operand.Platform, image string) *appsv1ac.DeploymentApplyConfiguration {
+	pods := selector(foo)
+	want := appsv1ac.Deployment(foo.Spec.DeploymentName, foo.Namespace).
+		WithLabels(pods).
+		WithLabels(operand.Labels("nginx", foo.Name)).
+		WithSpec(appsv1ac.DeploymentSpec().
+			WithSelector(metav1ac.LabelSelector().WithMatchLabels(pods)).
+			WithTemplate(corev1ac.PodTemplateSpec().
+				WithLabels(pods).
+				WithSpec(podSpec(platform, image))))
+
+	switch {
+	case foo.Spec.Replicas != nil:
+		want.Spec.WithReplicas(*foo.Spec.Replicas)
+	case seen != nil && seen.Spec.Replicas != nil:
+		// Leaving the count out would take it back, and the API server would make it 1. So whatever is there is said
+		// again, and the resource version refuses that if somebody has scaled meanwhile.
+		want.Spec.WithReplicas(*seen.Spec.Replicas)
+		want.WithResourceVersion(seen.ResourceVersion)
+	default:
+		want.Spec.WithReplicas(1)
+	}
+	return want
+}
+
+func podSpec(platform operand.Platform, image string) *corev1ac.PodSpecApplyConfiguration {
+	container := corev1ac.Container().
+		WithName("nginx").
+		WithImage(image).
+		WithPorts(corev1ac.ContainerPort().WithName("http").WithContainerPort(80).WithProtocol(corev1.ProtocolTCP)).
+		WithSecurityContext(operand.ContainerSecurity())
+	pod := corev1ac.PodSpec().
+		WithAutomountServiceAccountToken(false).
+		WithEnableServiceLinks(false).
+		WithSecurityContext(platform.PodSecurity(nginxUser).
+			WithSysctls(corev1ac.Sysctl().WithName("net.ipv4.ip_unprivileged_port_start").WithValue("0"))) // port 80 without root
+	for _, writable := range writablePaths {
+		container.WithVolumeMounts(corev1ac.VolumeMount().WithName(writable.volume).WithMountPath(writable.path))
+		pod.WithVolumes(corev1ac.Volume().WithName(writable.volume).WithEmptyDir(corev1ac.EmptyDirVolumeSource()))
+	}
+	return pod.WithContainers(container)
+}

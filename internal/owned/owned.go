@@ -1,0 +1,199 @@
+// Package owned writes children: the objects that our resources are made of. No other code does.
+//
+// Children are written by server-side apply, so that a builder says everything we have an opinion on and nothing
+// else: what others add stays, and what we stop saying goes. A child that already says all that is wanted
+// costs no request; an object of that name that is not ours is left alone.
+package owned
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/example/memcached-operator/internal/recent"
+)
+
+// FieldOwner names us in metadata.managedFields. It must never change: fields applied under
+// another name would stay behind for ever.
+const FieldOwner = client.FieldOwner("memcached-operator")
+
+// Annotations that every child carries.
+const (
+	// OwnerAnnotation holds the UID of the resource the child was made for. A child that has lost its owner
+	// reference (backup tools drop them) is known by it and gets the reference back; anything else without
+	// a controller is a stranger's.
+	OwnerAnnotation = "memcached-operator.example.com/owner-uid"
+	// FieldsAnnotation holds a hash of the names of all fields that were applied. A field that is no longer
+	// applied changes it, which is how a cached child, whose managedFields are not kept, shows that
+	// something has to be taken back.
+	FieldsAnnotation = "memcached-operator.example.com/applied-fields"
+)
+
+// Children reads and writes the children of one kind.
+type Children[T any, P Object[T]] struct {
+	client client.Client
+	recent recent.Objects[P]
+}
+
+// Object is the pointer to an API type T.
+type Object[T any] interface {
+	*T
+	client.Object
+}
+
+// Config is the apply configuration C of a child.
+type Config[C any] interface {
+	runtime.ApplyConfiguration
+	GetName() *string
+	GetNamespace() *string
+	WithAnnotations(map[string]string) C
+	WithOwnerReferences(...*metav1ac.OwnerReferenceApplyConfiguration) C
+	WithUID(types.UID) C
+}
+
+// Of returns the children of kind T, read and written through c: reads come from its cache, with our own last
+// write added where the cache is behind.
+func Of[T any, P Object[T]](c client.Client) *Children[T, P] {
+	return &Children[T, P]{client: c}
+}
+
+// Get returns the object of that name, ours or not, or nil when there is none. It must not be changed.
+func (c *Children[T, P]) Get(ctx context.Context, key types.NamespacedName) (P, error) {
+	cached := P(new(T))
+	err := c.client.Get(ctx, key, cached)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading %s %s: %w", c.kind(), key, err)
+	}
+	object, found := c.recent.Newest(key, cached, err == nil)
+	if !found {
+		return nil, nil
+	}
+	return object, nil
+}
+
+// Apply makes the cluster hold what want says and returns the child as the API server has it, which must not be
+// changed. It sends nothing when the child already says it. A want is used once: Apply completes it with the
+// owner reference and our annotations.
+//
+// An object that is not owner's is not touched; the error is then a [*ForeignError].
+func Apply[T any, P Object[T], C Config[C]](ctx context.Context, c *Children[T, P], owner client.Object, want C) (P, error) {
+	key := types.NamespacedName{Namespace: *want.GetNamespace(), Name: *want.GetName()}
+	seen, err := c.Get(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	if seen != nil && !IsOurs(seen, owner) {
+		return nil, &ForeignError{Kind: c.kind(), Name: key.Name, Holder: metav1.GetControllerOf(seen)}
+	}
+	reference, err := by(owner, c.client.Scheme())
+	if err != nil {
+		return nil, err
+	}
+	want = want.WithOwnerReferences(reference).WithAnnotations(map[string]string{OwnerAnnotation: string(owner.GetUID())})
+	want = want.WithAnnotations(map[string]string{FieldsAnnotation: fieldsHash(want)})
+	if seen != nil && covers(want, seen) {
+		return seen, nil
+	}
+
+	// Force takes back fields that somebody else has changed on our child. It is for that child only: the UID makes the
+	// request fail if another object has taken the name since. And it is not for creating: should the name have been
+	// taken a moment ago, a conflict is better than a theft.
+	var options []client.ApplyOption
+	if seen != nil {
+		want = want.WithUID(seen.GetUID())
+		options = append(options, client.ForceOwnership)
+	}
+	answer, err := c.send(ctx, want, options...)
+	if err != nil {
+		return nil, fmt.Errorf("applying %s %s: %w", c.kind(), key, err)
+	}
+	c.recent.Remember(answer)
+	return answer, nil
+}
+
+// send applies want and returns the answer. It goes by way of an unstructured object because decoding the answer over
+// the typed configuration would mix its list elements with those that were sent.
+func (c *Children[T, P]) send(ctx context.Context, want runtime.ApplyConfiguration, options ...client.ApplyOption) (P, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
+	if err != nil {
+		return nil, err
+	}
+	exchange := &unstructured.Unstructured{Object: content}
+	if err := c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(exchange), options...); err != nil {
+		return nil, err
+	}
+	exchange.SetManagedFields(nil)
+	answer := P(new(T))
+	return answer, runtime.DefaultUnstructuredConverter.FromUnstructured(exchange.Object, answer)
+}
+
+// Delete deletes a child of owner, and only the very object given: one that has taken its name since stays.
+// A child that is gone already is success.
+func (c *Children[T, P]) Delete(ctx context.Context, owner client.Object, child P) error {
+	if !IsOurs(child, owner) {
+		return &ForeignError{Kind: c.kind(), Name: child.GetName(), Holder: metav1.GetControllerOf(child)}
+	}
+	uid := child.GetUID()
+	err := c.client.Delete(ctx, child, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting %s %s: %w", c.kind(), client.ObjectKeyFromObject(child), err)
+	}
+	return nil
+}
+
+// ForgetDeleted is a predicate for the watch of this kind. It lets everything pass, and sees to it that an object whose
+// end the watch has shown is not believed to be there because we have just written it.
+func (c *Children[T, P]) ForgetDeleted() predicate.Predicate {
+	return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
+		c.recent.Forget(client.ObjectKeyFromObject(e.Object))
+		return true
+	}}
+}
+
+// IsOurs tells whether a child belongs to owner: by its controller or, where it has none, by our annotation.
+func IsOurs(child, owner client.Object) bool {
+	if controller := metav1.GetControllerOfNoCopy(child); controller != nil {
+		return controller.UID == owner.GetUID()
+	}
+	return child.GetAnnotations()[OwnerAnnotation] == string(owner.GetUID())
+}
+
+func (c *Children[T, P]) kind() string {
+	gvk, err := apiutil.GVKForObject(P(new(T)), c.client.Scheme())
+	if err != nil {
+		return fmt.Sprintf("%T", *new(T))
+	}
+	return gvk.Kind
+}
+
+// by returns the owner reference that makes owner the controller. Owners being deleted in the foreground wait for the child.
+func by(owner client.Object, scheme *runtime.Scheme) (*metav1ac.OwnerReferenceApplyConfiguration, error) {
+	gvk, err := apiutil.GVKForObject(owner, scheme)
+	if err != nil {
+		return nil, fmt.Errorf("naming the owner: %w", err)
+	}
+	return metav1ac.OwnerReference().
+		WithAPIVersion(gvk.GroupVersion().String()).
+		WithKind(gvk.Kind).
+		WithName(owner.GetName()).
+		WithUID(owner.GetUID()).
+		WithController(true).
+		WithBlockOwnerDeletion(true), nil
+}
+
+func fieldsHash(want any) string {
+	hash := fnv.New64a()
+	writeFields(hash, want)
+	return strconv.FormatUint(hash.Sum64(), 36)
+}

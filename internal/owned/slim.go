@@ -1,0 +1,42 @@
+package owned
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Slim is what the cache keeps of an object of a kind that we have children of: all but managedFields of what is
+// marked as a child of ours, and of a stranger just enough to know it by, because all it is read for is whether a
+// name is taken, and by whom. It is a transform for cache.ByObject; objects of other types pass unchanged.
+func Slim[T any, P Object[T]](in any) (any, error) {
+	object, ok := in.(P)
+	if !ok {
+		return in, nil
+	}
+	if object.GetAnnotations()[OwnerAnnotation] != "" {
+		object.SetManagedFields(nil)
+		return object, nil
+	}
+	slim := P(new(T))
+	slim.SetNamespace(object.GetNamespace())
+	slim.SetName(object.GetName())
+	slim.SetUID(object.GetUID())
+	slim.SetResourceVersion(object.GetResourceVersion())
+	slim.SetDeletionTimestamp(object.GetDeletionTimestamp())
+	if controller := metav1.GetControllerOf(object); controller != nil {
+		slim.SetOwnerReferences([]metav1.OwnerReference{*controller})
+	}
+	return slim, nil
+}
+
+// ControllerUID is an index function: the UID of an object's controller.
+func ControllerUID(object client.Object) []string {
+	controller := metav1.GetControllerOfNoCopy(object)
+	if controller == nil {
+		return nil
+	}
+	return []string{string(controller.UID)}
+}
+
+// ControllerUIDIndex is the name of the index that ControllerUID makes.
+const ControllerUIDIndex = "metadata.controller.uid"

@@ -1,0 +1,81 @@
+// Package recent remembers the API server's answers to our own writes until the cache has caught up with them.
+//
+// A cache is always a little behind. A pass that reads it right after a write would see the world before that write
+// and do the same thing again: harmless, but a wasted request, and a status computed from the past. Answers carry a
+// resource version, and resource versions of one kind are ordered, so the newer of the two copies is known.
+package recent
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// keep is how long an answer is believed against a cache that does not show it. Caches are behind by milliseconds;
+// the bound is for the one thing a cache never shows, an object that was created and deleted while its watch was down.
+const keep = 30 * time.Second
+
+// Objects remembers answers of one kind. It is empty while nothing is written, and safe for concurrent use.
+// The zero value is ready.
+type Objects[T client.Object] struct {
+	mu    sync.Mutex
+	byKey map[types.NamespacedName]answer[T]
+	swept time.Time
+}
+
+type answer[T client.Object] struct {
+	object T
+	at     time.Time
+}
+
+// Remember keeps the answer to a write. The caller must not change it afterwards.
+func (o *Objects[T]) Remember(object T) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := time.Now()
+	if o.byKey == nil {
+		o.byKey = map[types.NamespacedName]answer[T]{}
+	}
+	if now.Sub(o.swept) > keep { // answers for objects that nobody asks for again
+		for key, answer := range o.byKey {
+			if now.Sub(answer.at) > keep {
+				delete(o.byKey, key)
+			}
+		}
+		o.swept = now
+	}
+	o.byKey[client.ObjectKeyFromObject(object)] = answer[T]{object, now}
+}
+
+// Newest returns the newer one of the cached copy and the remembered answer. A cached copy that is not there is
+// given as found false; then the answer counts, and found tells whether there was one. The answer must not be changed.
+func (o *Objects[T]) Newest(key types.NamespacedName, cached T, found bool) (newest T, foundAny bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	answer, ok := o.byKey[key]
+	if !ok {
+		return cached, found
+	}
+	if time.Since(answer.at) > keep || found && !older(cached, answer.object) {
+		delete(o.byKey, key)
+		return cached, found
+	}
+	return answer.object, true
+}
+
+// Forget drops the answer for an object that is known to be deleted.
+func (o *Objects[T]) Forget(key types.NamespacedName) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.byKey, key)
+}
+
+// older tells whether a was read before b. A server whose resource versions are not ordered numbers
+// (none is known) makes it false: the cache is believed.
+func older(a, b client.Object) bool {
+	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
+	return err == nil && order < 0
+}

@@ -1,0 +1,82 @@
+package status
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The condition types that all our kinds have. Users find them documented with each kind in api/.
+const (
+	available   = "Available"
+	progressing = "Progressing"
+	degraded    = "Degraded"
+)
+
+// maxMessage is how long a condition's message may be; the CRDs allow 32768.
+const maxMessage = 1024
+
+// Verdict is what one condition says.
+type Verdict struct {
+	Status  metav1.ConditionStatus
+	Reason  string
+	Message string
+}
+
+// Conditions sets all three conditions, as seen for the given generation of the spec. The time of a
+// condition's last transition changes with its Status only.
+func Conditions(conditions *[]metav1.Condition, generation int64, isAvailable, isProgressing, isDegraded Verdict) {
+	for _, c := range []struct {
+		Type string
+		Verdict
+	}{{available, isAvailable}, {progressing, isProgressing}, {degraded, isDegraded}} {
+		meta.SetStatusCondition(conditions, metav1.Condition{
+			Type:               c.Type,
+			Status:             c.Status,
+			Reason:             c.Reason,
+			Message:            Shorten(c.Message),
+			ObservedGeneration: generation,
+		})
+	}
+}
+
+// Shorten cuts a text to what a condition or an event can hold.
+func Shorten(text string) string {
+	if runes := []rune(text); len(runes) > maxMessage {
+		return string(runes[:maxMessage-1]) + "…"
+	}
+	return text
+}
+
+// IsOutcome tells whether a change of conditions is more than progress: what was going on is over, what worked does not
+// work any more, or somebody has to act, or has not to any longer.
+func IsOutcome(before, after []metav1.Condition) bool {
+	return !meta.IsStatusConditionTrue(after, progressing) ||
+		meta.IsStatusConditionTrue(before, available) && !meta.IsStatusConditionTrue(after, available) ||
+		HasBecomeDegraded(before, after) ||
+		meta.IsStatusConditionTrue(before, degraded) && !meta.IsStatusConditionTrue(after, degraded)
+}
+
+// HasBecomeDegraded tells whether somebody has to act for a reason that the conditions before did not give. That is the
+// transition to warn of by an event.
+func HasBecomeDegraded(before, after []metav1.Condition) bool {
+	was, is := meta.FindStatusCondition(before, degraded), meta.FindStatusCondition(after, degraded)
+	return is != nil && is.Status == metav1.ConditionTrue &&
+		(was == nil || was.Status != metav1.ConditionTrue || was.Reason != is.Reason)
+}
+
+// HasBeenSynced tells whether a generation of the spec is carried out as far as it is in our hands, and the conditions
+// before had not said so.
+func HasBeenSynced(before, after []metav1.Condition) bool {
+	return isSynced(after) && !(isSynced(before) && generationOf(before) == generationOf(after))
+}
+
+func isSynced(conditions []metav1.Condition) bool {
+	return meta.IsStatusConditionFalse(conditions, degraded)
+}
+
+func generationOf(conditions []metav1.Condition) int64 {
+	if c := meta.FindStatusCondition(conditions, degraded); c != nil {
+		return c.ObservedGeneration
+	}
+	return 0
+}

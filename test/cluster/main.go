@@ -1,0 +1,69 @@
+// Command cluster is every program of a Kubernetes control plane in one file.
+//
+// Tests need a real etcd and a real API server, and nothing may be downloaded
+// but Go modules, so both are linked from their modules. The role is the name
+// the program is called by (a symbolic link named "etcd" runs etcd) or, without
+// a link, the first argument: "cluster kube-apiserver --help".
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"go.etcd.io/etcd/server/v3/etcdmain"
+	"k8s.io/component-base/cli"
+	_ "k8s.io/component-base/logs/json/register"
+	_ "k8s.io/component-base/metrics/prometheus/clientgo"
+	_ "k8s.io/component-base/metrics/prometheus/version"
+	kubectl "k8s.io/kubectl/pkg/cmd"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+)
+
+// roles are the programs this file can be. A role takes the arguments of the
+// process with its own name first, as os.Args has them, and does not return
+// before it has ended.
+var roles = map[string]func(args []string) int{
+	"etcd": func(args []string) int {
+		etcdmain.Main(args)
+		return 0
+	},
+	"kube-apiserver":          component(apiserver.NewAPIServerCommand),
+	"kube-controller-manager": component(controllermanager.NewControllerManagerCommand),
+	"kubectl": func(args []string) int {
+		os.Args = args
+		// kubectl words its own errors; cli.Run would print them a second time.
+		cmdutil.CheckErr(cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()))
+		return 0
+	},
+}
+
+func main() {
+	args := slices.Clone(os.Args)
+	args[0] = filepath.Base(args[0])
+	if _, ok := roles[args[0]]; !ok && len(args) > 1 {
+		args = args[1:]
+	}
+	run, ok := roles[args[0]]
+	if !ok {
+		fmt.Fprintf(os.Stderr, "cluster: no role %q; call it by one of these names, or name one first: %s\n",
+			args[0], strings.Join(slices.Sorted(maps.Keys(roles)), ", "))
+		os.Exit(2)
+	}
+	os.Exit(run(args))
+}
+
+// component runs a Kubernetes component, all of which are cobra commands that
+// read os.Args themselves.
+func component(command func() *cobra.Command) func(args []string) int {
+	return func(args []string) int {
+		os.Args = args
+		return cli.Run(command())
+	}
+}
