@@ -1,0 +1,35 @@
+ARG BUILDER_IMAGE=docker.io/library/golang:1.26
+ARG BASE_IMAGE=gcr.io/distroless/static:nonroot
+
+# The compiler runs on the machine that builds and compiles for the one that is asked for: no emulation.
+FROM --platform=$BUILDPLATFORM ${BUILDER_IMAGE} AS builder
+WORKDIR /src
+# Modules first: this layer lasts until go.sum changes.
+COPY go.mod go.sum ./
+RUN go mod download
+COPY cmd/ cmd/
+COPY api/ api/
+COPY internal/ internal/
+ARG VERSION=devel
+ARG COMMIT=unknown
+ARG TARGETOS
+ARG TARGETARCH
+RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
+    go build -trimpath -ldflags "-s -w -X main.version=$VERSION -X main.commit=$COMMIT" -o /manager ./cmd
+
+FROM ${BASE_IMAGE}
+ARG BASE_IMAGE
+ARG VERSION=devel
+ARG COMMIT=unknown
+LABEL org.opencontainers.image.title="memcached-operator" \
+      org.opencontainers.image.description="Kubernetes operator for Memcached and Foo" \
+      org.opencontainers.image.source="https://github.com/example/memcached-operator" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="$VERSION" \
+      org.opencontainers.image.revision="$COMMIT" \
+      org.opencontainers.image.base.name="$BASE_IMAGE"
+COPY LICENSE /licenses/LICENSE
+COPY --from=builder /manager /manager
+# By number: the kubelet cannot tell of a name that it is not root.
+USER 65532:65532
+ENTRYPOINT ["/manager"]

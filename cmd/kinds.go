@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
+	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	"github.com/example/memcached-operator/internal/controller/foo"
+	"github.com/example/memcached-operator/internal/controller/memcached"
+	"github.com/example/memcached-operator/internal/operand"
+)
+
+// kind is a kind that the manager can reconcile.
+type kind struct {
+	name        string // as --controllers has it
+	gvk         schema.GroupVersionKind
+	resource    string
+	addToScheme func(*runtime.Scheme) error
+	setup       func(ctrl.Manager, controller.Options, *options, operand.Platform) error
+}
+
+// kinds are all kinds there are.
+var kinds = []kind{
+	{
+		name:        "foo",
+		gvk:         samplev1alpha1.GroupVersion.WithKind("Foo"),
+		resource:    "foos",
+		addToScheme: samplev1alpha1.AddToScheme,
+		setup: func(mgr ctrl.Manager, c controller.Options, o *options, platform operand.Platform) error {
+			return (&foo.Reconciler{Image: o.nginxImage, Platform: platform}).SetupWithManager(mgr, c)
+		},
+	},
+	{
+		name:        "memcached",
+		gvk:         cachev1alpha1.GroupVersion.WithKind("Memcached"),
+		resource:    "memcacheds",
+		addToScheme: cachev1alpha1.AddToScheme,
+		setup: func(mgr ctrl.Manager, c controller.Options, o *options, platform operand.Platform) error {
+			return (&memcached.Reconciler{Image: o.memcachedImage, Platform: platform}).SetupWithManager(mgr, c)
+		},
+	},
+}
+
+func kindNames() []string {
+	names := make([]string, len(kinds))
+	for i, kind := range kinds {
+		names[i] = kind.name
+	}
+	return names
+}
+
+// ask finds out what the cluster does by itself, and that it has the kinds that are to be reconciled.
+func ask(ctx context.Context, config *rest.Config, controllers []string) (operand.Platform, error) {
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return operand.Platform{}, err
+	}
+	groups, err := client.ServerGroupsWithContext(ctx)
+	if err != nil {
+		return operand.Platform{}, fmt.Errorf("cannot reach the Kubernetes API server at %s: %w; "+
+			"check that it runs, and which one --kubeconfig, KUBECONFIG or the service account name", config.Host, err)
+	}
+	for _, kind := range kinds {
+		if slices.Contains(controllers, kind.name) && !serves(groups, kind.gvk.GroupVersion()) {
+			return operand.Platform{}, fmt.Errorf("the API server at %s does not serve %s in %s: install the CustomResourceDefinition %s.%s "+
+				"with 'kubectl apply -k config/crd' ('make install' does it), or leave the kind out with --controllers",
+				config.Host, kind.gvk.Kind, kind.gvk.GroupVersion(), kind.resource, kind.gvk.Group)
+		}
+	}
+	isOpenShift := slices.ContainsFunc(groups.Groups, func(group metav1.APIGroup) bool { return group.Name == "security.openshift.io" })
+	return operand.Platform{AssignsUsers: isOpenShift}, nil
+}
+
+func serves(groups *metav1.APIGroupList, want schema.GroupVersion) bool {
+	return slices.ContainsFunc(groups.Groups, func(group metav1.APIGroup) bool {
+		return slices.ContainsFunc(group.Versions, func(version metav1.GroupVersionForDiscovery) bool {
+			return strings.EqualFold(version.GroupVersion, want.String())
+		})
+	})
+}

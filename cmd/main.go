@@ -1,0 +1,171 @@
+// Command manager is the operator: it reconciles Foo and Memcached.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/example/memcached-operator/internal/controller/memcached"
+	"github.com/example/memcached-operator/internal/owned"
+)
+
+// Set by the linker; see VERSION in the Makefile.
+var (
+	version = "devel"
+	commit  = "unknown"
+)
+
+// Exit codes.
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+func main() {
+	o, err := parse(os.Args[1:], os.Getenv, os.Stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return
+	case err != nil:
+		fmt.Fprintf(os.Stderr, "manager: %v\n", err)
+		os.Exit(exitUsage)
+	case o.version:
+		fmt.Printf("memcached-operator %s, commit %s, %s %s/%s\n", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		return
+	}
+	if err := run(ctrl.SetupSignalHandler(), o, os.Stderr); err != nil {
+		fmt.Fprintf(os.Stderr, "manager: %v\n", err)
+		os.Exit(exitFailed)
+	}
+}
+
+// run is the manager, from its options to its end.
+func run(ctx context.Context, o *options, logs io.Writer) error {
+	ctrl.SetLogger(logr.FromSlogHandler(o.logHandler(logs)))
+	restConfig, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("finding the Kubernetes API server: %w; name a kubeconfig with --kubeconfig or KUBECONFIG", err)
+	}
+	restConfig.UserAgent = "memcached-operator/" + version
+	platform, err := ask(ctx, restConfig, o.controllers)
+	if err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(restConfig, managerOptions(o))
+	if err != nil {
+		return fmt.Errorf("setting up the manager: %w", err)
+	}
+	for _, kind := range kinds {
+		if !slices.Contains(o.controllers, kind.name) {
+			continue
+		}
+		if err := kind.setup(mgr, controllerOptions(), o, platform); err != nil {
+			return fmt.Errorf("setting up the controller of %s: %w", kind.gvk.Kind, err)
+		}
+	}
+	err = errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", cachesAreSynced(mgr.GetCache())))
+	if err != nil {
+		return err
+	}
+	mgr.GetLogger().Info("Starting", "version", version, "commit", commit, "controllers", o.controllers, "namespaces", o.watchNamespaces)
+	return mgr.Start(ctx)
+}
+
+func managerOptions(o *options) ctrl.Options {
+	scheme := clientgoscheme.Scheme
+	for _, kind := range kinds {
+		if err := kind.addToScheme(scheme); err != nil {
+			panic(err) // a kind with no type: a bug
+		}
+	}
+	return ctrl.Options{
+		Scheme: scheme,
+		Cache: cache.Options{
+			ReaderFailOnMissingInformer: true, // what is read is what is watched
+			DefaultNamespaces:           namespaces(o.watchNamespaces),
+			DefaultTransform:            cache.TransformStripManagedFields(),
+			ByObject:                    caches(),
+			SyncPeriod:                  &o.syncPeriod,
+		},
+		Client: client.Options{FieldOwner: string(owned.FieldOwner)},
+		Controller: config.Controller{
+			MaxConcurrentReconciles: o.workers,
+			EnableWarmup:            ptr.To(true), // a manager that stands by has its caches filled
+			ReconciliationTimeout:   30 * time.Second,
+		},
+		LeaderElection:                o.leaderElect,
+		LeaderElectionID:              "memcached-operator.example.com",
+		LeaderElectionNamespace:       o.leaderElectionNamespace,
+		LeaderElectionReleaseOnCancel: true, // main ends when the manager does
+		Metrics: metricsserver.Options{
+			BindAddress:    o.metricsAddress,
+			SecureServing:  true,
+			FilterProvider: filters.WithAuthenticationAndAuthorization,
+			CertDir:        o.metricsCertDir,
+		},
+		HealthProbeBindAddress: o.probeAddress,
+		PprofBindAddress:       o.pprofAddress,
+	}
+}
+
+// controllerOptions are those of one controller. A resource that fails is tried again after 100 ms, then after twice as long
+// each time, up to a minute: often enough to heal soon when, say, a quota is raised.
+func controllerOptions() controller.Options {
+	return controller.Options{
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](100*time.Millisecond, time.Minute),
+	}
+}
+
+func namespaces(names []string) map[string]cache.Config {
+	configs := map[string]cache.Config{}
+	for _, name := range names {
+		configs[name] = cache.Config{}
+	}
+	return configs
+}
+
+// caches are what is kept of the kinds that need not be kept whole.
+func caches() map[client.Object]cache.ByObject {
+	byObject := memcached.Caches()
+	byObject[&appsv1.Deployment{}] = cache.ByObject{Transform: owned.Slim[appsv1.Deployment]}
+	byObject[&corev1.Service{}] = cache.ByObject{Transform: owned.Slim[corev1.Service]}
+	byObject[&policyv1.PodDisruptionBudget{}] = cache.ByObject{Transform: owned.Slim[policyv1.PodDisruptionBudget]}
+	return byObject
+}
+
+// cachesAreSynced is ready when the caches show the whole cluster, whether or not this manager is the leader.
+func cachesAreSynced(caches cache.Cache) healthz.Checker {
+	return func(request *http.Request) error {
+		ctx, cancel := context.WithTimeout(request.Context(), time.Second)
+		defer cancel()
+		if !caches.WaitForCacheSync(ctx) {
+			return errors.New("the caches are not filled yet")
+		}
+		return nil
+	}
+}

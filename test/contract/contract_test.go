@@ -1,0 +1,403 @@
+package contract
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/memcached-operator/test/testenv"
+)
+
+// What every kind promises, run against each of them.
+var _ = Describe("Every kind", func() {
+	for _, k := range kinds {
+		Describe(k.name, func() { everyKind(k) })
+	}
+})
+
+func everyKind(k kind) {
+	var ns string
+	BeforeEach(func(ctx context.Context) { ns = newNamespace(ctx) })
+
+	It("creates its children, controls them, and says so", func(ctx context.Context) {
+		object := k.create(ctx, k.make(ns, "one", 2))
+		k.own(ctx, object)
+		Expect(object.GetFinalizers()).To(BeEmpty())
+		Expect(k.generation(object)).To(Equal(object.GetGeneration()))
+		Expect(eventsAbout(ctx, object)).To(ConsistOf(fmt.Sprintf("Normal Synced: %s synced successfully", k.name)))
+	})
+
+	It("tells of all three conditions within moments, also while pods do not come up", func(ctx context.Context) {
+		held := newNamespace(ctx, testenv.HoldPods)
+		object := k.make(held, "one", 2)
+		Expect(k8s.Create(ctx, object)).To(Succeed())
+		Eventually(ctx, k.says(object)).Should(And(
+			HaveKeyWithValue("Available", HavePrefix("False/No")),
+			HaveKeyWithValue("Progressing", "True/RollingOut"),
+			HaveKeyWithValue("Degraded", "False/AsExpected")))
+		Expect(k.message(object, "Progressing")).To(Equal("0 of 2 pods are available"))
+		Eventually(ctx, func() []string { return eventsAbout(ctx, object) }).Should(HaveLen(1))
+	})
+
+	It("makes a deleted child again", func(ctx context.Context) {
+		object := k.create(ctx, k.make(ns, "one", 1))
+		for _, child := range k.own(ctx, object) {
+			old := child.GetUID()
+			Expect(k8s.Delete(ctx, child)).To(Succeed())
+			Eventually(ctx, func(g Gomega) {
+				g.Expect(k8s.Get(ctx, client.ObjectKeyFromObject(child), child)).To(Succeed())
+				g.Expect(child.GetUID()).NotTo(Equal(old))
+			}).Should(Succeed())
+		}
+		k.settle(ctx, object)
+	})
+
+	It("puts back what somebody has changed: labels, annotations, owner reference, size", func(ctx context.Context) {
+		object := k.create(ctx, k.make(ns, "one", 1))
+		for _, child := range k.own(ctx, object) {
+			before := child.DeepCopyObject().(client.Object)
+
+			stomped := child.DeepCopyObject().(client.Object)
+			stomped.SetLabels(map[string]string{"theirs": "stays", "app.kubernetes.io/managed-by": "somebody-else"})
+			stomped.SetOwnerReferences(nil)
+			Expect(k8s.Update(ctx, stomped)).To(Succeed())
+			Eventually(ctx, func(g Gomega) {
+				g.Expect(metav1.IsControlledBy(get(ctx, child), object)).To(BeTrue())
+				for label, value := range before.GetLabels() {
+					g.Expect(child.GetLabels()).To(HaveKeyWithValue(label, value))
+				}
+				g.Expect(child.GetLabels()).To(HaveKeyWithValue("theirs", "stays"))
+			}).Should(Succeed(), "%T", child)
+			Expect(child.GetUID()).To(Equal(before.GetUID()))
+		}
+
+		deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
+		changed := deployment.DeepCopy()
+		changed.Spec.Replicas = ptr.To[int32](3)
+		changed.Spec.Template.Spec.Containers[0].Image = "somebody/else:1"
+		changed.Spec.Template.Spec.SecurityContext.RunAsNonRoot = ptr.To(false)
+		Expect(k8s.Update(ctx, changed)).To(Succeed())
+		Eventually(ctx, func(g Gomega) {
+			g.Expect(get(ctx, changed).Spec).To(Equal(deployment.Spec))
+		}).Should(Succeed())
+		k.settle(ctx, object)
+	})
+
+	It("leaves alone what others have added to a child", func(ctx context.Context) {
+		object := k.create(ctx, k.make(ns, "one", 1))
+		deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
+		before := deployment.DeepCopy()
+		deployment.Annotations["theirs"] = "stays"
+		deployment.Labels["theirs"] = "stays"
+		deployment.Spec.MinReadySeconds = 1
+		deployment.Spec.Template.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": "today"}
+		Expect(k8s.Update(ctx, deployment)).To(Succeed())
+		mark := cp.Audit.Now()
+		Eventually(ctx, k.says(object)).Should(settled)
+
+		// A change of ours that is put back shows that the child has been looked at since.
+		delete(get(ctx, deployment).Labels, "app")
+		Expect(k8s.Update(ctx, deployment)).To(Succeed())
+		Eventually(ctx, func() map[string]string { return get(ctx, deployment).Labels }).Should(HaveKey("app"))
+		Expect(deployment.Annotations).To(HaveKeyWithValue("theirs", "stays"))
+		Expect(deployment.Labels).To(HaveKeyWithValue("theirs", "stays"))
+		Expect(deployment.Spec.MinReadySeconds).To(Equal(int32(1)))
+		Expect(deployment.Spec.Template.Annotations).To(HaveKey("kubectl.kubernetes.io/restartedAt"))
+		Expect(deployment.Spec.Selector).To(Equal(before.Spec.Selector))
+		Expect(cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns), func(r testenv.Request) bool { return r.Resource == "deployments" })).To(HaveLen(1))
+	})
+
+	Describe("refuses a Deployment of that name", func() {
+		for _, foreign := range []struct {
+			what        string
+			controllers []metav1.OwnerReference
+		}{
+			{"that nobody controls", nil},
+			{"that another kind controls", []metav1.OwnerReference{controlledBy("apps/v1", "StatefulSet", "one")}},
+			{"that another " + k.name + " controls", []metav1.OwnerReference{controlledBy(k.apiVersion, k.name, "another")}},
+			{"of an earlier one of the same name", []metav1.OwnerReference{controlledBy(k.apiVersion, k.name, "one")}},
+			{"of the same kind and name in another group", []metav1.OwnerReference{controlledBy("example.org/v1", k.name, "one")}},
+		} {
+			It(foreign.what, func(ctx context.Context) {
+				controllers := foreign.controllers
+				foreign := newDeployment(ns, "one", 0)
+				foreign.OwnerReferences = controllers
+				// The garbage collector would end what has no owner; this one has it wait.
+				foreign.Finalizers = []string{"example.com/hold"}
+				Expect(k8s.Create(ctx, foreign)).To(Succeed())
+				Eventually(ctx, func() int64 { return get(ctx, foreign).Status.ObservedGeneration }).ShouldNot(BeZero())
+				before := foreign.DeepCopy()
+
+				object := k.make(ns, "one", 1)
+				Expect(k8s.Create(ctx, object)).To(Succeed())
+				Eventually(ctx, k.says(object)).Should(And(
+					HaveKeyWithValue("Degraded", "True/NameTaken"), HaveKeyWithValue("Progressing", "False/Blocked")))
+				Expect(k.message(object, "Degraded")).To(And(
+					ContainSubstring(`Deployment "one" exists`), ContainSubstring("kubectl -n %s delete deployment one", ns)))
+				Eventually(ctx, func() []string { return eventsAbout(ctx, object) }).Should(HaveLen(1))
+
+				mark, passesBefore := cp.Audit.Now(), passes(k.controller)
+				time.Sleep(2 * time.Second)
+				Expect(requests(mark, ns)).To(BeEmpty())
+				Expect(passes(k.controller)-passesBefore).To(BeNumerically("<=", 3), "a hot loop")
+				Expect(eventsAbout(ctx, object)).To(ConsistOf(HavePrefix("Warning " + k.nameTaken + ": ")))
+				Expect(get(ctx, foreign).Spec).To(Equal(before.Spec))
+				Expect(foreign.Labels).To(Equal(before.Labels))
+				Expect(foreign.OwnerReferences).To(Equal(before.OwnerReferences))
+
+				By("healing when it goes away")
+				foreign.Finalizers = nil
+				Expect(k8s.Update(ctx, foreign)).To(Succeed())
+				Expect(client.IgnoreNotFound(k8s.Delete(ctx, foreign))).To(Succeed())
+				Eventually(ctx, k.says(object)).Should(settled)
+				k.own(ctx, object)
+				Eventually(ctx, func() []string { return eventsAbout(ctx, object) }).Should(HaveLen(2))
+			})
+		}
+
+		It("that has lost everything that made it ours, until it is given back", func(ctx context.Context) {
+			object := k.create(ctx, k.make(ns, "one", 1))
+			deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
+			Expect(manager.Stop()).To(Succeed())
+			stripped := deployment.DeepCopy()
+			stripped.OwnerReferences, stripped.Annotations, stripped.Labels = nil, nil, nil
+			Expect(k8s.Update(ctx, stripped)).To(Succeed())
+			start(ctx)
+			Eventually(ctx, k.says(object)).Should(HaveKeyWithValue("Degraded", "True/NameTaken"))
+			Expect(get(ctx, stripped).Labels).To(BeEmpty())
+
+			stripped.OwnerReferences = deployment.OwnerReferences
+			Expect(k8s.Update(ctx, stripped)).To(Succeed())
+			Eventually(ctx, k.says(object)).Should(settled)
+			Expect(get(ctx, stripped).Labels).To(Equal(deployment.Labels))
+			Expect(stripped.UID).To(Equal(deployment.UID))
+		})
+	})
+
+	It("is quiet when done", func(ctx context.Context) {
+		object := k.create(ctx, k.make(ns, "one", 2))
+		all := append(k.own(ctx, object), object)
+		before, mark := resourceVersions(ctx, all...), cp.Audit.Now()
+		passesBefore := passes(k.controller)
+		time.Sleep(3 * time.Second)
+		Expect(resourceVersions(ctx, all...)).To(Equal(before))
+		Expect(requests(mark, ns)).To(BeEmpty())
+		Expect(passes(k.controller)).To(Equal(passesBefore), "passes with nothing to do")
+	})
+
+	It("forgets nothing when the manager is killed and started again", func(ctx context.Context) {
+		object := k.create(ctx, k.make(ns, "one", 1))
+		restart(ctx, "--leader-elect=false") // a killed leader is waited for
+		manager.Kill()
+		children := k.own(ctx, object)
+		Expect(k8s.Delete(ctx, children[len(children)-1])).To(Succeed())
+		later := k.make(ns, "later", 1)
+		Expect(k8s.Create(ctx, later)).To(Succeed())
+		ended := k.make(ns, "ended", 1)
+		Expect(k8s.Create(ctx, ended)).To(Succeed())
+		Expect(k8s.Delete(ctx, ended)).To(Succeed())
+
+		start(ctx)
+		Eventually(ctx, k.says(later)).Should(settled)
+		Eventually(ctx, func(g Gomega) {
+			g.Expect(k8s.Get(ctx, client.ObjectKeyFromObject(children[len(children)-1]), children[len(children)-1])).To(Succeed())
+		}).Should(Succeed())
+		for _, child := range k.children(ended) {
+			Expect(apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(child), child))).To(BeTrue())
+		}
+	})
+
+	DescribeTable("leaves no orphan", func(ctx context.Context, propagation metav1.DeletionPropagation) {
+		object := k.create(ctx, k.make(ns, "one", 2))
+		children := k.own(ctx, object)
+		Expect(k8s.Delete(ctx, object, client.PropagationPolicy(propagation))).To(Succeed())
+		for _, child := range append(children, object) {
+			Eventually(ctx, func() bool { return apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(child), child)) }).Should(BeTrue(), "%T", child)
+		}
+		Eventually(ctx, func(g Gomega) {
+			var pods corev1.PodList
+			g.Expect(k8s.List(ctx, &pods, client.InNamespace(ns))).To(Succeed())
+			g.Expect(pods.Items).To(BeEmpty())
+		}).Should(Succeed())
+	},
+		Entry("in the background", metav1.DeletePropagationBackground),
+		Entry("in the foreground", metav1.DeletePropagationForeground))
+
+	It("lets its children go when asked to, and does not take them back", func(ctx context.Context) {
+		object := k.create(ctx, k.make(ns, "one", 1))
+		children := k.own(ctx, object)
+		Expect(k8s.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
+		Eventually(ctx, func() bool { return apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(object), object)) }).Should(BeTrue())
+		before := resourceVersions(ctx, children...)
+
+		again := k.make(ns, "one", 1)
+		Expect(k8s.Create(ctx, again)).To(Succeed())
+		Eventually(ctx, k.says(again)).Should(HaveKeyWithValue("Degraded", "True/NameTaken"))
+		Expect(resourceVersions(ctx, children...)).To(Equal(before))
+	})
+
+	DescribeTable("takes a name of", func(ctx context.Context, length int) {
+		name := strings.Repeat("a", length-2) + "-z"
+		other := strings.Repeat("a", length-2) + "-y" // shortened, the same but for the hash
+		for _, name := range []string{name, other} {
+			object := k.make(ns, name, 1)
+			k.create(ctx, object)
+			k.own(ctx, object)
+		}
+	},
+		Entry("63 characters", 63),
+		Entry("64 characters", 64),
+		Entry("253 characters", 253))
+
+	It("says what the API server says when a quota refuses a child, and heals", func(ctx context.Context) {
+		quota := &corev1.ResourceQuota{
+			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "nothing"},
+			Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/deployments.apps": resource.MustParse("0")}},
+		}
+		Expect(k8s.Create(ctx, quota)).To(Succeed())
+		Eventually(ctx, func() corev1.ResourceList { return get(ctx, quota).Status.Hard }).ShouldNot(BeEmpty())
+
+		mark := cp.Audit.Now()
+		object := k.make(ns, "one", 1)
+		Expect(k8s.Create(ctx, object)).To(Succeed())
+		Eventually(ctx, k.says(object)).Should(HaveKeyWithValue("Degraded", "True/Refused"))
+		Expect(k.message(object, "Degraded")).To(ContainSubstring("exceeded quota: nothing"))
+		time.Sleep(2 * time.Second)
+		refused := cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns), func(r testenv.Request) bool { return r.Code == 403 })
+		Expect(len(refused)).To(BeNumerically("<=", 8), "tried again without backing off: %v", refused)
+		Expect(eventsAbout(ctx, object)).To(ConsistOf(HavePrefix("Warning Refused: ")))
+
+		quota.Spec.Hard["count/deployments.apps"] = resource.MustParse("1")
+		Expect(k8s.Update(ctx, quota)).To(Succeed())
+		Eventually(ctx, k.says(object)).Should(settled)
+	})
+
+	It("says what the API server says when a policy refuses a child, and heals", func(ctx context.Context) {
+		remove := refuseDeployments(ctx, ns, "no Deployments on Fridays")
+		object := k.make(ns, "one", 1)
+		Expect(k8s.Create(ctx, object)).To(Succeed())
+		Eventually(ctx, k.says(object)).Should(HaveKeyWithValue("Degraded", "True/Refused"))
+		Expect(k.message(object, "Degraded")).To(ContainSubstring("no Deployments on Fridays"))
+		remove(ctx)
+		Eventually(ctx, k.says(object)).Should(settled)
+	})
+
+	It("says what the Deployment says when a quota refuses its pods, and heals", func(ctx context.Context) {
+		quota := &corev1.ResourceQuota{
+			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "one-pod"},
+			Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/pods": resource.MustParse("1")}},
+		}
+		Expect(k8s.Create(ctx, quota)).To(Succeed())
+		Eventually(ctx, func() corev1.ResourceList { return get(ctx, quota).Status.Hard }).ShouldNot(BeEmpty())
+
+		object := k.make(ns, "one", 2)
+		Expect(k8s.Create(ctx, object)).To(Succeed())
+		Eventually(ctx, k.says(object)).Should(And(
+			HaveKeyWithValue("Degraded", "True/RolloutStuck"), HaveKeyWithValue("Available", HavePrefix("True/Some"))))
+		Expect(k.message(object, "Degraded")).To(ContainSubstring("exceeded quota: one-pod"))
+
+		Expect(k8s.Delete(ctx, quota)).To(Succeed())
+		// The ReplicaSet controller backs off; an edit of the Deployment has it look again.
+		deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
+		deployment.Spec.Template.Annotations = map[string]string{"look": "again"}
+		Expect(k8s.Update(ctx, deployment)).To(Succeed())
+		Eventually(ctx, k.says(object)).Should(settled)
+	})
+
+	It("stands still in a namespace that ends, and does not hold it up", func(ctx context.Context) {
+		object := k.create(ctx, k.make(ns, "one", 1))
+		hold := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "hold", Finalizers: []string{"example.com/hold"}}}
+		Expect(k8s.Create(ctx, hold)).To(Succeed())
+		held := object.DeepCopyObject().(client.Object)
+		held.SetFinalizers([]string{"example.com/hold"})
+		Expect(k8s.Patch(ctx, held, client.MergeFrom(object))).To(Succeed())
+		late := k.make(ns, "late", 1)
+		late.SetFinalizers([]string{"example.com/hold"})
+		Expect(k8s.Create(ctx, late)).To(Succeed())
+
+		mark := cp.Audit.Now()
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}
+		Expect(k8s.Delete(ctx, namespace)).To(Succeed())
+		for _, child := range append(k.children(object), k.children(late)...) {
+			Eventually(ctx, func() bool { return apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(child), child)) }).Should(BeTrue(), "%T", child)
+		}
+		time.Sleep(2 * time.Second)
+		Expect(len(requests(mark, ns))).To(BeNumerically("<=", 20), "%v", requests(mark, ns))
+
+		for _, holder := range []client.Object{hold, held, late} {
+			holder = get(ctx, holder)
+			holder.SetFinalizers(nil)
+			Expect(client.IgnoreNotFound(k8s.Update(ctx, holder))).To(Succeed())
+		}
+		Eventually(ctx, func() bool {
+			return apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(namespace), namespace))
+		}).
+			WithTimeout(time.Minute).Should(BeTrue())
+	})
+
+	It("does as kubectl says: apply, get, scale, patch, explain, delete", func(ctx context.Context) {
+		run := func(args ...string) string {
+			GinkgoHelper()
+			out, err := cp.Kubectl(append([]string{"-n", ns}, args...)...)
+			Expect(err).NotTo(HaveOccurred(), out)
+			return strings.TrimSpace(out)
+		}
+		object := k.create(ctx, k.make(ns, "one", 1))
+		run("scale", k.resource, "one", "--replicas=3")
+		Eventually(ctx, k.says(object)).Should(settled)
+		Expect(run("get", "deployment", "one", "-o", "jsonpath={.status.availableReplicas}")).To(Equal("3"))
+		Expect(run("get", "--raw", fmt.Sprintf("/apis/%s/namespaces/%s/%s/one/scale", k.apiVersion, ns, strings.Split(k.resource, ".")[0]))).
+			To(And(ContainSubstring(`"spec":{"replicas":3}`), ContainSubstring(`"status":{"replicas":3,"selector":"app=`)))
+		Expect(run("get", "memcached-operator")).To(ContainSubstring("one"))
+		Expect(run("explain", k.resource+".spec", "--recursive=false")).To(ContainSubstring("Changing it"))
+		run("delete", k.resource, "one", "--wait=true", "--timeout=30s")
+	})
+}
+
+// refuseDeployments has the API server refuse to create Deployments in a namespace, with a message. It returns what removes that.
+func refuseDeployments(ctx context.Context, namespace, message string) (remove func(context.Context)) {
+	GinkgoHelper()
+	policy := &admissionv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "refuse-" + namespace},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			FailurePolicy: ptr.To(admissionv1.Fail),
+			MatchConstraints: &admissionv1.MatchResources{
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
+				ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+					Operations: []admissionv1.OperationType{admissionv1.Create},
+					Rule:       admissionv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"*"}, Resources: []string{"deployments"}},
+				}}},
+			},
+			Validations: []admissionv1.Validation{{Expression: "false", Message: message}},
+		},
+	}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: policy.Name},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: policy.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
+	}
+	Expect(k8s.Create(ctx, policy)).To(Succeed())
+	Expect(k8s.Create(ctx, binding)).To(Succeed())
+	remove = func(ctx context.Context) {
+		GinkgoHelper()
+		Expect(client.IgnoreNotFound(k8s.Delete(ctx, binding))).To(Succeed())
+		Expect(client.IgnoreNotFound(k8s.Delete(ctx, policy))).To(Succeed())
+	}
+	DeferCleanup(remove)
+	Eventually(ctx, func() error {
+		return k8s.Create(ctx, newDeployment(namespace, "probe", 0), client.DryRunAll)
+	}).Should(MatchError(ContainSubstring(message)))
+	return remove
+}

@@ -1,0 +1,191 @@
+package contract
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	"github.com/example/memcached-operator/test/testenv"
+)
+
+var _ = Describe("Foo", func() {
+	k := kinds[0]
+	var ns string
+	BeforeEach(func(ctx context.Context) { ns = newNamespace(ctx) })
+
+	deploymentOf := func(name string) *appsv1.Deployment {
+		return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
+	}
+	isGone := func(object client.Object) func(context.Context) bool {
+		return func(ctx context.Context) bool {
+			return apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(object), object))
+		}
+	}
+	rename := func(ctx context.Context, foo *samplev1alpha1.Foo, name string) {
+		GinkgoHelper()
+		before := get(ctx, foo).DeepCopy()
+		foo.Spec.DeploymentName = name
+		Expect(k8s.Patch(ctx, foo, client.MergeFrom(before))).To(Succeed())
+	}
+
+	It("makes the Deployment of the sample-controller", func(ctx context.Context) {
+		foo := newFoo(ns, "example", "web", ptr.To[int32](2))
+		k.create(ctx, foo)
+		deployment := get(ctx, deploymentOf("web"))
+		Expect(deployment.Labels).To(And(HaveKeyWithValue("app", "nginx"), HaveKeyWithValue("controller", "example")))
+		Expect(deployment.Spec.Selector.MatchLabels).To(Equal(map[string]string{"app": "nginx", "controller": "example"}))
+		Expect(deployment.Spec.Template.Spec.Containers).To(HaveLen(1))
+		Expect(deployment.Spec.Template.Spec.Containers[0].Name).To(Equal("nginx"))
+		Expect(deployment.Spec.Template.Spec.Containers[0].Image).To(Equal("nginx:latest"))
+		Expect(get(ctx, foo).Status).To(And(
+			HaveField("AvailableReplicas", int32(2)), HaveField("Replicas", int32(2)), HaveField("Selector", "app=nginx,controller=example")))
+	})
+
+	It("tells availableReplicas as the Deployment does, up and down", func(ctx context.Context) {
+		held := newNamespace(ctx, testenv.HoldPods)
+		foo := newFoo(held, "example", "web", ptr.To[int32](3))
+		Expect(k8s.Create(ctx, foo)).To(Succeed())
+		pods := podsOf(ctx, held, 3)
+		for i := range pods {
+			Expect(cp.SetPodReady(ctx, &pods[i])).To(Succeed())
+			Eventually(ctx, func() int32 { return get(ctx, foo).Status.AvailableReplicas }).Should(Equal(int32(i + 1)))
+		}
+		Eventually(ctx, k.says(foo)).Should(HaveKeyWithValue("Available", "True/AllReplicasAvailable"))
+		Expect(k8s.Delete(ctx, &pods[0])).To(Succeed())
+		Eventually(ctx, k.says(foo)).Should(HaveKeyWithValue("Available", "True/SomeReplicasAvailable"))
+		Expect(foo.Status.AvailableReplicas).To(Equal(int32(2)))
+	})
+
+	It("deletes the old Deployment when deploymentName changes", func(ctx context.Context) {
+		foo := newFoo(ns, "example", "old", ptr.To[int32](1))
+		k.create(ctx, foo)
+		rename(ctx, foo, "new")
+		Eventually(ctx, isGone(deploymentOf("old"))).Should(BeTrue())
+		Eventually(ctx, k.says(foo)).Should(settled)
+		k.own(ctx, foo)
+	})
+
+	It("keeps the Deployment it has while the new name is taken", func(ctx context.Context) {
+		foreign := newDeployment(ns, "taken", 0)
+		Expect(k8s.Create(ctx, foreign)).To(Succeed())
+		foo := newFoo(ns, "example", "old", ptr.To[int32](1))
+		k.create(ctx, foo)
+		rename(ctx, foo, "taken")
+		Eventually(ctx, k.says(foo)).Should(And(
+			HaveKeyWithValue("Degraded", "True/NameTaken"), HaveKeyWithValue("Available", "True/AllReplicasAvailable")))
+		Eventually(ctx, func() []string { return eventsAbout(ctx, foo) }).Should(ContainElement(
+			`Warning ErrResourceExists: Resource "taken" already exists and is not managed by Foo`))
+		Consistently(ctx, isGone(deploymentOf("old"))).WithTimeout(time.Second).Should(BeFalse())
+
+		Expect(k8s.Delete(ctx, foreign)).To(Succeed())
+		Eventually(ctx, isGone(deploymentOf("old"))).Should(BeTrue())
+		Eventually(ctx, k.says(foo)).Should(settled)
+	})
+
+	It("has one of two Foos that want the same Deployment wait for the other", func(ctx context.Context) {
+		foos := []*samplev1alpha1.Foo{newFoo(ns, "a", "web", ptr.To[int32](1)), newFoo(ns, "b", "web", ptr.To[int32](1))}
+		for _, foo := range foos {
+			Expect(k8s.Create(ctx, foo)).To(Succeed())
+		}
+		degraded := func(status string) int {
+			n := 0
+			for _, foo := range foos {
+				if k.says(foo)(ctx)["Degraded"] == status {
+					n++
+				}
+			}
+			return n
+		}
+		Eventually(ctx, func() []int {
+			return []int{degraded("False/AsExpected"), degraded("True/NameTaken")}
+		}).Should(Equal([]int{1, 1}))
+		holder := metav1.GetControllerOf(get(ctx, deploymentOf("web")))
+		winner, loser := foos[0], foos[1]
+		if holder.UID == loser.UID {
+			winner, loser = loser, winner
+		}
+		Expect(holder.UID).To(Equal(winner.UID))
+		Eventually(ctx, func() []string { return eventsAbout(ctx, loser) }).Should(ConsistOf(HavePrefix("Warning ErrResourceExists")))
+		Expect(k.message(loser, "Degraded")).To(ContainSubstring(fmt.Sprintf("controlled by Foo %q", winner.Name)))
+
+		Expect(k8s.Delete(ctx, winner)).To(Succeed())
+		Eventually(ctx, k.says(loser)).Should(settled)
+		k.own(ctx, loser)
+	})
+
+	DescribeTable("lets Foos swap names", func(ctx context.Context, names ...string) {
+		var foos []*samplev1alpha1.Foo
+		for _, name := range names {
+			foos = append(foos, newFoo(ns, "foo-"+name, name, ptr.To[int32](1)))
+			k.create(ctx, foos[len(foos)-1])
+		}
+		for i, foo := range foos {
+			rename(ctx, foo, names[(i+1)%len(names)])
+		}
+		for _, foo := range foos {
+			Eventually(ctx, k.says(foo)).Should(settled)
+			k.own(ctx, foo)
+		}
+		var deployments appsv1.DeploymentList
+		Expect(k8s.List(ctx, &deployments, client.InNamespace(ns))).To(Succeed())
+		Expect(deployments.Items).To(HaveLen(len(names)))
+	},
+		Entry("two", "a", "b"),
+		Entry("three, in a circle", "a", "b", "c"))
+
+	Describe("without spec.replicas", func() {
+		It("starts with one pod and leaves the count alone", func(ctx context.Context) {
+			foo := newFoo(ns, "example", "web", nil)
+			k.create(ctx, foo)
+			deployment := get(ctx, deploymentOf("web"))
+			Expect(*deployment.Spec.Replicas).To(Equal(int32(1)))
+
+			out, err := cp.Kubectl("-n", ns, "scale", "deployment", "web", "--replicas=4")
+			Expect(err).NotTo(HaveOccurred(), out)
+			Eventually(ctx, func() int32 { return get(ctx, foo).Status.AvailableReplicas }).Should(Equal(int32(4)))
+
+			By("also when something else has to be put back")
+			delete(get(ctx, deployment).Labels, "app")
+			Expect(k8s.Update(ctx, deployment)).To(Succeed())
+			Eventually(ctx, func() map[string]string { return get(ctx, deployment).Labels }).Should(HaveKey("app"))
+			Expect(*deployment.Spec.Replicas).To(Equal(int32(4)))
+		})
+
+		It("leaves the count as it was when spec.replicas is removed", func(ctx context.Context) {
+			foo := newFoo(ns, "example", "web", ptr.To[int32](3))
+			k.create(ctx, foo)
+			mark, before := cp.Audit.Now(), foo.DeepCopy()
+			foo.Spec.Replicas = nil
+			Expect(k8s.Patch(ctx, foo, client.MergeFrom(before))).To(Succeed())
+			Eventually(ctx, k.says(foo)).Should(settled)
+			Expect(*get(ctx, deploymentOf("web")).Spec.Replicas).To(Equal(int32(3)))
+			Expect(cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns), func(r testenv.Request) bool { return r.Resource == "deployments" })).To(BeEmpty())
+
+			out, err := cp.Kubectl("-n", ns, "scale", "deployment", "web", "--replicas=2")
+			Expect(err).NotTo(HaveOccurred(), out)
+			Consistently(ctx, func() int32 { return *get(ctx, deploymentOf("web")).Spec.Replicas }).WithTimeout(2 * time.Second).Should(Equal(int32(2)))
+		})
+	})
+
+	It("runs no pod with replicas 0, and says that this is fine", func(ctx context.Context) {
+		foo := newFoo(ns, "example", "web", ptr.To[int32](0))
+		k.create(ctx, foo)
+		Expect(k.says(foo)(ctx)).To(HaveKeyWithValue("Available", "True/ScaledToZero"))
+	})
+
+	It("shows its columns", func(ctx context.Context) {
+		k.create(ctx, newFoo(ns, "example", "web", ptr.To[int32](2)))
+		out, err := cp.Kubectl("-n", ns, "get", "fo")
+		Expect(err).NotTo(HaveOccurred(), out)
+		Expect(out).To(MatchRegexp(`^NAME +DEPLOYMENT +DESIRED +AVAILABLE +READY +AGE\nexample +web +2 +2 +True +\d+s\n$`))
+	})
+})

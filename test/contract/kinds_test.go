@@ -1,0 +1,183 @@
+package contract
+
+import (
+	"context"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
+	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+)
+
+// kind is what the contract has to know of a kind to be run against it.
+type kind struct {
+	name       string
+	controller string
+	apiVersion string
+	resource   string
+	make       func(namespace, name string, pods int32) client.Object
+	children   func(object client.Object) []client.Object // empty ones, to be read
+	conditions func(object client.Object) []metav1.Condition
+	generation func(object client.Object) int64 // status.observedGeneration
+	nameTaken  string                           // the reason of the event
+}
+
+var kinds = []kind{
+	{
+		name:       "Foo",
+		controller: "foo",
+		apiVersion: samplev1alpha1.GroupVersion.String(),
+		resource:   "foos.samplecontroller.k8s.io",
+		make: func(namespace, name string, pods int32) client.Object {
+			return newFoo(namespace, name, name, &pods)
+		},
+		children: func(object client.Object) []client.Object {
+			return []client.Object{&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+				Namespace: object.GetNamespace(), Name: object.(*samplev1alpha1.Foo).Spec.DeploymentName}}}
+		},
+		conditions: func(object client.Object) []metav1.Condition { return object.(*samplev1alpha1.Foo).Status.Conditions },
+		generation: func(object client.Object) int64 { return object.(*samplev1alpha1.Foo).Status.ObservedGeneration },
+		nameTaken:  samplev1alpha1.EventErrResourceExists,
+	},
+	{
+		name:       "Memcached",
+		controller: "memcached",
+		apiVersion: cachev1alpha1.GroupVersion.String(),
+		resource:   "memcacheds.cache.example.com",
+		make: func(namespace, name string, pods int32) client.Object {
+			return newMemcached(namespace, name, pods)
+		},
+		children: func(object client.Object) []client.Object {
+			named := metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: object.GetName()}
+			service := named
+			if len(service.Name) > 63 {
+				service.Name = get(context.Background(), object.DeepCopyObject().(*cachev1alpha1.Memcached)).Status.ServiceName
+			}
+			return []client.Object{
+				&appsv1.Deployment{ObjectMeta: named},
+				&corev1.Service{ObjectMeta: service},
+				&policyv1.PodDisruptionBudget{ObjectMeta: named},
+			}
+		},
+		conditions: func(object client.Object) []metav1.Condition {
+			return object.(*cachev1alpha1.Memcached).Status.Conditions
+		},
+		generation: func(object client.Object) int64 { return object.(*cachev1alpha1.Memcached).Status.ObservedGeneration },
+		nameTaken:  cachev1alpha1.ReasonNameTaken,
+	},
+}
+
+func newFoo(namespace, name, deployment string, replicas *int32) *samplev1alpha1.Foo {
+	return &samplev1alpha1.Foo{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       samplev1alpha1.FooSpec{DeploymentName: deployment, Replicas: replicas},
+	}
+}
+
+func newMemcached(namespace, name string, size int32) *cachev1alpha1.Memcached {
+	return &cachev1alpha1.Memcached{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       cachev1alpha1.MemcachedSpec{Size: size},
+	}
+}
+
+// newDeployment returns one of somebody else's.
+func newDeployment(namespace, name string, replicas int32) *appsv1.Deployment {
+	labels := map[string]string{"somebody": "else"}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "it", Image: "it"}}},
+			},
+		},
+	}
+}
+
+// controlledBy returns a reference to a controller that does not exist.
+func controlledBy(apiVersion, kind, name string) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: name, UID: "00000000-0000-0000-0000-000000000001", Controller: ptr.To(true)}
+}
+
+// says is a matcher for a condition of an object: "Available=True/AllNodesReady", or without a reason.
+func (k kind) says(object client.Object) func(ctx context.Context) map[string]string {
+	return func(ctx context.Context) map[string]string {
+		if err := k8s.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return map[string]string{"error": err.Error()}
+		}
+		said := map[string]string{}
+		for _, c := range k.conditions(object) {
+			said[c.Type] = fmt.Sprintf("%s/%s", c.Status, c.Reason)
+			if c.ObservedGeneration != object.GetGeneration() {
+				said[c.Type] = fmt.Sprintf("of generation %d, not %d", c.ObservedGeneration, object.GetGeneration())
+			}
+		}
+		return said
+	}
+}
+
+// message returns the message of a condition, as it was last read.
+func (k kind) message(object client.Object, condition string) string {
+	if c := meta.FindStatusCondition(k.conditions(object), condition); c != nil {
+		return c.Message
+	}
+	return ""
+}
+
+var settled = And(
+	HaveKeyWithValue("Available", HavePrefix("True/")),
+	HaveKeyWithValue("Progressing", "False/RolloutComplete"),
+	HaveKeyWithValue("Degraded", "False/AsExpected"))
+
+// create creates an object and waits until it has settled.
+func (k kind) create(ctx context.Context, object client.Object) client.Object {
+	GinkgoHelper()
+	Expect(k8s.Create(ctx, object)).To(Succeed())
+	k.settle(ctx, object)
+	return object
+}
+
+// settle waits until an object has settled, and the operator with it: nothing it does later has that as its cause.
+func (k kind) settle(ctx context.Context, object client.Object) {
+	GinkgoHelper()
+	Eventually(ctx, k.says(object)).Should(settled)
+	mark := cp.Audit.Now()
+	Eventually(ctx, func() []string { return eventsAbout(ctx, object) }).ShouldNot(BeEmpty())
+	Eventually(func() int {
+		seen := len(requests(mark, object.GetNamespace()))
+		mark = cp.Audit.Now()
+		return seen
+	}).WithPolling(300 * 1e6).Should(BeZero())
+}
+
+// own returns the children of an object as they are, all of them being its own.
+func (k kind) own(ctx context.Context, object client.Object) []client.Object {
+	GinkgoHelper()
+	children := k.children(object)
+	for _, child := range children {
+		Expect(metav1.IsControlledBy(get(ctx, child), object)).To(BeTrue(), "%T %s", child, child.GetName())
+	}
+	return children
+}
+
+// resourceVersions of objects, to see whether anybody has written them.
+func resourceVersions(ctx context.Context, objects ...client.Object) map[string]string {
+	GinkgoHelper()
+	versions := map[string]string{}
+	for _, object := range objects {
+		versions[fmt.Sprintf("%T %s", object, object.GetName())] = get(ctx, object).GetResourceVersion()
+	}
+	return versions
+}

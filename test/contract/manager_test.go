@@ -1,0 +1,172 @@
+package contract
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/example/memcached-operator/test/testenv"
+)
+
+// end is how a manager has ended that was not meant to run.
+type end struct {
+	code   int
+	output string
+}
+
+// missingCRD is how it ends on a cluster without our CustomResourceDefinitions.
+var missingCRD end
+
+// endOf runs the manager with a kubeconfig ("" for an administrator's of the test cluster) until it ends.
+func endOf(ctx context.Context, kubeconfig string, flags ...string) end {
+	GinkgoHelper()
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	if kubeconfig == "" {
+		kubeconfig = cp.AdminKubeconfig()
+	}
+	command := exec.CommandContext(ctx, program, append([]string{"--kubeconfig=" + kubeconfig,
+		"--metrics-bind-address=0", "--health-probe-bind-address=0"}, flags...)...)
+	out, _ := command.CombinedOutput()
+	return end{command.ProcessState.ExitCode(), string(out)}
+}
+
+var _ = Describe("The manager", func() {
+	It("prints its version", func(ctx context.Context) {
+		Expect(endOf(ctx, "", "--version")).To(And(
+			HaveField("code", 0), HaveField("output", MatchRegexp(`^memcached-operator v9\.9\.9, commit abcdef, go1\.\d+\S* \w+/\w+\n$`))))
+	})
+
+	It("prints every flag with --help", func(ctx context.Context) {
+		Expect(endOf(ctx, "", "--help")).To(And(HaveField("code", 0), HaveField("output", And(
+			ContainSubstring("-leader-elect"), ContainSubstring("WATCH_NAMESPACE"), ContainSubstring("RELATED_IMAGE_MEMCACHED")))))
+	})
+
+	DescribeTable("says what is wrong with a flag and ends with 2", func(ctx context.Context, flag, message string) {
+		Expect(endOf(ctx, "", flag)).To(And(HaveField("code", 2), HaveField("output", And(ContainSubstring(message), HavePrefix("manager: ")))))
+	},
+		Entry("unknown", "--bogus", "flag provided but not defined: -bogus; see --help"),
+		Entry("no number", "--workers=many", `invalid value "many" for flag -workers`),
+		Entry("too few workers", "--workers=0", "--workers is 0: it must be at least 1"),
+		Entry("too short a period", "--sync-period=1ms", "--sync-period is 1ms: it must be at least 1s"),
+		Entry("unknown kind", "--controllers=foo,bar", `--controllers names "bar": it must be *, or some of foo,memcached`),
+		Entry("unknown level", "--log-level=loud", `invalid value "loud" for flag -log-level`),
+		Entry("unknown format", "--log-format=xml", `--log-format is "xml": it must be json or text`),
+		Entry("no certificate", "--metrics-cert-dir=/nonexistent", `--metrics-cert-dir is "/nonexistent"`),
+		Entry("argument", "run", `unexpected argument "run"`),
+	)
+
+	It("says so and ends with 1 when it cannot find a kubeconfig", func(ctx context.Context) {
+		Expect(endOf(ctx, "/nonexistent")).To(And(HaveField("code", 1), HaveField("output", ContainSubstring("name a kubeconfig with --kubeconfig or KUBECONFIG"))))
+	})
+
+	It("says so and ends with 1 when nobody answers at the API server's address", func(ctx context.Context) {
+		kubeconfig := GinkgoT().TempDir() + "/kubeconfig"
+		Expect(os.WriteFile(kubeconfig, []byte(`{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],
+			"clusters":[{"name":"a","cluster":{"server":"https://127.0.0.1:1"}}],"users":[{"name":"a","user":{}}]}`), 0o600)).To(Succeed())
+		Expect(endOf(ctx, kubeconfig)).To(And(HaveField("code", 1), HaveField("output", And(
+			ContainSubstring("cannot reach the Kubernetes API server at https://127.0.0.1:1"), ContainSubstring("connection refused"), ContainSubstring("--kubeconfig")))))
+	})
+
+	It("names the missing CustomResourceDefinition, and the command that installs it, and ends with 1", func() {
+		Expect(missingCRD).To(And(HaveField("code", 1), HaveField("output", And(
+			ContainSubstring("does not serve Foo in samplecontroller.k8s.io/v1alpha1"),
+			ContainSubstring("foos.samplecontroller.k8s.io"),
+			ContainSubstring("kubectl apply -k config/crd")))))
+	})
+
+	It("ends with 0 when it is told to, and gives the lease back", func(ctx context.Context) {
+		Expect(manager.Stop()).To(Succeed(), manager.Logs())
+		Expect(*get(ctx, lease()).Spec.HolderIdentity).To(BeEmpty())
+		start(ctx)
+	})
+
+	It("logs in JSON, at rest nothing, and never an error in all of this suite but for what was refused", func(ctx context.Context) {
+		restart(ctx)
+		before := len(manager.Logs())
+		time.Sleep(time.Second)
+		Expect(manager.Logs()[before:]).To(BeEmpty())
+		for line := range strings.Lines(manager.Logs()) {
+			Expect(line).To(And(HavePrefix(`{"time":`), Not(ContainSubstring(`"level":"ERROR"`))))
+		}
+	})
+
+	It("is alive and ready, and serves metrics to those who may see them only", func(ctx context.Context) {
+		for _, path := range []string{"/healthz", "/readyz"} {
+			response, err := http.Get(manager.ProbeURL + path)
+			Expect(err).NotTo(HaveOccurred())
+			response.Body.Close()
+			Expect(response.StatusCode).To(Equal(http.StatusOK), path)
+		}
+		code, body, err := manager.Scrape(scraper)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(code).To(Equal(http.StatusOK))
+		Expect(body).To(ContainSubstring("controller_runtime_reconcile_total"))
+
+		code, _, err = manager.Scrape("")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(code).To(Equal(http.StatusUnauthorized))
+		Expect(k8s.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "stranger"}})).To(Succeed())
+		stranger, err := cp.Token(ctx, "default", "stranger")
+		Expect(err).NotTo(HaveOccurred())
+		code, _, err = manager.Scrape(stranger)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(code).To(Equal(http.StatusForbidden))
+	})
+
+	It("has another manager take over when it ends", func(ctx context.Context) {
+		second, err := cp.StartManager(ctx, program)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(second.WaitUntilReady(ctx)).To(Succeed(), "one that stands by is ready too")
+		first := *get(ctx, lease()).Spec.HolderIdentity
+		Expect(second.Logs()).NotTo(ContainSubstring("Starting workers"))
+
+		Expect(manager.Signal(syscall.SIGTERM)).To(Succeed())
+		manager = second
+		Eventually(ctx, func() string { return *get(ctx, lease()).Spec.HolderIdentity }).Should(And(Not(BeEmpty()), Not(Equal(first))))
+		ns := newNamespace(ctx)
+		kinds[0].create(ctx, kinds[0].make(ns, "one", 1))
+	})
+
+	It("works in the namespaces that WATCH_NAMESPACE names only", func(ctx context.Context) {
+		inside, also, outside := newNamespace(ctx), newNamespace(ctx), newNamespace(ctx)
+		Expect(manager.Stop()).To(Succeed())
+		Expect(os.Setenv("WATCH_NAMESPACE", inside+","+also)).To(Succeed())
+		start(ctx)
+		Expect(os.Unsetenv("WATCH_NAMESPACE")).To(Succeed())
+		for _, k := range kinds {
+			unseen := k.make(outside, "one", 1)
+			Expect(k8s.Create(ctx, unseen)).To(Succeed())
+			for _, ns := range []string{inside, also} {
+				k.own(ctx, k.create(ctx, k.make(ns, "one", 1)))
+			}
+			Expect(k.conditions(get(ctx, unseen))).To(BeEmpty())
+		}
+		restart(ctx)
+	})
+
+	It("works on the kinds that --controllers names only", func(ctx context.Context) {
+		ns := newNamespace(ctx)
+		restart(ctx, "--controllers=memcached")
+		foo := kinds[0].make(ns, "a", 1)
+		Expect(k8s.Create(ctx, foo)).To(Succeed())
+		kinds[1].create(ctx, kinds[1].make(ns, "b", 1))
+		Expect(kinds[0].conditions(get(ctx, foo))).To(BeEmpty())
+		restart(ctx)
+		Eventually(ctx, kinds[0].says(foo)).Should(settled)
+	})
+})
+
+func lease() *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.OperatorNamespace, Name: "memcached-operator.example.com"}}
+}

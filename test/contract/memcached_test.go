@@ -1,0 +1,225 @@
+package contract
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/memcached-operator/test/testenv"
+)
+
+var _ = Describe("Memcached", func() {
+	k := kinds[1]
+	var ns string
+	BeforeEach(func(ctx context.Context) { ns = newNamespace(ctx) })
+
+	It("makes the Deployment of the tutorial, fit for production, with a Service and a budget", func(ctx context.Context) {
+		mc := newMemcached(ns, "memcached-sample", 3)
+		children := k.own(ctx, k.create(ctx, mc))
+		deployment := children[0].(*appsv1.Deployment)
+		labels := map[string]string{"app": "memcached", "memcached_cr": "memcached-sample"}
+		Expect(deployment.Spec.Selector.MatchLabels).To(Equal(labels))
+		Expect(deployment.Spec.Template.Labels).To(Equal(labels))
+		container := deployment.Spec.Template.Spec.Containers[0]
+		Expect(container.Name).To(Equal("memcached"))
+		Expect(container.Command).To(Equal([]string{"memcached", "--memory-limit=64", "-o", "modern", "-v"}))
+		Expect(container.Ports).To(ConsistOf(corev1.ContainerPort{Name: "memcached", ContainerPort: 11211, Protocol: corev1.ProtocolTCP}))
+		Expect(container.Resources.Limits.Memory().String()).To(Equal("168Mi"))
+		Expect(deployment.Spec.Strategy.RollingUpdate.MaxUnavailable.IntValue()).To(Equal(1))
+		Expect(deployment.Spec.Strategy.RollingUpdate.MaxSurge.IntValue()).To(Equal(0))
+		for _, probe := range []*corev1.Probe{container.StartupProbe, container.ReadinessProbe, container.LivenessProbe} {
+			Expect(probe.TCPSocket.Port.String()).To(Equal("memcached"))
+		}
+
+		service := children[1].(*corev1.Service)
+		Expect(service.Name).To(Equal("memcached-sample"))
+		Expect(service.Spec.ClusterIP).To(Equal("None"))
+		Expect(service.Spec.Selector).To(Equal(labels))
+		Expect(service.Spec.Ports[0].Name).To(Equal("memcached"))
+		budget := children[2].(*policyv1.PodDisruptionBudget)
+		Expect(budget.Spec.MaxUnavailable.IntValue()).To(Equal(1))
+		Expect(budget.Spec.Selector.MatchLabels).To(Equal(labels))
+	})
+
+	It("tells its nodes: all its pods, sorted, and as kubectl shows them", func(ctx context.Context) {
+		mc := newMemcached(ns, "one", 3)
+		k.create(ctx, mc)
+		Expect(mc.Status.Nodes).To(Equal(namesOf(podsOf(ctx, ns, 3))))
+		Expect(mc.Status).To(And(HaveField("Size", int32(3)), HaveField("ReadyNodes", int32(3)),
+			HaveField("ServiceName", "one"), HaveField("Selector", "app=memcached,memcached_cr=one")))
+
+		out, err := cp.Kubectl("-n", ns, "patch", "memcached", "one", "-p", `{"spec":{"size": 5}}`, "--type=merge")
+		Expect(err).NotTo(HaveOccurred(), out)
+		Eventually(ctx, k.says(mc)).Should(settled)
+		Expect(mc.Status.Nodes).To(Equal(namesOf(podsOf(ctx, ns, 5))))
+		out, err = cp.Kubectl("-n", ns, "get", "memcached", "one", "-o", "jsonpath={.status.nodes}")
+		Expect(err).NotTo(HaveOccurred(), out)
+		Expect(out).To(Equal(`["` + strings.Join(mc.Status.Nodes, `","`) + `"]`))
+		out, err = cp.Kubectl("-n", ns, "get", "mcd")
+		Expect(err).NotTo(HaveOccurred(), out)
+		Expect(out).To(MatchRegexp(`^NAME +SIZE +READY +STATUS +AGE\none +5 +5 +AllNodesReady +\d+s\n$`))
+
+		out, err = cp.Kubectl("-n", ns, "scale", "memcached", "one", "--replicas=0")
+		Expect(err).NotTo(HaveOccurred(), out)
+		Eventually(ctx, k.says(mc)).Should(And(settled, HaveKeyWithValue("Available", "True/ScaledToZero")))
+		Expect(mc.Status.Nodes).To(BeEmpty())
+	})
+
+	It("follows a pod that is replaced", func(ctx context.Context) {
+		mc := newMemcached(ns, "one", 2)
+		k.create(ctx, mc)
+		gone := podsOf(ctx, ns, 2)[0]
+		Expect(k8s.Delete(ctx, &gone)).To(Succeed())
+		Eventually(ctx, func() []string { return get(ctx, mc).Status.Nodes }).Should(And(HaveLen(2), Not(ContainElement(gone.Name))))
+		Eventually(ctx, k.says(mc)).Should(settled)
+	})
+
+	It("does not count a pod that has ended, such as an evicted one", func(ctx context.Context) {
+		mc := newMemcached(ns, "one", 2)
+		k.create(ctx, mc)
+		evicted := podsOf(ctx, ns, 2)[0]
+		Expect(cp.SetPodStatus(ctx, &evicted, corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"})).To(Succeed())
+		Eventually(ctx, func() []string { return get(ctx, mc).Status.Nodes }).Should(And(HaveLen(2), Not(ContainElement(evicted.Name))))
+		Eventually(ctx, k.says(mc)).Should(settled)
+	})
+
+	It("sees neither the pods of another Memcached nor pods that only carry the labels", func(ctx context.Context) {
+		one, two := newMemcached(ns, "one", 2), newMemcached(ns, "two", 3)
+		k.create(ctx, one)
+		k.create(ctx, two)
+		Expect(slices.ContainsFunc(one.Status.Nodes, func(name string) bool { return slices.Contains(two.Status.Nodes, name) })).To(BeFalse())
+
+		stray := strayPod(ns, map[string]string{"app": "memcached", "memcached_cr": "one"})
+		Expect(k8s.Create(ctx, stray)).To(Succeed())
+		foreign := newDeployment(ns, "foreign", 1) // in a namespace that is restricted it gets no pod, but a ReplicaSet
+		foreign.Spec.Template.Labels["memcached_cr"] = "one"
+		Expect(k8s.Create(ctx, foreign)).To(Succeed())
+		Consistently(ctx, func() []string { return get(ctx, one).Status.Nodes }).WithTimeout(time.Second).
+			Should(And(HaveLen(2), Not(ContainElement(stray.Name))))
+		Expect(k.says(one)(ctx)).To(settled)
+	})
+
+	It("writes its status at most 8 times while it grows to 100 nodes over 10 s, and at once when they are complete", func(ctx context.Context) {
+		held := newNamespace(ctx, testenv.HoldPods)
+		mark := cp.Audit.Now()
+		mc := newMemcached(held, "one", 100)
+		Expect(k8s.Create(ctx, mc)).To(Succeed())
+		for i, pod := range podsOf(ctx, held, 100) {
+			Expect(cp.SetPodReady(ctx, &pod)).To(Succeed())
+			if i < 99 {
+				time.Sleep(100 * time.Millisecond)
+			}
+		}
+		Eventually(ctx, k.says(mc)).WithTimeout(3 * time.Second).Should(settled)
+		Expect(mc.Status.Nodes).To(Equal(namesOf(podsOf(ctx, held, 100))))
+		writes := cp.Audit.Since(mark, testenv.ByOperator, testenv.In(held), func(r testenv.Request) bool { return r.Resource == "memcacheds/status" })
+		report("status writes of a Memcached growing to 100 nodes over 10 s", len(writes), 8)
+	})
+
+	Describe("says why a node does not come up:", func() {
+		DescribeTable("it", func(ctx context.Context, status corev1.PodStatus, reason, message string) {
+			held := newNamespace(ctx, testenv.HoldPods)
+			mc := newMemcached(held, "one", 2)
+			Expect(k8s.Create(ctx, mc)).To(Succeed())
+			pods := podsOf(ctx, held, 2)
+			Expect(cp.SetPodReady(ctx, &pods[0])).To(Succeed())
+			Expect(cp.SetPodStatus(ctx, &pods[1], status)).To(Succeed())
+			Eventually(ctx, k.says(mc)).Should(And(
+				HaveKeyWithValue("Degraded", "True/"+reason), HaveKeyWithValue("Available", "True/SomeNodesReady")))
+			Expect(k.message(mc, "Degraded")).To(And(ContainSubstring("node "+pods[1].Name), ContainSubstring(message)))
+			Eventually(ctx, func() []string { return eventsAbout(ctx, mc) }).Should(ContainElement(HavePrefix("Warning " + reason)))
+
+			Expect(cp.SetPodReady(ctx, &pods[1])).To(Succeed())
+			Eventually(ctx, k.says(mc)).Should(settled)
+		},
+			Entry("has crashed", corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{
+				Name:         "memcached",
+				RestartCount: 3,
+				State:        corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off 40s"}},
+				LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+					ExitCode: 64, Reason: "Error", Message: "Cannot set item size limit higher than 1/2 of memory max.\n"}},
+			}}}, "NodeCrashing", "exit code 64): Cannot set item size limit higher than 1/2 of memory max."),
+			Entry("has no image", corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{
+				Name:  "memcached",
+				State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: `Back-off pulling image "memcached:1"`}},
+			}}}, "NodeNotStarting", `Back-off pulling image "memcached:1"`),
+			Entry("has no machine", corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
+				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available: 3 Insufficient memory."}}},
+				"NodeUnschedulable", "3 Insufficient memory"),
+		)
+	})
+
+	It("refuses a Service and a budget of its name that are not its own, and makes the rest", func(ctx context.Context) {
+		service := &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "one"},
+			Spec:       corev1.ServiceSpec{Selector: map[string]string{"somebody": "else"}, Ports: []corev1.ServicePort{{Port: 80}}},
+		}
+		Expect(k8s.Create(ctx, service)).To(Succeed())
+		budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "one"}}
+		Expect(k8s.Create(ctx, budget)).To(Succeed())
+		before := resourceVersions(ctx, service)
+
+		mc := newMemcached(ns, "one", 2)
+		Expect(k8s.Create(ctx, mc)).To(Succeed())
+		Eventually(ctx, k.says(mc)).Should(And(
+			HaveKeyWithValue("Degraded", "True/NameTaken"), HaveKeyWithValue("Available", "True/AllNodesReady")))
+		Expect(k.message(mc, "Degraded")).To(ContainSubstring("kubectl -n %s delete service one", ns))
+		Expect(resourceVersions(ctx, service)).To(Equal(before))
+		Expect(get(ctx, budget).Spec).To(Equal(policyv1.PodDisruptionBudgetSpec{}))
+
+		Expect(k8s.Delete(ctx, service)).To(Succeed())
+		Expect(k8s.Delete(ctx, budget)).To(Succeed())
+		Eventually(ctx, k.says(mc)).Should(settled)
+		k.own(ctx, mc)
+	})
+
+	It("gives a Service a name it can have", func(ctx context.Context) {
+		mc := newMemcached(ns, "4.caches.example", 1)
+		k.create(ctx, mc)
+		Expect(mc.Status.ServiceName).To(MatchRegexp(`^n4-caches-example-[0-9a-f]{8}$`))
+		Expect(metav1.IsControlledBy(get(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: mc.Status.ServiceName}}), mc)).To(BeTrue())
+	})
+})
+
+// podsOf waits until there are so many pods in a namespace and returns them, sorted by name.
+func podsOf(ctx context.Context, namespace string, count int) []corev1.Pod {
+	GinkgoHelper()
+	var pods corev1.PodList
+	Eventually(ctx, func(g Gomega) {
+		g.Expect(k8s.List(ctx, &pods, client.InNamespace(namespace))).To(Succeed())
+		g.Expect(pods.Items).To(HaveLen(count))
+	}).Should(Succeed())
+	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	return pods.Items
+}
+
+func namesOf(pods []corev1.Pod) []string {
+	var names []string
+	for _, pod := range pods {
+		names = append(names, pod.Name)
+	}
+	return names
+}
+
+// strayPod returns a pod that nobody controls, as a restricted namespace takes it.
+func strayPod(namespace string, labels map[string]string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "stray", Labels: labels},
+		Spec: corev1.PodSpec{
+			SecurityContext: &corev1.PodSecurityContext{
+				RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+			Containers: []corev1.Container{{Name: "it", Image: "it", SecurityContext: &corev1.SecurityContext{
+				AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}}},
+		},
+	}
+}

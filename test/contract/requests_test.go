@@ -1,0 +1,136 @@
+package contract
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	"github.com/example/memcached-operator/test/testenv"
+)
+
+// What it costs, counted by the API server's audit log.
+var _ = Describe("The number of requests", func() {
+	for _, k := range kinds {
+		Describe("of a "+k.name, func() {
+			var (
+				ns     string
+				object client.Object
+			)
+			BeforeEach(func(ctx context.Context) {
+				ns = newNamespace(ctx)
+				object = k.make(ns, "one", 2)
+			})
+
+			It("from its creation until it is ready is one for each child, one for the status and one for the event", func(ctx context.Context) {
+				mark := cp.Audit.Now()
+				k.create(ctx, object)
+				report("requests of one "+k.name+" from creation to ready", len(requests(mark, ns)), len(k.children(object))+2)
+			})
+
+			It("is zero for a status event of a settled child", func(ctx context.Context) {
+				k.create(ctx, object)
+				deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
+				mark, before := cp.Audit.Now(), passes(k.controller)
+				changed := deployment.DeepCopy()
+				changed.Status.Conditions = append(changed.Status.Conditions, appsv1.DeploymentCondition{Type: "Theirs", Status: corev1.ConditionTrue})
+				Expect(k8s.Status().Patch(ctx, changed, client.MergeFrom(deployment))).To(Succeed())
+				Eventually(func() int { return passes(k.controller) }).Should(BeNumerically(">", before))
+				time.Sleep(200 * time.Millisecond)
+				report("requests for a status event of a settled child of a "+k.name, len(requests(mark, ns)), 0)
+			})
+
+			It("is zero for a resync", func(ctx context.Context) {
+				k.create(ctx, object)
+				restart(ctx, "--sync-period=1s")
+				mark, before := cp.Audit.Now(), passes(k.controller)
+				Eventually(func() int { return passes(k.controller) }).Should(BeNumerically(">=", before+3))
+				found := requests(mark, ns)
+				restart(ctx)
+				report("requests for three resyncs of a "+k.name, len(found), 0)
+			})
+
+			It("is zero for a restart of the manager", func(ctx context.Context) {
+				for i := range 10 {
+					k.create(ctx, k.make(ns, fmt.Sprintf("n%d", i), 1))
+				}
+				Expect(manager.Stop()).To(Succeed())
+				mark := cp.Audit.Now()
+				start(ctx)
+				Eventually(func() int { return passes(k.controller) }).Should(BeNumerically(">=", 10))
+				time.Sleep(2 * time.Second)
+				found := cp.Audit.Since(mark, testenv.ByOperator, func(r testenv.Request) bool {
+					return r.IsWrite() || r.Namespace == ns
+				})
+				report("writes and child requests for a restart of the manager with 10 "+k.name+"s", len(found), 0)
+			})
+		})
+	}
+
+	It("stays at three each for 500 Foos made at once, without a conflict or a write that changes nothing", func(ctx context.Context) {
+		const count = 500
+		ns := newNamespace(ctx)
+		mark := cp.Audit.Now()
+		for i := range count {
+			Expect(k8s.Create(ctx, newFoo(ns, fmt.Sprintf("foo-%d", i), fmt.Sprintf("web-%d", i), ptr.To[int32](1)))).To(Succeed())
+		}
+		Eventually(ctx, func() int {
+			var foos samplev1alpha1.FooList
+			Expect(k8s.List(ctx, &foos, client.InNamespace(ns))).To(Succeed())
+			ready := 0
+			for _, foo := range foos.Items {
+				if foo.Status.AvailableReplicas == 1 {
+					ready++
+				}
+			}
+			return ready
+		}).WithTimeout(3 * time.Minute).WithPolling(time.Second).Should(Equal(count))
+		time.Sleep(2 * time.Second)
+
+		all := requests(mark, ns)
+		perResource, conflicts := map[string]int{}, 0
+		for _, request := range all {
+			perResource[request.Verb+" "+request.Resource]++
+			if request.Code == 409 {
+				conflicts++
+			}
+		}
+		GinkgoWriter.Println(perResource)
+		report("conflicts (409) over 500 Foos", conflicts, 0)
+		report("writes that change nothing over 500 Foos", noOps(mark, ns), 0)
+		report("children made for 500 Foos", perResource["patch deployments"], count)
+		// Where the machine takes longer than a second to make a pod ready, progress is told in between.
+		fmt.Fprintf(GinkgoWriter, "requests per Foo over 500: %.3f\n", float64(len(all))/count)
+		AddReportEntry(fmt.Sprintf("requests per Foo over 500 Foos made at once: %.2f (%v)", float64(len(all))/count, perResource))
+	})
+})
+
+// noOps counts the operator's writes whose answer is a version of the object that another write had made before.
+func noOps(mark testenv.Mark, namespace string) int {
+	made, found := map[string]bool{}, 0
+	for _, request := range cp.Audit.Since(mark, testenv.In(namespace), testenv.Request.IsWrite) {
+		if request.Code >= 300 || request.ResponseRV == "" {
+			continue
+		}
+		version := request.ResponseUID + "@" + request.ResponseRV
+		if made[version] && testenv.ByOperator(request) {
+			found++
+		}
+		made[version] = true
+	}
+	return found
+}
+
+// report prints a count with its bound, and fails where it is over.
+func report(what string, count, bound int) {
+	GinkgoHelper()
+	AddReportEntry(fmt.Sprintf("%s: %d (at most %d)", what, count, bound))
+	Expect(count).To(BeNumerically("<=", bound), what)
+}

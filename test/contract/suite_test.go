@@ -1,0 +1,153 @@
+// Package contract shows, on a real API server and with the operator as a process of its own, that it keeps its contract:
+// what every kind promises (contract_test.go), what each kind promises besides (foo_test.go, memcached_test.go), what
+// becomes of bad input (badinput_test.go), what all that costs (requests_test.go), how the process behaves
+// (manager_test.go), and that it may do what it does and no more (rbac_test.go).
+package contract
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gexec"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/memcached-operator/test/testenv"
+)
+
+var (
+	cp      *testenv.ControlPlane
+	k8s     client.WithWatch
+	program string           // the manager, built with the race detector
+	manager *testenv.Manager // the one that runs while a spec does
+	scraper string           // a token that may read metrics
+)
+
+func TestContract(t *testing.T) {
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(30 * time.Second)
+	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
+	SetDefaultConsistentlyPollingInterval(100 * time.Millisecond)
+	EnforceDefaultTimeoutsWhenUsingContexts()
+	RunSpecs(t, "Contract")
+}
+
+var _ = BeforeSuite(func(ctx context.Context) {
+	var err error
+	By("building the manager with the race detector")
+	program, err = gexec.Build("github.com/example/memcached-operator/cmd", "-race", "-ldflags=-X main.version=v9.9.9 -X main.commit=abcdef")
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(gexec.CleanupBuildArtifacts)
+
+	By("starting etcd, the API server and the controller manager")
+	cp, err = testenv.Start()
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() error { return cp.Stop() })
+	k8s = cp.Client
+
+	missingCRD = endOf(ctx, "")
+	Expect(cp.Install()).To(Succeed())
+	kubeletContext, stop := context.WithCancel(context.Background())
+	DeferCleanup(stop)
+	go cp.Kubelet(kubeletContext)
+
+	scraper = metricsReader(ctx)
+	start(ctx)
+	DeferCleanup(checkEnd)
+})
+
+// start starts the manager that specs work with.
+func start(ctx context.Context, flags ...string) {
+	GinkgoHelper()
+	var err error
+	manager, err = cp.StartManager(ctx, program, flags...)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(manager.WaitUntilReady(ctx)).To(Succeed())
+}
+
+// restart stops the manager as Kubernetes does and starts another one.
+func restart(ctx context.Context, flags ...string) {
+	GinkgoHelper()
+	Expect(manager.Stop()).To(Succeed(), manager.Logs())
+	start(ctx, flags...)
+}
+
+// checkEnd looks at the manager when all specs are over: no race, no panic.
+func checkEnd() {
+	err := manager.Stop()
+	AddReportEntry("the manager's log", ReportEntryVisibilityNever, manager.Logs())
+	Expect(err).NotTo(HaveOccurred(), manager.Logs())
+	Expect(manager.Logs()).NotTo(Or(ContainSubstring("DATA RACE"), ContainSubstring("panic")))
+}
+
+// metricsReader makes a service account that may read metrics and returns a token of it.
+func metricsReader(ctx context.Context) string {
+	GinkgoHelper()
+	Expect(k8s.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "scraper"}})).To(Succeed())
+	Expect(k8s.Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "scraper"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "memcached-operator-metrics-reader"},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: "scraper"}},
+	})).To(Succeed())
+	token, err := cp.Token(ctx, "default", "scraper")
+	Expect(err).NotTo(HaveOccurred())
+	return token
+}
+
+// newNamespace makes a namespace that enforces Pod Security "restricted", for as long as the spec runs.
+func newNamespace(ctx context.Context, labels ...string) string {
+	GinkgoHelper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "test-",
+		Labels:       map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+	}}
+	for _, label := range labels {
+		namespace.Labels[label] = ""
+	}
+	Expect(k8s.Create(ctx, namespace)).To(Succeed())
+	DeferCleanup(func(ctx context.Context) error {
+		return client.IgnoreNotFound(k8s.Delete(ctx, namespace))
+	})
+	return namespace.Name
+}
+
+// eventsAbout returns "reason: note" of every event about an object, in no order.
+func eventsAbout(ctx context.Context, object client.Object) []string {
+	GinkgoHelper()
+	var events eventsv1.EventList
+	Expect(k8s.List(ctx, &events, client.InNamespace(object.GetNamespace()))).To(Succeed())
+	var about []string
+	for _, event := range events.Items {
+		if event.Regarding.UID == object.GetUID() {
+			about = append(about, fmt.Sprintf("%s %s: %s", event.Type, event.Reason, event.Note))
+		}
+	}
+	return about
+}
+
+// get reads an object anew.
+func get[T client.Object](ctx context.Context, object T) T {
+	GinkgoHelper()
+	Expect(k8s.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
+	return object
+}
+
+// requests returns what the operator has requested in a namespace since a mark.
+func requests(mark testenv.Mark, namespace string) []testenv.Request {
+	return cp.Audit.Since(mark, testenv.ByOperator, testenv.In(namespace))
+}
+
+// passes returns how many passes the controller of a kind has made.
+func passes(controller string) int {
+	GinkgoHelper()
+	n, err := manager.Passes(scraper, controller)
+	Expect(err).NotTo(HaveOccurred())
+	return n
+}

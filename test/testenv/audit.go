@@ -1,0 +1,156 @@
+package testenv
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Audit reads the API server's audit log. It is safe for concurrent use.
+type Audit struct {
+	path string
+
+	mu       sync.Mutex
+	read     int64
+	requests []Request
+}
+
+// Request is one that the API server has answered.
+type Request struct {
+	User        string
+	Verb        string // get, list, watch, create, update, patch, delete or deletecollection
+	Group       string
+	Resource    string // with its subresource, such as foos/status; empty for a URL that is no resource
+	URL         string
+	Namespace   string
+	Name        string
+	Code        int32
+	At          time.Time
+	ResponseUID string // of the object answered; empty where answers are not logged
+	ResponseRV  string
+}
+
+func (r Request) String() string {
+	return fmt.Sprintf("%s %s %s/%s -> %d", r.Verb, r.Resource, r.Namespace, r.Name, r.Code)
+}
+
+// IsWrite tells whether the request was to change something.
+func (r Request) IsWrite() bool {
+	switch r.Verb {
+	case "create", "update", "patch", "delete", "deletecollection":
+		return true
+	}
+	return false
+}
+
+// IsCreation tells whether the request has created an object: by an apply, which is a patch, as well.
+func (r Request) IsCreation() bool {
+	return r.Code == 201
+}
+
+// Mark is a place in the log.
+type Mark int
+
+// Now returns the place in the log after all requests answered so far.
+func (a *Audit) Now() Mark {
+	return Mark(len(a.all()))
+}
+
+// Since returns the requests after a mark that pass all filters.
+func (a *Audit) Since(mark Mark, filters ...func(Request) bool) []Request {
+	var found []Request
+next:
+	for _, request := range a.all()[mark:] {
+		for _, passes := range filters {
+			if !passes(request) {
+				continue next
+			}
+		}
+		found = append(found, request)
+	}
+	return found
+}
+
+// ByOperator is a filter for what the operator has requested, but for its part in the leader election.
+func ByOperator(r Request) bool {
+	return r.User == OperatorUser && r.Resource != "leases" && !(r.Resource == "events" && r.Group == "")
+}
+
+// In returns a filter for a namespace.
+func In(namespace string) func(Request) bool {
+	return func(r Request) bool { return r.Namespace == namespace }
+}
+
+// all returns all requests so far.
+func (a *Audit) all() []Request {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	file, err := os.Open(a.path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		panic(err)
+	}
+	defer file.Close()
+	if _, err := file.Seek(a.read, io.SeekStart); err != nil {
+		panic(err)
+	}
+	lines := bufio.NewReader(file)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil { // the rest of this line is still to come
+			return a.requests
+		}
+		a.read += int64(len(line))
+		if request, ok := parse(line); ok {
+			a.requests = append(a.requests, request)
+		}
+	}
+}
+
+// parse returns the request of one line, unless it is a watch that has only begun or ended.
+func parse(line []byte) (Request, bool) {
+	var event struct {
+		Stage          string
+		Verb           string
+		RequestURI     string
+		User           struct{ Username string }
+		ObjectRef      struct{ APIGroup, Resource, Subresource, Namespace, Name string }
+		ResponseStatus struct{ Code int32 }
+		ResponseObject struct{ Metadata metav1.ObjectMeta }
+		StageTimestamp metav1.MicroTime
+	}
+	if err := json.Unmarshal(line, &event); err != nil {
+		panic(fmt.Sprintf("audit log: %v: %s", err, line))
+	}
+	if event.Verb == "watch" && event.Stage == "ResponseComplete" {
+		return Request{}, false
+	}
+	resource := event.ObjectRef.Resource
+	if event.ObjectRef.Subresource != "" {
+		resource += "/" + event.ObjectRef.Subresource
+	}
+	url, _, _ := strings.Cut(event.RequestURI, "?")
+	return Request{
+		User:        event.User.Username,
+		Verb:        event.Verb,
+		Group:       event.ObjectRef.APIGroup,
+		Resource:    resource,
+		URL:         url,
+		Namespace:   event.ObjectRef.Namespace,
+		Name:        event.ObjectRef.Name,
+		Code:        event.ResponseStatus.Code,
+		At:          event.StageTimestamp.Time,
+		ResponseUID: string(event.ResponseObject.Metadata.UID),
+		ResponseRV:  event.ResponseObject.Metadata.ResourceVersion,
+	}, true
+}

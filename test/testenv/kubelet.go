@@ -1,0 +1,58 @@
+package testenv
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// HoldPods is a label for namespaces in which the Kubelet leaves the pods alone.
+const HoldPods = "testenv/hold-pods"
+
+// Kubelet plays the machines: it makes every pod run and be ready as soon as it appears, but for those in namespaces
+// labelled HoldPods. It ends with the context.
+func (cp *ControlPlane) Kubelet(ctx context.Context) {
+	for ctx.Err() == nil {
+		pods, err := cp.Client.Watch(ctx, &corev1.PodList{})
+		if err != nil {
+			time.Sleep(100 * time.Millisecond)
+			continue
+		}
+		for event := range pods.ResultChan() {
+			if pod, ok := event.Object.(*corev1.Pod); ok && event.Type == watch.Added {
+				if !cp.holdsPods(ctx, pod.Namespace) {
+					_ = cp.SetPodReady(ctx, pod) // a pod that is gone already needs no machine
+				}
+			}
+		}
+	}
+}
+
+func (cp *ControlPlane) holdsPods(ctx context.Context, namespace string) bool {
+	var ns corev1.Namespace
+	err := cp.Client.Get(ctx, client.ObjectKey{Name: namespace}, &ns)
+	_, held := ns.Labels[HoldPods]
+	return err != nil || held
+}
+
+// SetPodReady makes a pod run and be ready.
+func (cp *ControlPlane) SetPodReady(ctx context.Context, pod *corev1.Pod) error {
+	return cp.SetPodStatus(ctx, pod, corev1.PodStatus{
+		Phase: corev1.PodRunning,
+		Conditions: []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()},
+			{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()},
+		},
+	})
+}
+
+// SetPodStatus gives a pod a status, as the kubelet and the scheduler would.
+func (cp *ControlPlane) SetPodStatus(ctx context.Context, pod *corev1.Pod, status corev1.PodStatus) error {
+	changed := pod.DeepCopy()
+	changed.Status = status
+	return cp.Client.Status().Patch(ctx, changed, client.MergeFrom(pod))
+}

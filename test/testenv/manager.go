@@ -1,0 +1,157 @@
+package testenv
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Manager is a running manager process.
+type Manager struct {
+	// MetricsURL is where it serves metrics.
+	MetricsURL string
+	// ProbeURL is where it serves /healthz and /readyz.
+	ProbeURL string
+
+	process *exec.Cmd
+	logs    *buffer
+	ended   chan error
+}
+
+// StartManager starts a manager program with the operator's own service account, and with more flags if given.
+func (cp *ControlPlane) StartManager(ctx context.Context, program string, flags ...string) (*Manager, error) {
+	kubeconfig, err := cp.Kubeconfig(ctx, OperatorNamespace, OperatorServiceAccount)
+	if err != nil {
+		return nil, err
+	}
+	metrics, probes := "127.0.0.1:"+freePort(), "127.0.0.1:"+freePort()
+	m := &Manager{
+		MetricsURL: "https://" + metrics + "/metrics",
+		ProbeURL:   "http://" + probes,
+		logs:       &buffer{},
+		ended:      make(chan error, 1),
+	}
+	m.process = exec.Command(program, append([]string{
+		"--kubeconfig=" + kubeconfig,
+		"--leader-elect", "--leader-election-namespace=" + OperatorNamespace,
+		"--metrics-bind-address=" + metrics,
+		"--health-probe-bind-address=" + probes,
+	}, flags...)...)
+	m.process.Env = append(os.Environ(), "KUBE_CACHE_MUTATION_DETECTOR=true", "GOTRACEBACK=all")
+	m.process.Stdout, m.process.Stderr = m.logs, m.logs
+	if err := m.process.Start(); err != nil {
+		return nil, err
+	}
+	go func() { m.ended <- m.process.Wait() }()
+	return m, nil
+}
+
+// WaitUntilReady waits until the manager is ready.
+func (m *Manager) WaitUntilReady(ctx context.Context) error {
+	return until(ctx, "the manager is ready", func(context.Context) (bool, error) {
+		select {
+		case err := <-m.ended:
+			m.ended <- err
+			return false, fmt.Errorf("it has ended: %w\n%s", err, m.Logs())
+		default:
+		}
+		response, err := http.Get(m.ProbeURL + "/readyz")
+		if err != nil {
+			return false, nil
+		}
+		defer response.Body.Close()
+		return response.StatusCode == http.StatusOK, nil
+	})
+}
+
+// Stop ends the manager as Kubernetes does and returns how it ended: nil for exit code 0.
+func (m *Manager) Stop() error {
+	return m.Signal(syscall.SIGTERM)
+}
+
+// Kill ends the manager without warning.
+func (m *Manager) Kill() {
+	_ = m.Signal(syscall.SIGKILL)
+}
+
+// Signal sends a signal to the manager and waits for its end.
+func (m *Manager) Signal(signal os.Signal) error {
+	_ = m.process.Process.Signal(signal)
+	select {
+	case err := <-m.ended:
+		m.ended <- err
+		return err
+	case <-time.After(time.Minute):
+		return fmt.Errorf("the manager does not end within a minute of %s", signal)
+	}
+}
+
+// Logs returns what the manager has logged so far.
+func (m *Manager) Logs() string {
+	return m.logs.String()
+}
+
+// Scrape reads the metrics with a token and returns the status code and the body.
+func (m *Manager) Scrape(token string) (int, string, error) {
+	request, err := http.NewRequest(http.MethodGet, m.MetricsURL, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	insecure := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} // signed by itself
+	defer insecure.CloseIdleConnections()
+	response, err := insecure.Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(body), err
+}
+
+// Passes returns how many passes the controller of a kind has made, as the metrics tell.
+func (m *Manager) Passes(token, controller string) (int, error) {
+	_, body, err := m.Scrape(token)
+	if err != nil {
+		return 0, err
+	}
+	passes := 0
+	for _, match := range regexp.MustCompile(`controller_runtime_reconcile_total\{controller="`+controller+`",result="[a-z_]+"\} ([0-9.e+]+)`).FindAllStringSubmatch(body, -1) {
+		n, err := strconv.ParseFloat(match[1], 64)
+		if err != nil {
+			return 0, err
+		}
+		passes += int(n)
+	}
+	return passes, nil
+}
+
+// buffer is a bytes.Buffer that is safe for concurrent use.
+type buffer struct {
+	mu   sync.Mutex
+	data bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.data.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.data.String()
+}
