@@ -1,0 +1,155 @@
+# memcached-operator. "make" alone tells what there is.
+
+# The version that is built; a release sets it.
+VERSION ?= 0.1.0
+# The image that is built, pushed and deployed.
+IMG ?= memcached-operator:v$(VERSION)
+# Where images are built for, by docker-buildx.
+PLATFORMS ?= linux/amd64,linux/arm64
+CONTAINER_TOOL ?= docker
+
+# Only specs whose text matches FOCUS; V=1 tells of each.
+FOCUS ?=
+V ?=
+
+# All that is built goes here, and nowhere else.
+CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/memcached-operator
+ASSETS := $(or $(KUBEBUILDER_ASSETS),$(CACHE)/bin)
+# The kubectl of the machine, or else the one that is built for the tests.
+KUBECTL ?= $(or $(shell command -v kubectl),$(CACHE)/bin/kubectl)
+
+COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X main.version=v$(VERSION) -X main.commit=$(COMMIT)
+CONTROLLER_GEN := cd test/tools && go tool controller-gen
+GOLANGCI_LINT := $(CACHE)/bin/golangci-lint
+# The modules of the repository.
+MODULES := . test/cluster test/tools test/tools/golangci-lint
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+SHELL := /bin/sh
+
+##@ Look
+
+.PHONY: help
+help: ## Tell what there is.
+	@awk 'BEGIN {FS = ":.*##"; printf "Usage: make TARGET [VARIABLE=value]\n"} \
+		/^##@/ {printf "\n%s\n", substr($$0, 5)} \
+		/^[a-z0-9-]+:.*##/ {printf "  %-16s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@printf '\nVariables:\n  FOCUS=text      only tests whose name matches (test, unit, contract)\n  V=1             tell of each test\n  IMG=image       the image to build, push and deploy (%s)\n  CACHE=dir       where all that is built goes (%s)\n\nThe map of the code is internal/README.md.\n' '$(IMG)' '$(CACHE)'
+
+##@ Change
+
+.PHONY: generate
+generate: ## Generate deep copies of the API types.
+	@$(CONTROLLER_GEN) object paths=../../api/...
+
+.PHONY: manifests
+manifests: ## Generate CustomResourceDefinitions and the operator's ClusterRole from markers in the code.
+	@$(CONTROLLER_GEN) crd rbac:roleName=manager-role paths=../../api/... paths=../../internal/... \
+		output:crd:artifacts:config=../../config/crd/bases output:rbac:artifacts:config=../../config/rbac
+
+.PHONY: golden
+golden: ## Write the golden files of the tests anew; the diff is the change of behaviour.
+	@go test ./internal/controller/... -run Golden -update
+
+.PHONY: fmt
+fmt: ## Format the code.
+	@gofmt -w cmd api internal test
+
+.PHONY: tidy
+tidy: ## Tidy the go.mod of every module.
+	@for module in $(MODULES); do (cd $$module && go mod tidy) || exit 1; done
+
+##@ Check
+
+.PHONY: test
+test: vet lint unit contract ## Check everything: vet, lint, unit tests, and the contract on a real API server.
+
+.PHONY: vet
+vet: ## Look for mistakes with go vet.
+	@for module in $(MODULES); do (cd $$module && go vet -race ./...) || exit 1; done
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) ## Look for mistakes with golangci-lint.
+	@$(GOLANGCI_LINT) run
+
+.PHONY: unit
+unit: ## Test what needs no cluster.
+	@go test -race $(if $(V),-v) $(if $(FOCUS),-run '$(FOCUS)') $$(go list ./... | grep -v /test/)
+
+.PHONY: contract
+contract: control-plane ## Test the contract, on a real API server.
+	@KUBEBUILDER_ASSETS='$(ASSETS)' KUBE_CONTROLLER_MANAGER='$(CACHE)/bin/kube-controller-manager' \
+		go test -race -count=1 -timeout 25m ./test/contract $(if $(V),-v -ginkgo.v) $(if $(FOCUS),-ginkgo.focus '$(FOCUS)')
+
+.PHONY: control-plane
+control-plane: ## Build the control plane of the tests and print where it is, for KUBEBUILDER_ASSETS.
+	@test/cluster/build.sh '$(CACHE)/bin' >/dev/null
+	@echo '$(ASSETS)'
+
+.PHONY: verify
+verify: kubectl ## Check that all that is generated, formatted or tidied is as its sources say.
+	@state() { { git diff HEAD; git ls-files -o --exclude-standard -z | xargs -0 cat -- /dev/null; } | git hash-object --stdin; }; \
+	before=$$(state); \
+	$(MAKE) --no-print-directory generate manifests golden fmt tidy || exit 1; \
+	[ "$$before" = "$$(state)" ] || { git --no-pager status --short >&2; \
+		echo "verify: these files were not as their sources say; they are now. Look at them and commit. (make generate manifests golden fmt tidy)" >&2; exit 1; }
+	@$(KUBECTL) kustomize config/default >/dev/null
+	@$(KUBECTL) kustomize config/samples >/dev/null
+	@echo "verify: everything is as its sources say."
+
+##@ Try
+
+.PHONY: build
+build: ## Build the manager into bin/manager.
+	@CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/manager ./cmd
+
+.PHONY: run
+run: build ## Run the manager here, against the cluster that KUBECONFIG names.
+	@bin/manager --metrics-bind-address=0 --log-format=text
+
+.PHONY: install
+install: kubectl ## Install the CustomResourceDefinitions into the cluster that KUBECONFIG names.
+	@$(KUBECTL) apply -k config/crd
+
+.PHONY: uninstall
+uninstall: kubectl ## Remove the CustomResourceDefinitions, and with them every Foo and Memcached.
+	@$(KUBECTL) delete --ignore-not-found -k config/crd
+
+.PHONY: deploy
+deploy: kubectl ## Deploy the operator with the image IMG into the cluster that KUBECONFIG names.
+	@$(KUBECTL) kustomize config/default | sed 's|image: controller:latest|image: $(IMG)|' | $(KUBECTL) apply -f -
+
+.PHONY: undeploy
+undeploy: kubectl ## Remove the operator, the CustomResourceDefinitions, and with them every Foo and Memcached.
+	@$(KUBECTL) delete --ignore-not-found -k config/default
+
+##@ Ship
+
+.PHONY: docker-build
+docker-build: ## Build the image IMG.
+	$(CONTAINER_TOOL) build --build-arg VERSION=v$(VERSION) --build-arg COMMIT=$(COMMIT) -t $(IMG) .
+
+.PHONY: docker-push
+docker-push: ## Push the image IMG.
+	$(CONTAINER_TOOL) push $(IMG)
+
+.PHONY: docker-buildx
+docker-buildx: ## Build and push the image IMG for PLATFORMS.
+	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) --build-arg VERSION=v$(VERSION) --build-arg COMMIT=$(COMMIT) -t $(IMG) .
+
+.PHONY: build-installer
+build-installer: kubectl ## Write all manifests with the image IMG into dist/install.yaml.
+	@mkdir -p dist
+	@$(KUBECTL) kustomize config/default | sed 's|image: controller:latest|image: $(IMG)|' > dist/install.yaml
+
+# Tools that are built when they are missing or their version has changed.
+
+$(GOLANGCI_LINT): test/tools/golangci-lint/go.mod test/tools/golangci-lint/go.sum
+	@echo "Building golangci-lint from its Go module; the first time takes some minutes." >&2
+	@cd test/tools/golangci-lint && CGO_ENABLED=0 go build -trimpath -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+.PHONY: kubectl
+kubectl:
+	@command -v '$(KUBECTL)' >/dev/null || test/cluster/build.sh '$(CACHE)/bin' >/dev/null

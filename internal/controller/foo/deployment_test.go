@@ -1,0 +1,60 @@
+package foo
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	"github.com/example/memcached-operator/internal/golden"
+	"github.com/example/memcached-operator/internal/operand"
+)
+
+func TestGoldenDeployment(t *testing.T) {
+	for _, test := range []struct {
+		name, file string
+		platform   operand.Platform
+		golden     string
+	}{
+		{"as little as there can be", "minimal", operand.Platform{}, "minimal"},
+		{"all there is", "full", operand.Platform{}, "full"},
+		{"where the cluster assigns users", "minimal", operand.Platform{AssignsUsers: true}, "openshift"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var foo samplev1alpha1.Foo
+			golden.Read(t, test.file, &foo)
+			golden.Check(t, test.golden, deployment(&foo, nil, test.platform, "nginx:latest"))
+		})
+	}
+}
+
+func TestDeploymentReplicas(t *testing.T) {
+	seen := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7"}, Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](5)}}
+	for _, test := range []struct {
+		name            string
+		replicas        *int32
+		seen            *appsv1.Deployment
+		want            int32
+		resourceVersion *string
+	}{
+		{"managed, no Deployment yet", ptr.To[int32](3), nil, 3, nil},
+		{"managed, scaled by somebody else", ptr.To[int32](3), seen, 3, nil},
+		{"managed, none", ptr.To[int32](0), seen, 0, nil},
+		{"not managed, no Deployment yet", nil, nil, 1, nil},
+		{"not managed, scaled by somebody else", nil, seen, 5, ptr.To("7")},
+		{"not managed, a stranger's Deployment of which the cache keeps no spec", nil, &appsv1.Deployment{}, 1, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			foo := &samplev1alpha1.Foo{Spec: samplev1alpha1.FooSpec{DeploymentName: "web", Replicas: test.replicas}}
+			got := deployment(foo, test.seen, operand.Platform{}, "nginx")
+			if *got.Spec.Replicas != test.want {
+				t.Errorf("replicas: got %d, want %d", *got.Spec.Replicas, test.want)
+			}
+			if ptr.Deref(got.ResourceVersion, "") != ptr.Deref(test.resourceVersion, "") {
+				t.Errorf("resourceVersion: got %v, want %v", got.ResourceVersion, test.resourceVersion)
+			}
+		})
+	}
+}

@@ -1,0 +1,88 @@
+package foo
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+
+	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	"github.com/example/memcached-operator/internal/owned"
+)
+
+func TestStatusOf(t *testing.T) {
+	deployment := func(desired, total, updated, available int32, conditions ...appsv1.DeploymentCondition) *appsv1.Deployment {
+		return &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 2},
+			Spec:       appsv1.DeploymentSpec{Replicas: &desired},
+			Status: appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: total, UpdatedReplicas: updated,
+				AvailableReplicas: available, Conditions: conditions},
+		}
+	}
+	unseen := deployment(3, 3, 3, 3)
+	unseen.Status.ObservedGeneration = 1
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "web", errors.New("exceeded quota: q"))
+
+	for _, test := range []struct {
+		name                             string
+		deployment                       *appsv1.Deployment
+		err                              error
+		available, progressing, degraded string
+		degradedMessage                  string
+		replicas, availableReplicas      int32
+	}{
+		{"all is well", deployment(3, 3, 3, 3), nil,
+			"True/AllReplicasAvailable", "False/RolloutComplete", "False/AsExpected", "nothing is wrong", 3, 3},
+		{"nothing is there yet", deployment(3, 0, 0, 0), nil,
+			"False/NoReplicasAvailable", "True/RollingOut", "False/AsExpected", "nothing is wrong", 0, 0},
+		{"some are there", deployment(3, 3, 3, 1), nil,
+			"True/SomeReplicasAvailable", "True/RollingOut", "False/AsExpected", "nothing is wrong", 3, 1},
+		{"old ones are still there", deployment(3, 4, 3, 3), nil,
+			"True/AllReplicasAvailable", "True/RollingOut", "False/AsExpected", "nothing is wrong", 4, 3},
+		{"the Deployment controller has not seen the change", unseen, nil,
+			"True/AllReplicasAvailable", "True/RollingOut", "False/AsExpected", "nothing is wrong", 3, 3},
+		{"none are wanted", deployment(0, 0, 0, 0), nil,
+			"True/ScaledToZero", "False/RolloutComplete", "False/AsExpected", "nothing is wrong", 0, 0},
+		{"the rollout is stuck", deployment(1, 1, 1, 0, appsv1.DeploymentCondition{
+			Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded", Message: "it has timed out"}), nil,
+			"False/NoReplicasAvailable", "True/RollingOut", "True/RolloutStuck", "Deployment web: ProgressDeadlineExceeded: it has timed out", 1, 0},
+		{"the name is taken by nobody's", nil, &owned.ForeignError{Kind: "Deployment", Name: "web"},
+			"Unknown/NotObserved", "False/Blocked", "True/NameTaken",
+			`Deployment "web" exists and is not controlled by anything; delete it (kubectl -n default delete deployment web) or choose another spec.deploymentName`, 0, 0},
+		{"the name is taken, and the old Deployment still serves", deployment(1, 1, 1, 1),
+			&owned.ForeignError{Kind: "Deployment", Name: "web", Holder: &metav1.OwnerReference{Kind: "Foo", Name: "other"}},
+			"True/AllReplicasAvailable", "False/Blocked", "True/NameTaken",
+			`Deployment "web" exists and is controlled by Foo "other"; delete it (kubectl -n default delete deployment web) or choose another spec.deploymentName`, 1, 1},
+		{"a quota refuses", nil, fmt.Errorf("applying: %w", forbidden),
+			"Unknown/NotObserved", "False/Blocked", "True/Refused", `applying: deployments "web" is forbidden: exceeded quota: q`, 0, 0},
+		{"a request fails", deployment(1, 1, 1, 1), errors.New("connection reset"),
+			"True/AllReplicasAvailable", "False/Blocked", "True/Error", "connection reset", 1, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			foo := &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "example", Generation: 4},
+				Spec: samplev1alpha1.FooSpec{DeploymentName: "web", Replicas: ptr.To[int32](3)}}
+			got := statusOf(foo, observed{test.deployment}, test.err)
+			if got.ObservedGeneration != 4 || got.Selector != "app=nginx,controller=example" {
+				t.Errorf("observedGeneration %d, selector %q", got.ObservedGeneration, got.Selector)
+			}
+			if got.Replicas != test.replicas || got.AvailableReplicas != test.availableReplicas {
+				t.Errorf("replicas %d, availableReplicas %d; want %d, %d", got.Replicas, got.AvailableReplicas, test.replicas, test.availableReplicas)
+			}
+			want := []string{"Available=" + test.available, "Progressing=" + test.progressing, "Degraded=" + test.degraded}
+			for i, c := range got.Conditions {
+				if said := fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason); said != want[i] || c.ObservedGeneration != 4 || c.LastTransitionTime.IsZero() {
+					t.Errorf("condition %s of generation %d; want %s of 4", said, c.ObservedGeneration, want[i])
+				}
+			}
+			if got := got.Conditions[2].Message; got != test.degradedMessage {
+				t.Errorf("message: %s\n   want: %s", got, test.degradedMessage)
+			}
+		})
+	}
+}

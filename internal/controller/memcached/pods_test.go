@@ -1,0 +1,91 @@
+package memcached
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+func pod(name string, ready bool, containers ...corev1.ContainerStatus) corev1.Pod {
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.PodStatus{ContainerStatuses: containers}}
+	if ready {
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	}
+	return pod
+}
+
+func terminated(reason string, exitCode int32, message string) corev1.ContainerState {
+	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: reason, ExitCode: exitCode, Message: message}}
+}
+
+func waiting(reason, message string) corev1.ContainerState {
+	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+}
+
+func TestTroubleOf(t *testing.T) {
+	unschedulable := pod("c", false)
+	unschedulable.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+		Reason: corev1.PodReasonUnschedulable, Message: "0/1 nodes are available"}}
+	crashed := corev1.ContainerStatus{State: waiting("CrashLoopBackOff", "back-off"), LastTerminationState: terminated("Error", 64, "bad option\n")}
+
+	for _, test := range []struct {
+		name string
+		pods []corev1.Pod
+		want *trouble
+	}{
+		{"no pods", nil, nil},
+		{"all ready", []corev1.Pod{pod("a", true), pod("b", true)}, nil},
+		{"one is starting", []corev1.Pod{pod("a", false, corev1.ContainerStatus{State: waiting("ContainerCreating", "")})}, nil},
+		{"one has just been made", []corev1.Pod{pod("a", false)}, nil},
+		{"one has crashed and is ready again", []corev1.Pod{pod("a", true, crashed)}, nil},
+		{"one crashes again and again", []corev1.Pod{pod("a", true), pod("b", false, crashed)},
+			&trouble{"NodeCrashing", "node b ended (Error, exit code 64): bad option"}},
+		{"one has crashed and is not started yet", []corev1.Pod{pod("a", false, corev1.ContainerStatus{State: terminated("OOMKilled", 137, "")})},
+			&trouble{"NodeCrashing", "node a ended (OOMKilled, exit code 137): it said nothing"}},
+		{"the image cannot be pulled", []corev1.Pod{pod("a", false, corev1.ContainerStatus{State: waiting("ErrImagePull", "not found")})},
+			&trouble{"NodeNotStarting", "node a cannot start (ErrImagePull): not found"}},
+		{"no machine can take one", []corev1.Pod{pod("a", true), unschedulable},
+			&trouble{"NodeUnschedulable", "node c: 0/1 nodes are available"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, troubleOf(test.pods), cmp.AllowUnexported(trouble{})); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestSlimPodKeepsWhatIsRead(t *testing.T) {
+	controller := metav1.OwnerReference{Kind: "ReplicaSet", Name: "rs", UID: "2", Controller: ptr.To(true)}
+	full := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "1", ResourceVersion: "5",
+			Labels:          map[string]string{labelInstance: "mc", "app": "memcached"},
+			Annotations:     map[string]string{"big": "one"},
+			ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "m"}},
+			OwnerReferences: []metav1.OwnerReference{{Kind: "Other"}, controller}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "memcached"}}},
+		Status: corev1.PodStatus{
+			PodIP: "10.0.0.1",
+			Conditions: []corev1.PodCondition{
+				{Type: corev1.PodInitialized, Status: corev1.ConditionTrue},
+				{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastProbeTime: metav1.Now()}},
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "memcached", ImageID: "sha256:1", RestartCount: 4, LastTerminationState: terminated("Error", 1, "bye")}}},
+	}
+	got, err := slimPod(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "1", ResourceVersion: "5",
+			Labels: map[string]string{labelInstance: "mc"}, OwnerReferences: []metav1.OwnerReference{controller}},
+		Status: corev1.PodStatus{
+			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}},
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "memcached", LastTerminationState: terminated("Error", 1, "bye")}}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,93 @@
+package memcached
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
+	"github.com/example/memcached-operator/internal/owned"
+)
+
+func TestStatusOf(t *testing.T) {
+	deployment := func(desired, total, updated, available int32) *appsv1.Deployment {
+		return &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Name: "mc"},
+			Spec:       appsv1.DeploymentSpec{Replicas: &desired},
+			Status:     appsv1.DeploymentStatus{Replicas: total, UpdatedReplicas: updated, AvailableReplicas: available},
+		}
+	}
+	stuck := deployment(2, 1, 1, 1)
+	stuck.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue,
+		Reason: "FailedCreate", Message: "exceeded quota"}}
+	a, b := pod("a", true), pod("b", true)
+	bStarting := pod("b", false)
+	bCrashed := pod("b", false, corev1.ContainerStatus{State: terminated("Error", 64, "bad option")})
+	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "mc", nil)
+
+	for _, test := range []struct {
+		name                             string
+		size                             int32
+		seen                             observed
+		err                              error
+		available, progressing, degraded string
+		ready                            int32
+	}{
+		{"all is well", 2, observed{deployment(2, 2, 2, 2), []corev1.Pod{a, b}}, nil,
+			"True/AllNodesReady", "False/RolloutComplete", "False/AsExpected", 2},
+		{"nothing is there yet", 2, observed{deployment(2, 0, 0, 0), nil}, nil,
+			"False/NoNodesReady", "True/RollingOut", "False/AsExpected", 0},
+		{"one is starting", 2, observed{deployment(2, 2, 2, 1), []corev1.Pod{a, bStarting}}, nil,
+			"True/SomeNodesReady", "True/RollingOut", "False/AsExpected", 1},
+		{"the Deployment is done, but not all pods have been seen", 2, observed{deployment(2, 2, 2, 2), []corev1.Pod{a}}, nil,
+			"True/SomeNodesReady", "True/RollingOut", "False/AsExpected", 1},
+		{"the pods are there, but the Deployment has not counted them", 2, observed{deployment(2, 2, 2, 1), []corev1.Pod{a, b}}, nil,
+			"True/AllNodesReady", "True/RollingOut", "False/AsExpected", 2},
+		{"one more than wanted", 1, observed{deployment(1, 2, 1, 2), []corev1.Pod{a, b}}, nil,
+			"True/AllNodesReady", "True/RollingOut", "False/AsExpected", 2},
+		{"none are wanted", 0, observed{deployment(0, 0, 0, 0), nil}, nil,
+			"True/ScaledToZero", "False/RolloutComplete", "False/AsExpected", 0},
+		{"one has crashed", 2, observed{deployment(2, 2, 2, 1), []corev1.Pod{a, bCrashed}}, nil,
+			"True/SomeNodesReady", "True/RollingOut", "True/NodeCrashing", 1},
+		{"pods are refused", 2, observed{stuck, []corev1.Pod{a}}, nil,
+			"True/SomeNodesReady", "True/RollingOut", "True/RolloutStuck", 1},
+		{"the Deployment's name is taken", 2, observed{}, &owned.ForeignError{Kind: "Deployment", Name: "mc"},
+			"Unknown/NotObserved", "False/Blocked", "True/NameTaken", 0},
+		{"the Service's name is taken, and the nodes serve", 2, observed{deployment(2, 2, 2, 2), []corev1.Pod{a, b}},
+			errors.Join(nil, &owned.ForeignError{Kind: "Service", Name: "mc"}),
+			"True/AllNodesReady", "False/Blocked", "True/NameTaken", 2},
+		{"a child is refused", 2, observed{deployment(2, 2, 2, 2), []corev1.Pod{a, b}}, fmt.Errorf("applying: %w", invalid),
+			"True/AllNodesReady", "False/Blocked", "True/Refused", 2},
+		{"a request fails", 2, observed{deployment(2, 2, 2, 2), []corev1.Pod{a, b}}, errors.New("connection reset"),
+			"True/AllNodesReady", "False/Blocked", "True/Error", 2},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			mc := &cachev1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "mc", Generation: 4},
+				Spec: cachev1alpha1.MemcachedSpec{Size: test.size}}
+			got := statusOf(mc, test.seen, test.err)
+			var names []string
+			for _, pod := range test.seen.pods {
+				names = append(names, pod.Name)
+			}
+			if got.Nodes == nil || !slices.Equal(got.Nodes, names) || int(got.Size) != len(names) || got.ReadyNodes != test.ready {
+				t.Errorf("nodes %v, size %d, readyNodes %d; want %v, %d, %d", got.Nodes, got.Size, got.ReadyNodes, names, len(names), test.ready)
+			}
+			if got.ObservedGeneration != 4 || got.Selector != "app=memcached,memcached_cr=mc" || got.ServiceName != "mc" {
+				t.Errorf("observedGeneration %d, selector %q, serviceName %q", got.ObservedGeneration, got.Selector, got.ServiceName)
+			}
+			want := []string{"Available=" + test.available, "Progressing=" + test.progressing, "Degraded=" + test.degraded}
+			for i, c := range got.Conditions {
+				if said := fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason); said != want[i] || c.ObservedGeneration != 4 {
+					t.Errorf("condition %s of generation %d; want %s of 4", said, c.ObservedGeneration, want[i])
+				}
+			}
+		})
+	}
+}
