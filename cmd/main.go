@@ -19,6 +19,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -66,7 +67,9 @@ func main() {
 
 // run is the manager, from its options to its end.
 func run(ctx context.Context, o *options, logs io.Writer) error {
-	ctrl.SetLogger(logr.FromSlogHandler(o.logHandler(logs)))
+	logger := logr.FromSlogHandler(o.logHandler(logs))
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger) // client-go's
 	restConfig, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("finding the Kubernetes API server: %w; name a kubeconfig with --kubeconfig or KUBECONFIG", err)

@@ -7,10 +7,12 @@ package owned
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"strconv"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -43,6 +45,7 @@ const (
 // Children reads and writes the children of one kind.
 type Children[T any, P Object[T]] struct {
 	client client.Client
+	live   client.Reader
 	recent recent.Objects[P]
 }
 
@@ -63,9 +66,9 @@ type Config[C any] interface {
 }
 
 // Of returns the children of kind T, read and written through c: reads come from its cache, with our own last
-// write added where the cache is behind.
-func Of[T any, P Object[T]](c client.Client) *Children[T, P] {
-	return &Children[T, P]{client: c}
+// write added where the cache is behind. Live reads without a cache; it is asked where only that can tell.
+func Of[T any, P Object[T]](c client.Client, live client.Reader) *Children[T, P] {
+	return &Children[T, P]{client: c, live: live}
 }
 
 // Get returns the object of that name, ours or not, or nil when there is none. It must not be changed.
@@ -115,11 +118,30 @@ func Apply[T any, P Object[T], C Config[C]](ctx context.Context, c *Children[T, 
 		options = append(options, client.ForceOwnership)
 	}
 	answer, err := c.send(ctx, want, options...)
+	if seen == nil && (apierrors.IsConflict(err) || apierrors.IsInvalid(err)) {
+		err = errors.Join(c.foreign(ctx, key, owner), err) // an object the cache does not show yet may be why
+	}
 	if err != nil {
 		return nil, fmt.Errorf("applying %s %s: %w", c.kind(), key, err)
 	}
 	c.recent.Remember(answer)
 	return answer, nil
+}
+
+// foreign returns a [*ForeignError] if the API server has an object of that name that is not owner's. It is a list and not a
+// get, so as to need no further permission.
+func (c *Children[T, P]) foreign(ctx context.Context, key types.NamespacedName, owner client.Object) error {
+	gvk, err := apiutil.GVKForObject(P(new(T)), c.client.Scheme())
+	if err != nil {
+		return err
+	}
+	found := &metav1.PartialObjectMetadataList{}
+	found.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+	err = c.live.List(ctx, found, client.InNamespace(key.Namespace), client.MatchingFields{metav1.ObjectNameField: key.Name})
+	if err != nil || len(found.Items) == 0 || IsOurs(&found.Items[0], owner) {
+		return err
+	}
+	return &ForeignError{Kind: c.kind(), Name: key.Name, Holder: metav1.GetControllerOf(&found.Items[0])}
 }
 
 // send applies want and returns the answer. It goes by way of an unstructured object because decoding the answer over

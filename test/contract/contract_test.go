@@ -69,10 +69,10 @@ func everyKind(k kind) {
 		for _, child := range k.own(ctx, object) {
 			before := child.DeepCopyObject().(client.Object)
 
-			stomped := child.DeepCopyObject().(client.Object)
-			stomped.SetLabels(map[string]string{"theirs": "stays", "app.kubernetes.io/managed-by": "somebody-else"})
-			stomped.SetOwnerReferences(nil)
-			Expect(k8s.Update(ctx, stomped)).To(Succeed())
+			edit(ctx, child, func(child client.Object) {
+				child.SetLabels(map[string]string{"theirs": "stays", "app.kubernetes.io/managed-by": "somebody-else"})
+				child.SetOwnerReferences(nil)
+			})
 			Eventually(ctx, func(g Gomega) {
 				g.Expect(metav1.IsControlledBy(get(ctx, child), object)).To(BeTrue())
 				for label, value := range before.GetLabels() {
@@ -85,10 +85,11 @@ func everyKind(k kind) {
 
 		deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
 		changed := deployment.DeepCopy()
-		changed.Spec.Replicas = ptr.To[int32](3)
-		changed.Spec.Template.Spec.Containers[0].Image = "somebody/else:1"
-		changed.Spec.Template.Spec.SecurityContext.RunAsNonRoot = ptr.To(false)
-		Expect(k8s.Update(ctx, changed)).To(Succeed())
+		edit(ctx, changed, func(changed *appsv1.Deployment) {
+			changed.Spec.Replicas = ptr.To[int32](3)
+			changed.Spec.Template.Spec.Containers[0].Image = "somebody/else:1"
+			changed.Spec.Template.Spec.SecurityContext.RunAsNonRoot = ptr.To(false)
+		})
 		Eventually(ctx, func(g Gomega) {
 			g.Expect(get(ctx, changed).Spec).To(Equal(deployment.Spec))
 		}).Should(Succeed())
@@ -99,17 +100,17 @@ func everyKind(k kind) {
 		object := k.create(ctx, k.make(ns, "one", 1))
 		deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
 		before := deployment.DeepCopy()
-		deployment.Annotations["theirs"] = "stays"
-		deployment.Labels["theirs"] = "stays"
-		deployment.Spec.MinReadySeconds = 1
-		deployment.Spec.Template.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": "today"}
-		Expect(k8s.Update(ctx, deployment)).To(Succeed())
+		edit(ctx, deployment, func(deployment *appsv1.Deployment) {
+			deployment.Annotations["theirs"] = "stays"
+			deployment.Labels["theirs"] = "stays"
+			deployment.Spec.MinReadySeconds = 1
+			deployment.Spec.Template.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": "today"}
+		})
 		mark := cp.Audit.Now()
 		Eventually(ctx, k.says(object)).Should(settled)
 
 		// A change of ours that is put back shows that the child has been looked at since.
-		delete(get(ctx, deployment).Labels, "app")
-		Expect(k8s.Update(ctx, deployment)).To(Succeed())
+		edit(ctx, deployment, func(deployment *appsv1.Deployment) { delete(deployment.Labels, "app") })
 		Eventually(ctx, func() map[string]string { return get(ctx, deployment).Labels }).Should(HaveKey("app"))
 		Expect(deployment.Annotations).To(HaveKeyWithValue("theirs", "stays"))
 		Expect(deployment.Labels).To(HaveKeyWithValue("theirs", "stays"))
@@ -158,8 +159,7 @@ func everyKind(k kind) {
 				Expect(foreign.OwnerReferences).To(Equal(before.OwnerReferences))
 
 				By("healing when it goes away")
-				foreign.Finalizers = nil
-				Expect(k8s.Update(ctx, foreign)).To(Succeed())
+				edit(ctx, foreign, func(foreign *appsv1.Deployment) { foreign.Finalizers = nil })
 				Expect(client.IgnoreNotFound(k8s.Delete(ctx, foreign))).To(Succeed())
 				Eventually(ctx, k.says(object)).Should(settled)
 				k.own(ctx, object)
@@ -172,14 +172,14 @@ func everyKind(k kind) {
 			deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
 			Expect(manager.Stop()).To(Succeed())
 			stripped := deployment.DeepCopy()
-			stripped.OwnerReferences, stripped.Annotations, stripped.Labels = nil, nil, nil
-			Expect(k8s.Update(ctx, stripped)).To(Succeed())
+			edit(ctx, stripped, func(stripped *appsv1.Deployment) {
+				stripped.OwnerReferences, stripped.Annotations, stripped.Labels = nil, nil, nil
+			})
 			start(ctx)
 			Eventually(ctx, k.says(object)).Should(HaveKeyWithValue("Degraded", "True/NameTaken"))
 			Expect(get(ctx, stripped).Labels).To(BeEmpty())
 
-			stripped.OwnerReferences = deployment.OwnerReferences
-			Expect(k8s.Update(ctx, stripped)).To(Succeed())
+			edit(ctx, stripped, func(stripped *appsv1.Deployment) { stripped.OwnerReferences = deployment.OwnerReferences })
 			Eventually(ctx, k.says(object)).Should(settled)
 			Expect(get(ctx, stripped).Labels).To(Equal(deployment.Labels))
 			Expect(stripped.UID).To(Equal(deployment.UID))
@@ -279,8 +279,9 @@ func everyKind(k kind) {
 		Expect(len(refused)).To(BeNumerically("<=", 8), "tried again without backing off: %v", refused)
 		Expect(eventsAbout(ctx, object)).To(ConsistOf(HavePrefix("Warning Refused: ")))
 
-		quota.Spec.Hard["count/deployments.apps"] = resource.MustParse("1")
-		Expect(k8s.Update(ctx, quota)).To(Succeed())
+		edit(ctx, quota, func(quota *corev1.ResourceQuota) {
+			quota.Spec.Hard["count/deployments.apps"] = resource.MustParse("1")
+		})
 		Eventually(ctx, k.says(object)).Should(settled)
 	})
 
@@ -311,8 +312,9 @@ func everyKind(k kind) {
 		Expect(k8s.Delete(ctx, quota)).To(Succeed())
 		// The ReplicaSet controller backs off; an edit of the Deployment has it look again.
 		deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
-		deployment.Spec.Template.Annotations = map[string]string{"look": "again"}
-		Expect(k8s.Update(ctx, deployment)).To(Succeed())
+		edit(ctx, deployment, func(deployment *appsv1.Deployment) {
+			deployment.Spec.Template.Annotations = map[string]string{"look": "again"}
+		})
 		Eventually(ctx, k.says(object)).Should(settled)
 	})
 
@@ -321,8 +323,7 @@ func everyKind(k kind) {
 		hold := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "hold", Finalizers: []string{"example.com/hold"}}}
 		Expect(k8s.Create(ctx, hold)).To(Succeed())
 		held := object.DeepCopyObject().(client.Object)
-		held.SetFinalizers([]string{"example.com/hold"})
-		Expect(k8s.Patch(ctx, held, client.MergeFrom(object))).To(Succeed())
+		edit(ctx, held, func(held client.Object) { held.SetFinalizers([]string{"example.com/hold"}) })
 		late := k.make(ns, "late", 1)
 		late.SetFinalizers([]string{"example.com/hold"})
 		Expect(k8s.Create(ctx, late)).To(Succeed())
@@ -337,9 +338,7 @@ func everyKind(k kind) {
 		Expect(len(requests(mark, ns))).To(BeNumerically("<=", 20), "%v", requests(mark, ns))
 
 		for _, holder := range []client.Object{hold, held, late} {
-			holder = get(ctx, holder)
-			holder.SetFinalizers(nil)
-			Expect(client.IgnoreNotFound(k8s.Update(ctx, holder))).To(Succeed())
+			edit(ctx, holder, func(holder client.Object) { holder.SetFinalizers(nil) })
 		}
 		Eventually(ctx, func() bool {
 			return apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(namespace), namespace))

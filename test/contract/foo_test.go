@@ -32,9 +32,7 @@ var _ = Describe("Foo", func() {
 	}
 	rename := func(ctx context.Context, foo *samplev1alpha1.Foo, name string) {
 		GinkgoHelper()
-		before := get(ctx, foo).DeepCopy()
-		foo.Spec.DeploymentName = name
-		Expect(k8s.Patch(ctx, foo, client.MergeFrom(before))).To(Succeed())
+		edit(ctx, foo, func(foo *samplev1alpha1.Foo) { foo.Spec.DeploymentName = name })
 	}
 
 	It("makes the Deployment of the sample-controller", func(ctx context.Context) {
@@ -154,8 +152,7 @@ var _ = Describe("Foo", func() {
 			Eventually(ctx, func() int32 { return get(ctx, foo).Status.AvailableReplicas }).Should(Equal(int32(4)))
 
 			By("also when something else has to be put back")
-			delete(get(ctx, deployment).Labels, "app")
-			Expect(k8s.Update(ctx, deployment)).To(Succeed())
+			edit(ctx, deployment, func(deployment *appsv1.Deployment) { delete(deployment.Labels, "app") })
 			Eventually(ctx, func() map[string]string { return get(ctx, deployment).Labels }).Should(HaveKey("app"))
 			Expect(*deployment.Spec.Replicas).To(Equal(int32(4)))
 		})
@@ -163,9 +160,8 @@ var _ = Describe("Foo", func() {
 		It("leaves the count as it was when spec.replicas is removed", func(ctx context.Context) {
 			foo := newFoo(ns, "example", "web", ptr.To[int32](3))
 			k.create(ctx, foo)
-			mark, before := cp.Audit.Now(), foo.DeepCopy()
-			foo.Spec.Replicas = nil
-			Expect(k8s.Patch(ctx, foo, client.MergeFrom(before))).To(Succeed())
+			mark := cp.Audit.Now()
+			edit(ctx, foo, func(foo *samplev1alpha1.Foo) { foo.Spec.Replicas = nil })
 			Eventually(ctx, k.says(foo)).Should(settled)
 			Expect(*get(ctx, deploymentOf("web")).Spec.Replicas).To(Equal(int32(3)))
 			Expect(cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns), func(r testenv.Request) bool { return r.Resource == "deployments" })).To(BeEmpty())

@@ -20,8 +20,8 @@ import (
 
 // end is how a manager has ended that was not meant to run.
 type end struct {
-	code   int
-	output string
+	Code   int
+	Output string
 }
 
 // missingCRD is how it ends on a cluster without our CustomResourceDefinitions.
@@ -44,16 +44,16 @@ func endOf(ctx context.Context, kubeconfig string, flags ...string) end {
 var _ = Describe("The manager", func() {
 	It("prints its version", func(ctx context.Context) {
 		Expect(endOf(ctx, "", "--version")).To(And(
-			HaveField("code", 0), HaveField("output", MatchRegexp(`^memcached-operator v9\.9\.9, commit abcdef, go1\.\d+\S* \w+/\w+\n$`))))
+			HaveField("Code", 0), HaveField("Output", MatchRegexp(`^memcached-operator v9\.9\.9, commit abcdef, go1\.\d+\S* \w+/\w+\n$`))))
 	})
 
 	It("prints every flag with --help", func(ctx context.Context) {
-		Expect(endOf(ctx, "", "--help")).To(And(HaveField("code", 0), HaveField("output", And(
+		Expect(endOf(ctx, "", "--help")).To(And(HaveField("Code", 0), HaveField("Output", And(
 			ContainSubstring("-leader-elect"), ContainSubstring("WATCH_NAMESPACE"), ContainSubstring("RELATED_IMAGE_MEMCACHED")))))
 	})
 
 	DescribeTable("says what is wrong with a flag and ends with 2", func(ctx context.Context, flag, message string) {
-		Expect(endOf(ctx, "", flag)).To(And(HaveField("code", 2), HaveField("output", And(ContainSubstring(message), HavePrefix("manager: ")))))
+		Expect(endOf(ctx, "", flag)).To(And(HaveField("Code", 2), HaveField("Output", And(ContainSubstring(message), HavePrefix("manager: ")))))
 	},
 		Entry("unknown", "--bogus", "flag provided but not defined: -bogus; see --help"),
 		Entry("no number", "--workers=many", `invalid value "many" for flag -workers`),
@@ -67,19 +67,19 @@ var _ = Describe("The manager", func() {
 	)
 
 	It("says so and ends with 1 when it cannot find a kubeconfig", func(ctx context.Context) {
-		Expect(endOf(ctx, "/nonexistent")).To(And(HaveField("code", 1), HaveField("output", ContainSubstring("name a kubeconfig with --kubeconfig or KUBECONFIG"))))
+		Expect(endOf(ctx, "/nonexistent")).To(And(HaveField("Code", 1), HaveField("Output", ContainSubstring("name a kubeconfig with --kubeconfig or KUBECONFIG"))))
 	})
 
 	It("says so and ends with 1 when nobody answers at the API server's address", func(ctx context.Context) {
 		kubeconfig := GinkgoT().TempDir() + "/kubeconfig"
 		Expect(os.WriteFile(kubeconfig, []byte(`{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],
 			"clusters":[{"name":"a","cluster":{"server":"https://127.0.0.1:1"}}],"users":[{"name":"a","user":{}}]}`), 0o600)).To(Succeed())
-		Expect(endOf(ctx, kubeconfig)).To(And(HaveField("code", 1), HaveField("output", And(
+		Expect(endOf(ctx, kubeconfig)).To(And(HaveField("Code", 1), HaveField("Output", And(
 			ContainSubstring("cannot reach the Kubernetes API server at https://127.0.0.1:1"), ContainSubstring("connection refused"), ContainSubstring("--kubeconfig")))))
 	})
 
 	It("names the missing CustomResourceDefinition, and the command that installs it, and ends with 1", func() {
-		Expect(missingCRD).To(And(HaveField("code", 1), HaveField("output", And(
+		Expect(missingCRD).To(And(HaveField("Code", 1), HaveField("Output", And(
 			ContainSubstring("does not serve Foo in samplecontroller.k8s.io/v1alpha1"),
 			ContainSubstring("foos.samplecontroller.k8s.io"),
 			ContainSubstring("kubectl apply -k config/crd")))))
@@ -145,10 +145,10 @@ var _ = Describe("The manager", func() {
 		start(ctx)
 		Expect(os.Unsetenv("WATCH_NAMESPACE")).To(Succeed())
 		for _, k := range kinds {
-			unseen := k.make(outside, "one", 1)
+			unseen := k.make(outside, k.controller, 1)
 			Expect(k8s.Create(ctx, unseen)).To(Succeed())
 			for _, ns := range []string{inside, also} {
-				k.own(ctx, k.create(ctx, k.make(ns, "one", 1)))
+				k.own(ctx, k.create(ctx, k.make(ns, k.controller, 1)))
 			}
 			Expect(k.conditions(get(ctx, unseen))).To(BeEmpty())
 		}

@@ -7,6 +7,7 @@ package contract
 import (
 	"context"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -82,7 +83,9 @@ func restart(ctx context.Context, flags ...string) {
 // checkEnd looks at the manager when all specs are over: no race, no panic.
 func checkEnd() {
 	err := manager.Stop()
-	AddReportEntry("the manager's log", ReportEntryVisibilityNever, manager.Logs())
+	if path := os.Getenv("MANAGER_LOG"); path != "" {
+		Expect(os.WriteFile(path, []byte(manager.Logs()), 0o600)).To(Succeed())
+	}
 	Expect(err).NotTo(HaveOccurred(), manager.Logs())
 	Expect(manager.Logs()).NotTo(Or(ContainSubstring("DATA RACE"), ContainSubstring("panic")))
 }
@@ -101,7 +104,8 @@ func metricsReader(ctx context.Context) string {
 	return token
 }
 
-// newNamespace makes a namespace that enforces Pod Security "restricted", for as long as the spec runs.
+// newNamespace makes a namespace that enforces Pod Security "restricted". It stays: what has settled in it is quiet, while
+// its end would have the operator look at things during the next spec.
 func newNamespace(ctx context.Context, labels ...string) string {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
@@ -112,9 +116,6 @@ func newNamespace(ctx context.Context, labels ...string) string {
 		namespace.Labels[label] = ""
 	}
 	Expect(k8s.Create(ctx, namespace)).To(Succeed())
-	DeferCleanup(func(ctx context.Context) error {
-		return client.IgnoreNotFound(k8s.Delete(ctx, namespace))
-	})
 	return namespace.Name
 }
 
@@ -145,9 +146,19 @@ func requests(mark testenv.Mark, namespace string) []testenv.Request {
 }
 
 // passes returns how many passes the controller of a kind has made.
-func passes(controller string) int {
+func passes(controller string) (n int) {
 	GinkgoHelper()
-	n, err := manager.Passes(scraper, controller)
-	Expect(err).NotTo(HaveOccurred())
+	Eventually(func() (err error) {
+		n, err = manager.Passes(scraper, controller)
+		return err
+	}).Should(Succeed())
 	return n
+}
+
+// edit changes an object as somebody would who only cares for that change.
+func edit[T client.Object](ctx context.Context, object T, change func(T)) {
+	GinkgoHelper()
+	before := get(ctx, object).DeepCopyObject().(client.Object)
+	change(object)
+	Expect(k8s.Patch(ctx, object, client.MergeFrom(before))).To(Succeed())
 }

@@ -39,6 +39,9 @@ type Reconciler struct {
 	events      events.EventRecorder
 }
 
+// Where a cluster enforces permissions on owner references, as OpenShift does, to make an owner wait for its child takes a
+// say in the owner's finalizers, and to put an owner reference back takes the right to delete the child.
+//
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=foos,verbs=list;watch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=foos/status,verbs=patch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=foos/finalizers,verbs=update
@@ -51,7 +54,7 @@ const nameIndex = "spec.deploymentName"
 // SetupWithManager registers the controller with the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	r.client = mgr.GetClient()
-	r.deployments = owned.Of[appsv1.Deployment](r.client)
+	r.deployments = owned.Of[appsv1.Deployment](r.client, mgr.GetAPIReader())
 	r.status = status.Of[*samplev1alpha1.Foo](r.client, clock.RealClock{})
 	r.events = mgr.GetEventRecorder("foo-controller")
 

@@ -41,14 +41,17 @@ type Reconciler struct {
 	events      events.EventRecorder
 }
 
+// Where a cluster enforces permissions on owner references, as OpenShift does, to make an owner wait for its child takes a
+// say in the owner's finalizers, and to put an owner reference back takes the right to delete the child.
+//
 // +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds,verbs=list;watch
 // +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds/status,verbs=patch
 // +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds/finalizers,verbs=update
-// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create;patch
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=list;watch
-// +kubebuilder:rbac:groups="",resources=services,verbs=list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=services,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
-// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list;watch;create;patch
+// +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
 // Indexes by which Memcacheds are found: the names their children have, and the label their pods carry.
@@ -60,9 +63,9 @@ const (
 // SetupWithManager registers the controller with the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	r.client = mgr.GetClient()
-	r.deployments = owned.Of[appsv1.Deployment](r.client)
-	r.services = owned.Of[corev1.Service](r.client)
-	r.budgets = owned.Of[policyv1.PodDisruptionBudget](r.client)
+	r.deployments = owned.Of[appsv1.Deployment](r.client, mgr.GetAPIReader())
+	r.services = owned.Of[corev1.Service](r.client, mgr.GetAPIReader())
+	r.budgets = owned.Of[policyv1.PodDisruptionBudget](r.client, mgr.GetAPIReader())
 	r.status = status.Of[*cachev1alpha1.Memcached](r.client, clock.RealClock{})
 	r.events = mgr.GetEventRecorder("memcached-controller")
 

@@ -1,0 +1,165 @@
+package status
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+)
+
+// However often there is something to say while a change takes its time, it is said a logarithmic number of times.
+func TestProgressReportsAreSpaced(t *testing.T) {
+	for _, test := range []struct {
+		takes time.Duration
+		most  int
+	}{
+		{500 * time.Millisecond, 0}, {10 * time.Second, 4}, {5 * time.Minute, 11}, {time.Hour, 67},
+	} {
+		start := time.Unix(0, 0)
+		clock := clocktesting.NewFakePassiveClock(start)
+		w := Of[*corev1.ConfigMap](nil, clock)
+		reports, last := 0, start
+		for clock.Since(start) < test.takes {
+			if wait := w.untilDue("uid"); wait == 0 {
+				reports++
+				last = clock.Now()
+			} else if next := clock.Now().Add(wait); next.Sub(last) > longestWait+time.Second {
+				t.Errorf("after %s the next report is %s away", clock.Since(start), wait)
+			}
+			clock.SetTime(clock.Now().Add(50 * time.Millisecond))
+		}
+		if reports > test.most || float64(reports) < math.Log2(test.takes.Seconds())-1 {
+			t.Errorf("%d reports in %s; at most %d are enough", reports, test.takes, test.most)
+		}
+	}
+}
+
+func TestPacesAreForgotten(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	w := Of[*corev1.ConfigMap](nil, clock)
+	for _, uid := range []types.UID{"done", "deleted"} {
+		w.untilDue(uid)
+	}
+	w.forget("done")
+	clock.SetTime(clock.Now().Add(time.Hour))
+	w.untilDue("new")
+	if len(w.paces) != 1 {
+		t.Errorf("kept: %v", w.paces)
+	}
+}
+
+func conditions(available, progressing, degraded string) []metav1.Condition {
+	var conditions []metav1.Condition
+	verdict := func(said string) Verdict {
+		status, reason, _ := strings.Cut(said, "/")
+		return Verdict{Status: metav1.ConditionStatus(status), Reason: reason}
+	}
+	Conditions(&conditions, 1, verdict(available), verdict(progressing), verdict(degraded))
+	return conditions
+}
+
+func TestTransitions(t *testing.T) {
+	fine := conditions("True/All", "False/Done", "False/AsExpected")
+	moving := conditions("True/Some", "True/Rolling", "False/AsExpected")
+	starting := conditions("False/None", "True/Rolling", "False/AsExpected")
+	crashing := conditions("True/Some", "True/Rolling", "True/Crashing")
+	refused := conditions("True/Some", "False/Blocked", "True/Refused")
+	later := conditions("True/All", "False/Done", "False/AsExpected")
+	for i := range later {
+		later[i].ObservedGeneration = 2
+	}
+	for _, test := range []struct {
+		name                        string
+		before, after               []metav1.Condition
+		isOutcome, degraded, synced bool
+	}{
+		{"nothing", fine, fine, true, false, false},
+		{"the first thing is progress", nil, starting, false, false, true},
+		{"the first thing is success", nil, fine, true, false, true},
+		{"the first thing is failure", nil, refused, true, true, false},
+		{"it moves on", starting, moving, false, false, false},
+		{"it begins to move", fine, moving, false, false, false},
+		{"it is done", moving, fine, true, false, false},
+		{"it serves no more", moving, starting, true, false, false},
+		{"it crashes", moving, crashing, true, true, false},
+		{"it still crashes", crashing, crashing, false, false, false},
+		{"it does something worse", crashing, refused, true, true, false},
+		{"it crashes no more", crashing, moving, true, false, true},
+		{"another generation", fine, later, true, false, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := IsOutcome(test.before, test.after); got != test.isOutcome {
+				t.Errorf("IsOutcome = %t", got)
+			}
+			if got := HasBecomeDegraded(test.before, test.after); got != test.degraded {
+				t.Errorf("HasBecomeDegraded = %t", got)
+			}
+			if got := HasBeenSynced(test.before, test.after); got != test.synced {
+				t.Errorf("HasBeenSynced = %t", got)
+			}
+		})
+	}
+}
+
+func TestConditionsKeepTheTimeOfTheirTransition(t *testing.T) {
+	told := conditions("True/All", "False/Done", "False/AsExpected")
+	for i := range told {
+		told[i].LastTransitionTime = metav1.Unix(1, 0)
+	}
+	Conditions(&told, 2, Verdict{Status: "True", Reason: "Some"}, Verdict{Status: "True", Reason: "Rolling"}, Verdict{Status: "False", Reason: "AsExpected", Message: strings.Repeat("ä", 2000)})
+	for i, changed := range []bool{false, true, false} {
+		if (told[i].LastTransitionTime.Unix() != 1) != changed || told[i].ObservedGeneration != 2 {
+			t.Errorf("%s: since %s, of generation %d", told[i].Type, told[i].LastTransitionTime, told[i].ObservedGeneration)
+		}
+	}
+	if got := []rune(told[2].Message); len(got) != maxMessage || got[maxMessage-1] != '…' {
+		t.Errorf("a long message has %d characters and ends with %q", len(got), got[len(got)-1])
+	}
+}
+
+func TestRolloutOf(t *testing.T) {
+	for _, test := range []struct {
+		name                      string
+		desired                   *int32
+		generation, observed      int64
+		total, updated, available int32
+		condition                 *appsv1.DeploymentCondition
+		isOver                    bool
+		progress, trouble         string
+	}{
+		{name: "done", desired: ptr.To[int32](2), generation: 3, observed: 3, total: 2, updated: 2, available: 2, isOver: true, progress: "2 of 2 pods are available"},
+		{name: "not seen", desired: ptr.To[int32](2), generation: 4, observed: 3, total: 2, updated: 2, available: 2, progress: "waiting for the Deployment controller to take up the change"},
+		{name: "being updated", desired: ptr.To[int32](2), total: 2, updated: 1, available: 2, progress: "1 of 2 pods are up to date"},
+		{name: "old ones left", desired: ptr.To[int32](2), total: 3, updated: 2, available: 3, progress: "1 pods more than wanted are being stopped"},
+		{name: "not serving yet", desired: ptr.To[int32](2), total: 2, updated: 2, available: 1, progress: "1 of 2 pods are available"},
+		{name: "no count is one", total: 1, updated: 1, available: 1, isOver: true, progress: "1 of 1 pods are available"},
+		{name: "none wanted", desired: ptr.To[int32](0), isOver: true, progress: "0 of 0 pods are available"},
+		{name: "pods refused", desired: ptr.To[int32](1), progress: "0 of 1 pods are up to date", trouble: "FailedCreate: quota",
+			condition: &appsv1.DeploymentCondition{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "quota"}},
+		{name: "too slow", desired: ptr.To[int32](1), progress: "0 of 1 pods are up to date", trouble: "ProgressDeadlineExceeded: late",
+			condition: &appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded", Message: "late"}},
+		{name: "paused by somebody", desired: ptr.To[int32](1), progress: "0 of 1 pods are up to date",
+			condition: &appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "DeploymentPaused"}},
+		{name: "progressing", desired: ptr.To[int32](1), progress: "0 of 1 pods are up to date",
+			condition: &appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "ReplicaSetUpdated"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Generation: test.generation}, Spec: appsv1.DeploymentSpec{Replicas: test.desired},
+				Status: appsv1.DeploymentStatus{ObservedGeneration: test.observed, Replicas: test.total, UpdatedReplicas: test.updated, AvailableReplicas: test.available}}
+			if test.condition != nil {
+				d.Status.Conditions = append(d.Status.Conditions, *test.condition)
+			}
+			got := RolloutOf(d)
+			if got.IsOver != test.isOver || got.Progress != test.progress || got.Trouble != test.trouble || got.Total != test.total || got.Available != test.available {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
