@@ -14,7 +14,10 @@ V ?=
 
 # All that is built goes here, and nowhere else.
 CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/memcached-operator
+# Where the programs of the tests' control plane are: what the environment names, or else what is built here. The
+# controller manager is not among those that setup-envtest brings.
 ASSETS := $(or $(KUBEBUILDER_ASSETS),$(CACHE)/bin)
+CONTROLLER_MANAGER := $(or $(KUBE_CONTROLLER_MANAGER),$(wildcard $(ASSETS)/kube-controller-manager),$(CACHE)/bin/kube-controller-manager)
 # The kubectl of the machine, or else the one that is built for the tests.
 KUBECTL ?= $(or $(shell command -v kubectl),$(CACHE)/bin/kubectl)
 
@@ -80,12 +83,12 @@ unit: ## Test what needs no cluster.
 
 .PHONY: contract
 contract: control-plane ## Test the contract, on a real API server.
-	@KUBEBUILDER_ASSETS='$(ASSETS)' KUBE_CONTROLLER_MANAGER='$(CACHE)/bin/kube-controller-manager' \
+	@KUBEBUILDER_ASSETS='$(ASSETS)' KUBE_CONTROLLER_MANAGER='$(CONTROLLER_MANAGER)' \
 		go test -race -count=1 -timeout 25m ./test/contract $(if $(V),-v -ginkgo.v) $(if $(FOCUS),-ginkgo.focus '$(FOCUS)')
 
 .PHONY: control-plane
 control-plane: ## Build the control plane of the tests and print where it is, for KUBEBUILDER_ASSETS.
-	@test/cluster/build.sh '$(CACHE)/bin' >/dev/null
+	@case '$(ASSETS) $(CONTROLLER_MANAGER)' in *'$(CACHE)/bin'*) test/cluster/build.sh '$(CACHE)/bin' >/dev/null;; esac
 	@echo '$(ASSETS)'
 
 .PHONY: verify

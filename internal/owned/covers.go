@@ -2,10 +2,10 @@ package owned
 
 import (
 	"fmt"
-	"hash"
-	"io"
+	"hash/fnv"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -149,22 +149,26 @@ func field(want reflect.Value, i int) (name string, isSet bool) {
 	return strings.TrimSuffix(structField.Name, "ApplyConfiguration"), !value.IsNil()
 }
 
-// writeFields feeds the names of all fields that want sets to a hash: not their values, which covers compares.
-func writeFields(to hash.Hash, want any) {
-	writeFieldNames(to, reflect.ValueOf(want))
+// fieldsHash returns a hash of the names of all fields that want sets: not of their values, which covers compares.
+func fieldsHash(want any) string {
+	var names strings.Builder
+	writeFieldNames(&names, reflect.ValueOf(want))
+	hash := fnv.New64a()
+	hash.Write([]byte(names.String()))
+	return strconv.FormatUint(hash.Sum64(), 36)
 }
 
-func writeFieldNames(to io.Writer, want reflect.Value) {
+func writeFieldNames(to *strings.Builder, want reflect.Value) {
 	if want.Kind() == reflect.Pointer {
 		want = want.Elem()
 	}
-	fmt.Fprint(to, "{")
-	defer fmt.Fprint(to, "}")
+	to.WriteString("{")
+	defer to.WriteString("}")
 	switch {
 	case want.Kind() == reflect.Struct && strings.HasSuffix(want.Type().Name(), "ApplyConfiguration"):
 		for i := range want.NumField() {
 			if name, isSet := field(want, i); name != "" && isSet {
-				fmt.Fprint(to, name)
+				to.WriteString(name)
 				writeFieldNames(to, want.Field(i))
 			}
 		}

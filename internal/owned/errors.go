@@ -3,6 +3,7 @@ package owned
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,9 +34,9 @@ func (e *ForeignError) Resource() string {
 // end of a foreign object shows on the watch.
 func WithoutForeign(err error) error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		var left []error
-		for _, err := range joined.Unwrap() {
-			left = append(left, WithoutForeign(err))
+		left := slices.Clone(joined.Unwrap())
+		for i := range left {
+			left[i] = WithoutForeign(left[i])
 		}
 		return errors.Join(left...)
 	}

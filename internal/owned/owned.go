@@ -9,8 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
-	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -212,10 +210,4 @@ func by(owner client.Object, scheme *runtime.Scheme) (*metav1ac.OwnerReferenceAp
 		WithUID(owner.GetUID()).
 		WithController(true).
 		WithBlockOwnerDeletion(true), nil
-}
-
-func fieldsHash(want any) string {
-	hash := fnv.New64a()
-	writeFields(hash, want)
-	return strconv.FormatUint(hash.Sum64(), 36)
 }

@@ -1,6 +1,8 @@
 package status
 
 import (
+	"strings"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -12,7 +14,7 @@ const (
 	degraded    = "Degraded"
 )
 
-// maxMessage is how long a condition's message may be; the CRDs allow 32768.
+// maxMessage is how many bytes a message may have. Conditions could hold 32768, but the note of an event no more than 1024.
 const maxMessage = 1024
 
 // Verdict is what one condition says.
@@ -33,18 +35,19 @@ func Conditions(conditions *[]metav1.Condition, generation int64, isAvailable, i
 			Type:               c.Type,
 			Status:             c.Status,
 			Reason:             c.Reason,
-			Message:            Shorten(c.Message),
+			Message:            shorten(c.Message),
 			ObservedGeneration: generation,
 		})
 	}
 }
 
-// Shorten cuts a text to what a condition or an event can hold.
-func Shorten(text string) string {
-	if runes := []rune(text); len(runes) > maxMessage {
-		return string(runes[:maxMessage-1]) + "…"
+// shorten cuts a text to what a condition and an event can hold.
+func shorten(text string) string {
+	if len(text) <= maxMessage {
+		return text
 	}
-	return text
+	const ellipsis = "…"
+	return strings.ToValidUTF8(text[:maxMessage-len(ellipsis)], "") + ellipsis
 }
 
 // IsOutcome tells whether a change of conditions is more than progress: what was going on is over, what worked does not
@@ -67,7 +70,7 @@ func HasBecomeDegraded(before, after []metav1.Condition) bool {
 // HasBeenSynced tells whether a generation of the spec is carried out as far as it is in our hands, and the conditions
 // before had not said so.
 func HasBeenSynced(before, after []metav1.Condition) bool {
-	return isSynced(after) && !(isSynced(before) && generationOf(before) == generationOf(after))
+	return isSynced(after) && (!isSynced(before) || generationOf(before) != generationOf(after))
 }
 
 func isSynced(conditions []metav1.Condition) bool {

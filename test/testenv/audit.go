@@ -79,9 +79,14 @@ next:
 	return found
 }
 
-// ByOperator is a filter for what the operator has requested, but for its part in the leader election.
+// ByOperator is a filter for what the operator has requested for its resources: not for the leader election, and not to
+// find out who reads its metrics.
 func ByOperator(r Request) bool {
-	return r.User == OperatorUser && r.Resource != "leases" && !(r.Resource == "events" && r.Group == "")
+	switch r.Group + "/" + r.Resource {
+	case "coordination.k8s.io/leases", "/events", "authentication.k8s.io/tokenreviews", "authorization.k8s.io/subjectaccessreviews":
+		return false
+	}
+	return r.User == OperatorUser
 }
 
 // In returns a filter for a namespace.

@@ -92,7 +92,7 @@ func Start() (_ *ControlPlane, err error) {
 	}
 	defer func() {
 		if err != nil {
-			cp.Stop()
+			err = errors.Join(err, cp.Stop())
 		}
 	}()
 
@@ -101,6 +101,9 @@ func Start() (_ *ControlPlane, err error) {
 		return nil, err
 	}
 	cp.Audit = &Audit{path: filepath.Join(cp.dir, "audit.log")}
+	// A machine that fails takes the whole test with it, so nothing has to survive on a disk.
+	cp.env.ControlPlane.Etcd = &envtest.Etcd{}
+	cp.env.ControlPlane.Etcd.Configure().Set("unsafe-no-fsync", "true")
 	cp.env.ControlPlane.GetAPIServer().Configure().
 		Set("audit-policy-file", policy).
 		Set("audit-log-path", cp.Audit.path).
