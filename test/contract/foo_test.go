@@ -172,6 +172,14 @@ var _ = Describe("Foo", func() {
 		})
 	})
 
+	It("can be scaled by kubectl also when nobody has named a count yet", func(ctx context.Context) {
+		foo := newFoo(ns, "example", "web", nil)
+		k.create(ctx, foo)
+		out, err := cp.Kubectl("-n", ns, "scale", "foo", "example", "--replicas=2")
+		Expect(err).NotTo(HaveOccurred(), out)
+		Eventually(ctx, func() int32 { return get(ctx, foo).Status.AvailableReplicas }).Should(Equal(int32(2)))
+	})
+
 	It("runs no pod with replicas 0, and says that this is fine", func(ctx context.Context) {
 		foo := newFoo(ns, "example", "web", ptr.To[int32](0))
 		k.create(ctx, foo)

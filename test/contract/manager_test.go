@@ -11,9 +11,11 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/memcached-operator/test/testenv"
 )
@@ -154,6 +156,36 @@ var _ = Describe("The manager", func() {
 			Expect(k.conditions(get(ctx, unseen))).To(BeEmpty())
 		}
 		restart(ctx)
+	})
+
+	It("leaves the user of pods to a cluster that assigns them, as OpenShift does", func(ctx context.Context) {
+		ns := newNamespace(ctx)
+		userOf := func(object client.Object, k kind) *int64 {
+			return k.own(ctx, object)[0].(*appsv1.Deployment).Spec.Template.Spec.SecurityContext.RunAsUser
+		}
+		var objects []client.Object
+		for i, k := range kinds {
+			objects = append(objects, k.create(ctx, k.make(ns, k.controller, 1)))
+			Expect(*userOf(objects[i], k)).To(BeNumerically(">", 0))
+		}
+
+		out, err := cp.Kubectl("apply", "-f", "testdata/openshift.yaml")
+		Expect(err).NotTo(HaveOccurred(), out)
+		out, err = cp.Kubectl("wait", "--for=condition=Established", "-f", "testdata/openshift.yaml")
+		Expect(err).NotTo(HaveOccurred(), out)
+		restart(ctx)
+		for i, k := range kinds {
+			Eventually(ctx, func() *int64 { return userOf(objects[i], k) }).Should(BeNil(), "what is not wanted any more is taken back")
+			Eventually(ctx, k.says(objects[i])).Should(settled)
+		}
+
+		out, err = cp.Kubectl("delete", "-f", "testdata/openshift.yaml")
+		Expect(err).NotTo(HaveOccurred(), out)
+		restart(ctx)
+		for i, k := range kinds {
+			Eventually(ctx, func() *int64 { return userOf(objects[i], k) }).ShouldNot(BeNil())
+			Eventually(ctx, k.says(objects[i])).Should(settled)
+		}
 	})
 
 	It("works on the kinds that --controllers names only", func(ctx context.Context) {

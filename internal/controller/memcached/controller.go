@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -76,7 +77,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		return r.find(ctx, pod.GetNamespace(), podLabelIndex, pod.GetLabels()[labelInstance])
 	})
 	return errors.Join(
-		r.index(mgr.GetFieldIndexer()),
+		r.index(mgr),
 		ctrl.NewControllerManagedBy(mgr).
 			For(&cachev1alpha1.Memcached{}).
 			Watches(&appsv1.Deployment{}, byChild, builder.WithPredicates(r.deployments.ForgetDeleted())).
@@ -88,10 +89,16 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 			Complete(reconcile.AsReconciler(r.client, r)))
 }
 
-// index makes the indexes that lists in this package go by.
-func (r *Reconciler) index(indexer client.FieldIndexer) error {
-	ctx := context.Background()
-	return errors.Join(
+// index makes the indexes that lists in this package go by. With them, all caches exist from now on, and a manager is not
+// ready before they are filled.
+func (r *Reconciler) index(mgr ctrl.Manager) error {
+	ctx, indexer := context.Background(), mgr.GetFieldIndexer()
+	var errs []error
+	for _, child := range []client.Object{&appsv1.Deployment{}, &corev1.Service{}, &policyv1.PodDisruptionBudget{}} {
+		_, err := mgr.GetCache().GetInformer(ctx, child, cache.BlockUntilSynced(false))
+		errs = append(errs, err)
+	}
+	return errors.Join(append(errs,
 		indexer.IndexField(ctx, &cachev1alpha1.Memcached{}, childNameIndex, func(mc client.Object) []string {
 			return childNames(mc.(*cachev1alpha1.Memcached))
 		}),
@@ -100,7 +107,7 @@ func (r *Reconciler) index(indexer client.FieldIndexer) error {
 		}),
 		indexer.IndexField(ctx, replicaSets(), owned.ControllerUIDIndex, owned.ControllerUID),
 		indexer.IndexField(ctx, &corev1.Pod{}, owned.ControllerUIDIndex, owned.ControllerUID),
-	)
+	)...)
 }
 
 // find returns the Memcacheds that an index holds under a value.

@@ -1,0 +1,127 @@
+// Package api_test checks what the generated CustomResourceDefinitions say of every kind.
+package api_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// schema is as much of an OpenAPI schema as is looked at.
+type schema struct {
+	Type        string
+	Description string
+	Properties  map[string]schema
+	Items       *schema
+	Required    []string
+	Minimum     *float64
+	Maximum     *float64
+	MaxLength   *int64
+}
+
+type crd struct {
+	Metadata struct {
+		Name        string
+		Annotations map[string]string
+	}
+	Spec struct {
+		Group    string
+		Names    struct{ ShortNames, Categories []string }
+		Versions []struct {
+			Schema                   struct{ OpenAPIV3Schema schema }
+			Subresources             struct{ Status, Scale map[string]string }
+			AdditionalPrinterColumns []struct{ Name string }
+		}
+	}
+}
+
+func TestCRDs(t *testing.T) {
+	paths, err := filepath.Glob("../config/crd/bases/*.yaml")
+	if err != nil || len(paths) < 2 {
+		t.Fatalf("found %v, %v", paths, err)
+	}
+	columns := map[string]string{
+		"foos.samplecontroller.k8s.io": "Deployment Desired Available Ready Age",
+		"memcacheds.cache.example.com": "Size Ready Status Age",
+	}
+	for _, path := range paths {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var crd crd
+		if err := yaml.Unmarshal(content, &crd); err != nil {
+			t.Fatal(err)
+		}
+		t.Run(crd.Metadata.Name, func(t *testing.T) {
+			version := crd.Spec.Versions[0]
+			root := version.Schema.OpenAPIV3Schema
+			described(t, "spec", root.Properties["spec"])
+			described(t, "status", root.Properties["status"])
+			limited(t, "spec", root.Properties["spec"])
+			if len(root.Required) != 1 || root.Required[0] != "spec" {
+				t.Errorf("required: %v", root.Required)
+			}
+			var names []string
+			for _, column := range version.AdditionalPrinterColumns {
+				names = append(names, column.Name)
+			}
+			if got := strings.Join(names, " "); got != columns[crd.Metadata.Name] {
+				t.Errorf("columns: %s", got)
+			}
+			scale := version.Subresources.Scale
+			if version.Subresources.Status == nil || scale["labelSelectorPath"] != ".status.selector" || scale["specReplicasPath"] == "" || scale["statusReplicasPath"] == "" {
+				t.Errorf("subresources: %v", version.Subresources)
+			}
+			if len(crd.Spec.Names.ShortNames) == 0 || len(crd.Spec.Names.Categories) == 0 {
+				t.Errorf("names: %v", crd.Spec.Names)
+			}
+			// The API server serves groups under k8s.io only with this annotation.
+			const approved = "api-approved.kubernetes.io"
+			if got, isNeeded := crd.Metadata.Annotations[approved], strings.HasSuffix(crd.Spec.Group, ".k8s.io"); isNeeded && got != "unapproved, experimental-only" {
+				t.Errorf("%s: %q", approved, got)
+			}
+		})
+	}
+}
+
+// described checks that kubectl explain has something to say of every field.
+func described(t *testing.T, path string, s schema) {
+	t.Helper()
+	if s.Description == "" {
+		t.Errorf("%s has no description", path)
+	}
+	for name, property := range s.Properties {
+		described(t, path+"."+name, property)
+	}
+	if s.Items != nil {
+		for name, property := range s.Items.Properties {
+			described(t, path+"[]."+name, property)
+		}
+	}
+}
+
+// limited checks that every field that users write has limits, and says what changing it does.
+func limited(t *testing.T, path string, s schema) {
+	t.Helper()
+	for name, property := range s.Properties {
+		path := path + "." + name
+		switch property.Type {
+		case "integer":
+			if property.Minimum == nil || property.Maximum == nil {
+				t.Errorf("%s has no minimum or no maximum", path)
+			}
+		case "string":
+			if property.MaxLength == nil {
+				t.Errorf("%s has no maximal length", path)
+			}
+		}
+		if !strings.Contains(property.Description, "Changing it") || !strings.Contains(property.Description, "Required") && !strings.Contains(property.Description, "Optional") {
+			t.Errorf("%s: its description does not say whether it is needed, or what changing it does: %s", path, property.Description)
+		}
+		limited(t, path, property)
+	}
+}
