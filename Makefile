@@ -84,7 +84,7 @@ unit: ## Test what needs no cluster.
 .PHONY: contract
 contract: control-plane ## Test the contract, on a real API server.
 	@KUBEBUILDER_ASSETS='$(ASSETS)' KUBE_CONTROLLER_MANAGER='$(CONTROLLER_MANAGER)' \
-		go test -race -count=1 -timeout 25m ./test/contract $(if $(V),-v -ginkgo.v) $(if $(FOCUS),-ginkgo.focus '$(FOCUS)')
+		go test -v -race -count=1 -timeout 25m ./test/contract $(if $(V),-ginkgo.v) $(if $(FOCUS),-ginkgo.focus '$(FOCUS)')
 
 .PHONY: control-plane
 control-plane: ## Build the control plane of the tests and print where it is, for KUBEBUILDER_ASSETS.

@@ -3,6 +3,8 @@ package contract
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -117,9 +119,10 @@ var _ = Describe("The number of requests", func() {
 		}
 		report("conflicts (409) over 500 Foos", conflicts, 0)
 		report("writes that change nothing over 500 Foos", noOps(mark, ns), 0)
-		report("children made for 500 Foos", perResource["patch deployments"], count)
+		report("requests for the 500 Deployments of 500 Foos", perResource["patch deployments"], count)
+		report("events of 500 Foos", perResource["create events"], count)
 		// Where a pod takes longer than a second to be ready, as many at once do here, progress is told in between.
-		AddReportEntry(fmt.Sprintf("requests per Foo over 500 Foos made at once: %.2f (%v)", float64(len(all))/count, perResource))
+		costs = append(costs, fmt.Sprintf("%5.2f                 requests per Foo over 500 Foos made at once, progress reports included", float64(len(all))/count))
 	})
 })
 
@@ -139,9 +142,19 @@ func noOps(mark testenv.Mark, namespace string) int {
 	return found
 }
 
-// report prints a count with its bound, and fails where it is over.
+// costs are the counts that specs have found, to be printed when all are over.
+var costs []string
+
+// report notes a count with its bound, and fails where it is over.
 func report(what string, count, bound int) {
 	GinkgoHelper()
-	AddReportEntry(fmt.Sprintf("%s: %d (at most %d)", what, count, bound))
+	costs = append(costs, fmt.Sprintf("%5d (at most %3d)  %s", count, bound, what))
 	Expect(count).To(BeNumerically("<=", bound), what)
 }
+
+var _ = ReportAfterSuite("what it costs", func(Report) {
+	if len(costs) > 0 {
+		slices.Sort(costs)
+		fmt.Printf("\n\nWhat it costs, as the API server has counted:\n%s\n", strings.Join(costs, "\n"))
+	}
+})

@@ -1,0 +1,114 @@
+package contract
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
+	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/test/testenv"
+)
+
+// What happens in the moments in which the cache is behind. They are too short to be met by chance, so here it stands still.
+var _ = Describe("With a cache that is behind, the operator", func() {
+	var (
+		ns    string
+		owner *cachev1alpha1.Memcached
+	)
+	BeforeEach(func(ctx context.Context) {
+		ns = newNamespace(ctx)
+		owner = newMemcached(ns, "one", 0)
+		kinds[1].create(ctx, owner)
+	})
+
+	// frozen returns children whose cache holds one object for ever, or none.
+	frozen := func(cached *corev1.Service) *owned.Children[corev1.Service, *corev1.Service] {
+		stale := interceptor.NewClient(k8s, interceptor.Funcs{
+			Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+				if cached == nil {
+					return apierrors.NewNotFound(corev1.Resource("services"), key.Name)
+				}
+				cached.DeepCopyInto(into.(*corev1.Service))
+				return nil
+			},
+		})
+		return owned.Of[corev1.Service](client.WithFieldOwner(stale, string(owned.FieldOwner)), k8s)
+	}
+	want := func() *corev1ac.ServiceApplyConfiguration {
+		return corev1ac.Service("it", ns).WithSpec(corev1ac.ServiceSpec().
+			WithSelector(map[string]string{"ours": "yes"}).
+			WithPorts(corev1ac.ServicePort().WithPort(11211).WithProtocol(corev1.ProtocolTCP)))
+	}
+	foreign := func(ctx context.Context) *corev1.Service {
+		GinkgoHelper()
+		service := &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "it"},
+			Spec:       corev1.ServiceSpec{Selector: map[string]string{"theirs": "yes"}, Ports: []corev1.ServicePort{{Port: 80}}},
+		}
+		Expect(k8s.Create(ctx, service)).To(Succeed())
+		return service
+	}
+
+	It("does not take what somebody else has made a moment ago", func(ctx context.Context) {
+		theirs := foreign(ctx)
+		_, err := owned.Apply(ctx, frozen(nil), owner, want())
+		Expect(err).To(MatchError(ContainSubstring(`Service "it" exists and is not controlled by anything`)))
+		Expect(owned.WithoutForeign(err)).NotTo(HaveOccurred())
+		Expect(resourceVersions(ctx, theirs)).To(Equal(resourceVersions(ctx, theirs.DeepCopy())))
+		Expect(get(ctx, theirs).OwnerReferences).To(BeEmpty())
+	})
+
+	It("does not write over what has taken the place of its child", func(ctx context.Context) {
+		ours, err := owned.Apply(ctx, frozen(nil), owner, want())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(k8s.Delete(ctx, ours.DeepCopy())).To(Succeed())
+		theirs := foreign(ctx)
+		ours.Spec.Selector = nil // so that there is something to put back
+		_, err = owned.Apply(ctx, frozen(ours), owner, want())
+		Expect(owned.IsStale(err)).To(BeTrue(), "%v", err)
+		Expect(get(ctx, theirs).Spec.Selector).To(Equal(map[string]string{"theirs": "yes"}))
+		Expect(theirs.OwnerReferences).To(BeEmpty())
+	})
+
+	It("does not delete what has taken the place of its child", func(ctx context.Context) {
+		ours, err := owned.Apply(ctx, frozen(nil), owner, want())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(k8s.Delete(ctx, ours.DeepCopy())).To(Succeed())
+		theirs := foreign(ctx)
+		Expect(owned.IsStale(frozen(ours).Delete(ctx, owner, ours))).To(BeTrue())
+		Expect(get(ctx, theirs).DeletionTimestamp).To(BeNil())
+	})
+
+	It("refuses to delete what is not its own", func(ctx context.Context) {
+		theirs := foreign(ctx)
+		Expect(frozen(theirs).Delete(ctx, owner, theirs)).To(MatchError(ContainSubstring("is not controlled by anything")))
+		Expect(get(ctx, theirs).DeletionTimestamp).To(BeNil())
+	})
+
+	It("takes it for success that a child is deleted already", func(ctx context.Context) {
+		ours, err := owned.Apply(ctx, frozen(nil), owner, want())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(k8s.Delete(ctx, ours.DeepCopy())).To(Succeed())
+		Expect(frozen(ours).Delete(ctx, owner, ours)).To(Succeed())
+	})
+
+	It("does not write twice what it has just written", func(ctx context.Context) {
+		children := frozen(nil)
+		first, err := owned.Apply(ctx, children, owner, want())
+		Expect(err).NotTo(HaveOccurred())
+		mark := cp.Audit.Now()
+		second, err := owned.Apply(ctx, children, owner, want())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(second).To(Equal(first))
+		Consistently(func() int { return len(cp.Audit.Since(mark, testenv.In(ns))) }).
+			WithTimeout(300 * 1e6).Should(BeZero())
+	})
+})
