@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -116,8 +117,8 @@ func Apply[T any, P Object[T], C Config[C]](ctx context.Context, c *Children[T, 
 		options = append(options, client.ForceOwnership)
 	}
 	answer, err := c.send(ctx, want, options...)
-	if seen == nil && (apierrors.IsConflict(err) || apierrors.IsInvalid(err)) {
-		err = errors.Join(c.foreign(ctx, key, owner), err) // an object the cache does not show yet may be why
+	if apierrors.IsInvalid(err) || apierrors.IsConflict(err) { // as it is if the cache does not show what is there now
+		err = errors.Join(c.compare(ctx, key, owner, seen), err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("applying %s %s: %w", c.kind(), key, err)
@@ -126,9 +127,9 @@ func Apply[T any, P Object[T], C Config[C]](ctx context.Context, c *Children[T, 
 	return answer, nil
 }
 
-// foreign returns a [*ForeignError] if the API server has an object of that name that is not owner's. It is a list and not a
-// get, so as to need no further permission.
-func (c *Children[T, P]) foreign(ctx context.Context, key types.NamespacedName, owner client.Object) error {
+// compare looks at what the API server has under a name. It returns a [*ForeignError] for an object that is not owner's and a
+// conflict for another one than was seen. It is a list and not a get, so as to need no further permission.
+func (c *Children[T, P]) compare(ctx context.Context, key types.NamespacedName, owner client.Object, seen P) error {
 	gvk, err := apiutil.GVKForObject(P(new(T)), c.client.Scheme())
 	if err != nil {
 		return err
@@ -136,10 +137,15 @@ func (c *Children[T, P]) foreign(ctx context.Context, key types.NamespacedName, 
 	found := &metav1.PartialObjectMetadataList{}
 	found.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	err = c.live.List(ctx, found, client.InNamespace(key.Namespace), client.MatchingFields{metav1.ObjectNameField: key.Name})
-	if err != nil || len(found.Items) == 0 || IsOurs(&found.Items[0], owner) {
+	switch {
+	case err != nil || len(found.Items) == 0:
 		return err
+	case !IsOurs(&found.Items[0], owner):
+		return &ForeignError{Kind: c.kind(), Name: key.Name, Holder: metav1.GetControllerOf(&found.Items[0])}
+	case seen == nil || seen.GetUID() != found.Items[0].UID:
+		return apierrors.NewConflict(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, key.Name, errors.New("the cache is behind"))
 	}
-	return &ForeignError{Kind: c.kind(), Name: key.Name, Holder: metav1.GetControllerOf(&found.Items[0])}
+	return nil
 }
 
 // send applies want and returns the answer. It goes by way of an unstructured object because decoding the answer over

@@ -73,9 +73,20 @@ var _ = Describe("With a cache that is behind, the operator", func() {
 		theirs := foreign(ctx)
 		ours.Spec.Selector = nil // so that there is something to put back
 		_, err = owned.Apply(ctx, frozen(ours), owner, want())
-		Expect(owned.IsStale(err)).To(BeTrue(), "%v", err)
+		Expect(err).To(MatchError(ContainSubstring(`Service "it" exists and is not controlled by anything`)))
 		Expect(get(ctx, theirs).Spec.Selector).To(Equal(map[string]string{"theirs": "yes"}))
 		Expect(theirs.OwnerReferences).To(BeEmpty())
+	})
+
+	It("looks again when its child has been made anew", func(ctx context.Context) {
+		first, err := owned.Apply(ctx, frozen(nil), owner, want())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(k8s.Delete(ctx, first.DeepCopy())).To(Succeed())
+		_, err = owned.Apply(ctx, frozen(nil), owner, want())
+		Expect(err).NotTo(HaveOccurred())
+		first.Spec.Selector = nil // so that there is something to put back
+		_, err = owned.Apply(ctx, frozen(first), owner, want())
+		Expect(owned.IsStale(err)).To(BeTrue(), "%v", err)
 	})
 
 	It("does not delete what has taken the place of its child", func(ctx context.Context) {

@@ -80,7 +80,7 @@ type ControlPlane struct {
 	controllerManager *exec.Cmd
 }
 
-// Start starts a control plane. KUBEBUILDER_ASSETS names the directory of its programs.
+// Start starts etcd and the API server. KUBEBUILDER_ASSETS names the directory of its programs.
 func Start() (_ *ControlPlane, err error) {
 	assets := os.Getenv("KUBEBUILDER_ASSETS")
 	if assets == "" {
@@ -131,7 +131,7 @@ func Start() (_ *ControlPlane, err error) {
 	if cp.Client, err = client.NewWithWatch(cp.Config, client.Options{Scheme: scheme}); err != nil {
 		return nil, err
 	}
-	return cp, cp.startControllerManager(assets)
+	return cp, nil
 }
 
 // Stop stops what Start has started.
@@ -144,11 +144,11 @@ func (cp *ControlPlane) Stop() error {
 }
 
 // startControllerManager starts the controller manager. It learns what kinds there are to collect garbage of when it
-// starts, and again every 30 s.
-func (cp *ControlPlane) startControllerManager(assets string) error {
+// starts, and later only every 30 s, so our kinds have to be there.
+func (cp *ControlPlane) startControllerManager() error {
 	program := os.Getenv("KUBE_CONTROLLER_MANAGER")
 	if program == "" {
-		program = filepath.Join(assets, "kube-controller-manager")
+		program = filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kube-controller-manager")
 	}
 	logs, err := os.Create(filepath.Join(cp.dir, "kube-controller-manager.log"))
 	if err != nil {
@@ -169,8 +169,8 @@ func (cp *ControlPlane) startControllerManager(assets string) error {
 	return nil
 }
 
-// Install applies config/default but for the operator's own Deployment, for which there are no machines, and waits until
-// the API server serves our kinds.
+// Install applies config/default but for the operator's own Deployment, for which there are no machines, waits until the
+// API server serves our kinds, and starts the controller manager.
 func (cp *ControlPlane) Install() error {
 	for _, step := range [][]string{
 		{"apply", "--server-side", "-k", filepath.Join(Root(), "config", "default")},
@@ -181,7 +181,7 @@ func (cp *ControlPlane) Install() error {
 			return fmt.Errorf("%w\n%s", err, out)
 		}
 	}
-	return nil
+	return cp.startControllerManager()
 }
 
 // Kubectl runs kubectl as an administrator and returns what it prints.
