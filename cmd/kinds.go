@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -72,7 +72,14 @@ func ask(ctx context.Context, config *rest.Config, controllers []string) (operan
 			"check that it runs, and which one --kubeconfig, KUBECONFIG or the service account name", config.Host, err)
 	}
 	for _, kind := range kinds {
-		if slices.Contains(controllers, kind.name) && !serves(groups, kind.gvk.GroupVersion()) {
+		if !slices.Contains(controllers, kind.name) {
+			continue
+		}
+		resources, err := client.ServerResourcesForGroupVersionWithContext(ctx, kind.gvk.GroupVersion().String())
+		if err != nil && !apierrors.IsNotFound(err) {
+			return operand.Platform{}, fmt.Errorf("asking the API server at %s for %s: %w", config.Host, kind.gvk.GroupVersion(), err)
+		}
+		if err != nil || !slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Name == kind.resource }) {
 			return operand.Platform{}, fmt.Errorf("the API server at %s does not serve %s in %s: install the CustomResourceDefinition %s.%s "+
 				"with 'kubectl apply -k config/crd' ('make install' does it), or leave the kind out with --controllers",
 				config.Host, kind.gvk.Kind, kind.gvk.GroupVersion(), kind.resource, kind.gvk.Group)
@@ -80,12 +87,4 @@ func ask(ctx context.Context, config *rest.Config, controllers []string) (operan
 	}
 	isOpenShift := slices.ContainsFunc(groups.Groups, func(group metav1.APIGroup) bool { return group.Name == "security.openshift.io" })
 	return operand.Platform{AssignsUsers: isOpenShift}, nil
-}
-
-func serves(groups *metav1.APIGroupList, want schema.GroupVersion) bool {
-	return slices.ContainsFunc(groups.Groups, func(group metav1.APIGroup) bool {
-		return slices.ContainsFunc(group.Versions, func(version metav1.GroupVersionForDiscovery) bool {
-			return strings.EqualFold(version.GroupVersion, want.String())
-		})
-	})
 }

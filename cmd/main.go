@@ -11,6 +11,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -122,7 +123,7 @@ func managerOptions(o *options) ctrl.Options {
 			ReconciliationTimeout:   30 * time.Second,
 		},
 		LeaderElection:                o.leaderElect,
-		LeaderElectionID:              "memcached-operator.example.com",
+		LeaderElectionID:              leaseName(o.controllers),
 		LeaderElectionNamespace:       o.leaderElectionNamespace,
 		LeaderElectionReleaseOnCancel: true, // main ends when the manager does
 		Metrics: metricsserver.Options{
@@ -134,6 +135,15 @@ func managerOptions(o *options) ctrl.Options {
 		HealthProbeBindAddress: o.probeAddress,
 		PprofBindAddress:       o.pprofAddress,
 	}
+}
+
+// leaseName returns the name of the leader election's Lease. Managers of different kinds do not stand in each other's way.
+func leaseName(controllers []string) string {
+	const name = "memcached-operator.example.com"
+	if len(controllers) == len(kinds) {
+		return name
+	}
+	return strings.Join(slices.Sorted(slices.Values(controllers)), "-") + "." + name
 }
 
 // controllerOptions are those of one controller. A resource that fails is tried again after 100 ms, then after twice as long
@@ -154,10 +164,14 @@ func namespaces(names []string) map[string]cache.Config {
 
 // caches are what is kept of the kinds that need not be kept whole.
 func caches() map[client.Object]cache.ByObject {
+	var groups []string
+	for _, kind := range kinds {
+		groups = append(groups, kind.gvk.Group)
+	}
 	byObject := memcached.Caches()
-	byObject[&appsv1.Deployment{}] = cache.ByObject{Transform: owned.Slim[appsv1.Deployment]}
-	byObject[&corev1.Service{}] = cache.ByObject{Transform: owned.Slim[corev1.Service]}
-	byObject[&policyv1.PodDisruptionBudget{}] = cache.ByObject{Transform: owned.Slim[policyv1.PodDisruptionBudget]}
+	byObject[&appsv1.Deployment{}] = cache.ByObject{Transform: owned.Slim[appsv1.Deployment](groups...)}
+	byObject[&corev1.Service{}] = cache.ByObject{Transform: owned.Slim[corev1.Service](groups...)}
+	byObject[&policyv1.PodDisruptionBudget{}] = cache.ByObject{Transform: owned.Slim[policyv1.PodDisruptionBudget](groups...)}
 	return byObject
 }
 

@@ -18,7 +18,7 @@ import (
 // so that OLM knows them too.
 const (
 	defaultNginxImage     = "nginx:latest"
-	defaultMemcachedImage = "memcached:1.6.45-alpine"
+	defaultMemcachedImage = "docker.io/library/memcached:1.6.45-alpine"
 )
 
 // environment is the part of --help that is not about flags.

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Label returns name as the value of a label: the name itself up to 63 characters, else its beginning and a hash
-// of the whole. Names that differ give values that differ, but for hash collisions (32 bits) among shortened ones.
+// Label returns name as the value of a label: the name itself up to 63 characters, else its beginning and a hash (32 bits)
+// of the whole. Two names can give one value, by chance or if a short name is made to look like a shortened one.
 //
 // Selectors are made of it, so what it returns for a name must never change.
 func Label(name string) string {

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // ForeignError says that an object of the name of a child exists and is not ours. It has been left alone.
@@ -63,4 +65,10 @@ func IsNamespaceEnding(err error) bool {
 func IsRefusal(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
 		apierrors.IsMethodNotSupported(err) || apierrors.IsRequestEntityTooLargeError(err)
+}
+
+// IsPredecessor tells whether an object's controller was an earlier resource of the name and kind of owner. The garbage
+// collector is about to end that object.
+func IsPredecessor(holder *metav1.OwnerReference, owner client.Object, kind schema.GroupVersionKind) bool {
+	return groupOf(holder) == kind.Group && holder.Kind == kind.Kind && holder.Name == owner.GetName() && holder.UID != owner.GetUID()
 }

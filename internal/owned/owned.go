@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +29,10 @@ import (
 // FieldOwner names us in metadata.managedFields. It must never change: fields applied under
 // another name would stay behind for ever.
 const FieldOwner = client.FieldOwner("memcached-operator")
+
+// Patience is how long the writes of one pass may take, all in all. It leaves time to tell of a failure: a pass ends after
+// 30 s, and a webhook that does not answer holds up one write for up to that long.
+const Patience = 20 * time.Second
 
 // Annotations that every child carries.
 const (
@@ -182,7 +187,7 @@ func (c *Children[T, P]) Delete(ctx context.Context, owner client.Object, child 
 // end the watch has shown is not believed to be there because we have just written it.
 func (c *Children[T, P]) ForgetDeleted() predicate.Predicate {
 	return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
-		c.recent.Forget(client.ObjectKeyFromObject(e.Object))
+		c.recent.Forget(e.Object)
 		return true
 	}}
 }

@@ -59,17 +59,22 @@ func TestSlim(t *testing.T) {
 			Spec: corev1.ServiceSpec{ClusterIP: "None"},
 		}
 	}
-	ours, err := Slim[corev1.Service](full("ours"))
+	ours, err := Slim[corev1.Service]()(full("ours"))
 	if kept := ours.(*corev1.Service); err != nil || kept.Spec.ClusterIP != "None" || kept.Labels["a"] != "b" || kept.ManagedFields != nil {
 		t.Errorf("of ours is kept: %+v, %v", ours, err)
 	}
-	theirs, err := Slim[corev1.Service](full(""))
+	controller.APIVersion = "cache.example.com/v1"
+	stripped, err := Slim[corev1.Service]("cache.example.com")(full(""))
+	if kept := stripped.(*corev1.Service); err != nil || kept.Spec.ClusterIP != "None" {
+		t.Errorf("of a child that has lost our annotation is kept: %+v, %v", kept, err)
+	}
+	theirs, err := Slim[corev1.Service]("example.com")(full(""))
 	kept := theirs.(*corev1.Service)
 	if err != nil || kept.Spec.ClusterIP != "" || kept.Labels != nil || kept.Name != "it" || kept.UID != "1" || kept.ResourceVersion != "2" ||
 		len(kept.OwnerReferences) != 1 || kept.OwnerReferences[0].UID != "theirs" {
 		t.Errorf("of a stranger is kept: %+v, %v", kept, err)
 	}
-	if other, err := Slim[corev1.Service]("tombstone"); other != "tombstone" || err != nil {
+	if other, err := Slim[corev1.Service]()("tombstone"); other != "tombstone" || err != nil {
 		t.Errorf("something else: %v, %v", other, err)
 	}
 }

@@ -23,6 +23,7 @@ const keep = 30 * time.Second
 type Objects[T client.Object] struct {
 	mu    sync.Mutex
 	byKey map[types.NamespacedName]answer[T]
+	gone  map[types.UID]time.Time // objects whose end the watch has shown, and when
 	swept time.Time
 }
 
@@ -31,7 +32,8 @@ type answer[T client.Object] struct {
 	at     time.Time
 }
 
-// Remember keeps the answer to a write. The caller must not change it afterwards.
+// Remember keeps the answer to a write, unless the watch has been quicker and shown the object's end. The caller must not
+// change it afterwards.
 func (o *Objects[T]) Remember(object T) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -45,7 +47,15 @@ func (o *Objects[T]) Remember(object T) {
 				delete(o.byKey, key)
 			}
 		}
+		for uid, at := range o.gone {
+			if now.Sub(at) > keep {
+				delete(o.gone, uid)
+			}
+		}
 		o.swept = now
+	}
+	if _, isGone := o.gone[object.GetUID()]; isGone {
+		return
 	}
 	o.byKey[client.ObjectKeyFromObject(object)] = answer[T]{object, now}
 }
@@ -66,11 +76,15 @@ func (o *Objects[T]) Newest(key types.NamespacedName, cached T, found bool) (new
 	return answer.object, true
 }
 
-// Forget drops the answer for an object that is known to be deleted.
-func (o *Objects[T]) Forget(key types.NamespacedName) {
+// Forget drops the answer for an object whose end the watch has shown, and those that are still to come.
+func (o *Objects[T]) Forget(object client.Object) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	delete(o.byKey, key)
+	delete(o.byKey, client.ObjectKeyFromObject(object))
+	if o.gone == nil {
+		o.gone = map[types.UID]time.Time{}
+	}
+	o.gone[object.GetUID()] = time.Now()
 }
 
 // older tells whether a was read before b. A server whose resource versions are not ordered numbers

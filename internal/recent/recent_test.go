@@ -45,13 +45,30 @@ func TestNewest(t *testing.T) {
 				objects.byKey[key] = answer[*corev1.ConfigMap]{object(test.remembered), time.Now().Add(-2 * keep)}
 			}
 			if test.forget {
-				objects.Forget(key)
+				objects.Forget(object(test.remembered))
 			}
 			newest, found := objects.Newest(key, object(test.cached), test.cached != "")
 			if found != (test.want != "") || found && newest.ResourceVersion != test.want {
 				t.Errorf("got %q, %t; want %q", newest.ResourceVersion, found, test.want)
 			}
 		})
+	}
+}
+
+func TestAnAnswerThatComesAfterTheEndIsNotBelieved(t *testing.T) {
+	var objects Objects[*corev1.ConfigMap]
+	ended := object("7")
+	ended.UID = "1"
+	objects.Forget(ended)
+	objects.Remember(ended)
+	if _, found := objects.Newest(client.ObjectKeyFromObject(ended), nil, false); found {
+		t.Error("it is believed")
+	}
+	next := object("9")
+	next.UID = "2"
+	objects.Remember(next)
+	if newest, found := objects.Newest(client.ObjectKeyFromObject(next), nil, false); !found || newest.UID != "2" {
+		t.Error("the next object of that name is not")
 	}
 }
 
@@ -70,9 +87,10 @@ func TestNothingIsKeptAtRest(t *testing.T) {
 		answer.at = answer.at.Add(-2 * keep)
 		objects.byKey[key] = answer
 	}
+	objects.gone = map[types.UID]time.Time{"ended long ago": time.Now().Add(-2 * keep)}
 	objects.swept = time.Time{}
 	objects.Remember(object("9"))
-	if len(objects.byKey) != 1 {
-		t.Errorf("kept although nobody asks: %v", objects.byKey)
+	if len(objects.byKey) != 1 || len(objects.gone) != 0 {
+		t.Errorf("kept although nobody asks: %v, %v", objects.byKey, objects.gone)
 	}
 }

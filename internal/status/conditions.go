@@ -14,6 +14,9 @@ const (
 	degraded    = "Degraded"
 )
 
+// blocked is the reason of Progressing that all our kinds have for what cannot be carried out.
+const blocked = "Blocked"
+
 // maxMessage is how many bytes a message may have. Conditions could hold 32768, but the note of an event no more than 1024.
 const maxMessage = 1024
 
@@ -50,31 +53,37 @@ func shorten(text string) string {
 	return strings.ToValidUTF8(text[:maxMessage-len(ellipsis)], "") + ellipsis
 }
 
-// IsOutcome tells whether a change of conditions is more than progress: what was going on is over, what worked does not
-// work any more, or somebody has to act, or has not to any longer.
+// IsOutcome tells whether a change of conditions is more than progress: all is done and well, what worked does not work any
+// more, or somebody has to act for a reason that was not there before, or has not to any longer.
 func IsOutcome(before, after []metav1.Condition) bool {
-	return !meta.IsStatusConditionTrue(after, progressing) ||
-		meta.IsStatusConditionTrue(before, available) && !meta.IsStatusConditionTrue(after, available) ||
-		HasBecomeDegraded(before, after) ||
-		meta.IsStatusConditionTrue(before, degraded) && !meta.IsStatusConditionTrue(after, degraded)
+	isDone := !meta.IsStatusConditionTrue(after, progressing) && !meta.IsStatusConditionTrue(after, degraded)
+	isLost := meta.IsStatusConditionTrue(before, available) && !meta.IsStatusConditionTrue(after, available)
+	return isDone || isLost || trouble(before) != trouble(after)
 }
 
-// HasBecomeDegraded tells whether somebody has to act for a reason that the conditions before did not give. That is the
-// transition to warn of by an event.
+// HasBecomeDegraded tells whether somebody has to act for a reason that the conditions before did not give, or still has to after
+// having changed the spec. That is the transition to warn of by an event.
 func HasBecomeDegraded(before, after []metav1.Condition) bool {
-	was, is := meta.FindStatusCondition(before, degraded), meta.FindStatusCondition(after, degraded)
-	return is != nil && is.Status == metav1.ConditionTrue &&
-		(was == nil || was.Status != metav1.ConditionTrue || was.Reason != is.Reason)
+	return trouble(after) != "" && (trouble(before) != trouble(after) || generationOf(before) != generationOf(after))
 }
 
-// HasBeenSynced tells whether a generation of the spec is carried out as far as it is in our hands, and the conditions
+// HasBeenSynced tells whether a generation of the spec has been carried out as far as it is in our hands, and the conditions
 // before had not said so.
 func HasBeenSynced(before, after []metav1.Condition) bool {
-	return isSynced(after) && (!isSynced(before) || generationOf(before) != generationOf(after))
+	return isCarriedOut(after) && (!isCarriedOut(before) || generationOf(before) != generationOf(after))
 }
 
-func isSynced(conditions []metav1.Condition) bool {
-	return meta.IsStatusConditionFalse(conditions, degraded)
+// trouble returns why somebody has to act; nothing if nobody has.
+func trouble(conditions []metav1.Condition) string {
+	if c := meta.FindStatusCondition(conditions, degraded); c != nil && c.Status == metav1.ConditionTrue {
+		return c.Reason
+	}
+	return ""
+}
+
+func isCarriedOut(conditions []metav1.Condition) bool {
+	c := meta.FindStatusCondition(conditions, progressing)
+	return c != nil && c.Reason != blocked
 }
 
 func generationOf(conditions []metav1.Condition) int64 {

@@ -19,17 +19,19 @@ type Rollout struct {
 	Trouble string
 }
 
-// RolloutOf tells how far a Deployment is. What it says is never older than the Deployment's spec: until the Deployment
-// controller has seen the latest one, the rollout is not over.
+// RolloutOf tells how far a Deployment is. Until the Deployment controller has seen the latest spec, the rollout is not over, and
+// what it complained of before counts no more.
 func RolloutOf(deployment *appsv1.Deployment) Rollout {
 	status := &deployment.Status
 	rollout := Rollout{
 		Desired:   ptr.Deref(deployment.Spec.Replicas, 1),
 		Total:     status.Replicas,
 		Available: status.AvailableReplicas,
-		Trouble:   troubleOf(status.Conditions),
 	}
 	isSeen := status.ObservedGeneration >= deployment.Generation
+	if isSeen {
+		rollout.Trouble = troubleOf(status.Conditions)
+	}
 	switch {
 	case !isSeen:
 		rollout.Progress = "waiting for the Deployment controller to take up the change"

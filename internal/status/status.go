@@ -7,6 +7,7 @@ package status
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
@@ -28,7 +29,7 @@ const (
 )
 
 // Writer writes the status of one kind. It is safe for concurrent use.
-type Writer[P Object[P]] struct {
+type Writer[T any, P Object[T, P]] struct {
 	client client.Client
 	clock  clock.PassiveClock
 	recent recent.Objects[P]
@@ -38,8 +39,9 @@ type Writer[P Object[P]] struct {
 	swept time.Time
 }
 
-// Object is a resource whose status is written, as a pointer P.
-type Object[P any] interface {
+// Object is the pointer P to a resource of type T.
+type Object[T, P any] interface {
+	*T
 	client.Object
 	DeepCopy() P
 }
@@ -51,13 +53,13 @@ type pace struct {
 }
 
 // Of returns the writer of the statuses of one kind, written through c.
-func Of[P Object[P]](c client.Client, clock clock.PassiveClock) *Writer[P] {
-	return &Writer[P]{client: c, clock: clock, paces: map[types.UID]pace{}}
+func Of[T any, P Object[T, P]](c client.Client, clock clock.PassiveClock) *Writer[T, P] {
+	return &Writer[T, P]{client: c, clock: clock, paces: map[types.UID]pace{}}
 }
 
 // Latest returns the newer of the copy from the cache and the answer to our own last status write, for the caller to
 // work on. Computing from an older copy would undo or repeat that write.
-func (w *Writer[P]) Latest(cached P) P {
+func (w *Writer[T, P]) Latest(cached P) P {
 	newest, _ := w.recent.Newest(client.ObjectKeyFromObject(cached), cached, true)
 	if newest.GetUID() != cached.GetUID() {
 		return cached.DeepCopy() // the one that was answered about is gone
@@ -65,39 +67,57 @@ func (w *Writer[P]) Latest(cached P) P {
 	return newest.DeepCopy()
 }
 
-// Patch stores the status of after, which is before with another status, if it says anything new. It sends only what
-// differs, so a concurrent change of the spec is no conflict. After then is the object as stored.
+// Patch stores the status of after, which is before with another status, if it says anything new, and returns the resource as
+// it is then. It sends only what differs, so a concurrent change of the spec is no conflict.
 //
-// A report of mere progress may have to wait: then stored is false and wait says when to pass again.
-func (w *Writer[P]) Patch(ctx context.Context, before, after P, isOutcome bool) (stored bool, wait time.Duration, err error) {
-	if equality.Semantic.DeepEqual(before, after) {
-		if isOutcome {
-			w.forget(after.GetUID())
-		}
-		return false, 0, nil
-	}
-	if !isOutcome {
+// A report of mere progress may have to wait: then stored is nil, as it is when there is nothing to say, and wait says when to
+// pass again.
+func (w *Writer[T, P]) Patch(ctx context.Context, before, after P, isOutcome bool) (stored P, wait time.Duration, err error) {
+	isNew := !equality.Semantic.DeepEqual(before, after)
+	if isNew && !isOutcome {
 		if wait := w.untilDue(after.GetUID()); wait > 0 {
-			return false, wait, nil
+			return nil, wait, nil
 		}
 	}
-	if err := w.client.Status().Patch(ctx, after, client.MergeFrom(before)); err != nil {
-		return false, 0, client.IgnoreNotFound(wrap(err, after))
+	if isNew {
+		if stored, err = w.send(ctx, before, after); err != nil {
+			return nil, 0, client.IgnoreNotFound(fmt.Errorf("writing the status of %s: %w", client.ObjectKeyFromObject(after), err))
+		}
+		w.recent.Remember(stored.DeepCopy())
 	}
-	after.SetManagedFields(nil)
-	w.recent.Remember(after.DeepCopy())
 	if isOutcome {
 		w.forget(after.GetUID())
 	}
-	return true, 0, nil
+	return stored, 0, nil
 }
 
-func wrap(err error, object client.Object) error {
-	return fmt.Errorf("writing the status of %s: %w", client.ObjectKeyFromObject(object), err)
+// send patches the status and returns the answer. The patch names the UID, so that a resource that has taken the name since
+// does not get the status of the one before.
+func (w *Writer[T, P]) send(ctx context.Context, before, after P) (P, error) {
+	patch, err := client.MergeFrom(before).Data(after)
+	if err != nil {
+		return nil, err
+	}
+	content := map[string]any{}
+	if err := json.Unmarshal(patch, &content); err != nil {
+		return nil, err
+	}
+	content["metadata"] = map[string]any{"uid": after.GetUID()}
+	if patch, err = json.Marshal(content); err != nil {
+		return nil, err
+	}
+	answer := P(new(T)) // not over after: what the answer leaves out would stay
+	answer.SetNamespace(after.GetNamespace())
+	answer.SetName(after.GetName())
+	if err := w.client.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return nil, err
+	}
+	answer.SetManagedFields(nil)
+	return answer, nil
 }
 
 // untilDue returns how long a progress report has to wait, and notes that it is made when it need not.
-func (w *Writer[P]) untilDue(uid types.UID) time.Duration {
+func (w *Writer[T, P]) untilDue(uid types.UID) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.clock.Now()
@@ -115,14 +135,14 @@ func (w *Writer[P]) untilDue(uid types.UID) time.Duration {
 }
 
 // forget ends a series of progress reports.
-func (w *Writer[P]) forget(uid types.UID) {
+func (w *Writer[T, P]) forget(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.paces, uid)
 }
 
 // sweep drops series that nobody has ended, those of resources that were deleted on the way.
-func (w *Writer[P]) sweep(now time.Time) {
+func (w *Writer[T, P]) sweep(now time.Time) {
 	if now.Sub(w.swept) < longestWait {
 		return
 	}

@@ -25,7 +25,7 @@ func TestProgressReportsAreSpaced(t *testing.T) {
 	} {
 		start := time.Unix(0, 0)
 		clock := clocktesting.NewFakePassiveClock(start)
-		w := Of[*corev1.ConfigMap](nil, clock)
+		w := Of[corev1.ConfigMap](nil, clock)
 		reports, last := 0, start
 		for clock.Since(start) < test.takes {
 			if wait := w.untilDue("uid"); wait == 0 {
@@ -44,7 +44,7 @@ func TestProgressReportsAreSpaced(t *testing.T) {
 
 func TestPacesAreForgotten(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
-	w := Of[*corev1.ConfigMap](nil, clock)
+	w := Of[corev1.ConfigMap](nil, clock)
 	for _, uid := range []types.UID{"done", "deleted"} {
 		w.untilDue(uid)
 	}
@@ -72,6 +72,10 @@ func TestTransitions(t *testing.T) {
 	starting := conditions("False/None", "True/Rolling", "False/AsExpected")
 	crashing := conditions("True/Some", "True/Rolling", "True/Crashing")
 	refused := conditions("True/Some", "False/Blocked", "True/Refused")
+	refusedAgain := conditions("False/None", "False/Blocked", "True/Refused")
+	for i := range refusedAgain {
+		refusedAgain[i].ObservedGeneration = 2
+	}
 	later := conditions("True/All", "False/Done", "False/AsExpected")
 	for i := range later {
 		later[i].ObservedGeneration = 2
@@ -92,7 +96,10 @@ func TestTransitions(t *testing.T) {
 		{"it crashes", moving, crashing, true, true, false},
 		{"it still crashes", crashing, crashing, false, false, false},
 		{"it does something worse", crashing, refused, true, true, false},
-		{"it crashes no more", crashing, moving, true, false, true},
+		{"it crashes no more", crashing, moving, true, false, false},
+		{"it is refused still", refused, refused, false, false, false},
+		{"it is refused after a change too, and serves no more", refused, refusedAgain, true, true, false},
+		{"it is refused no more", refused, moving, true, false, true},
 		{"another generation", fine, later, true, false, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -145,6 +152,8 @@ func TestRolloutOf(t *testing.T) {
 		{name: "pods refused", desired: ptr.To[int32](1), progress: "0 of 1 pods are up to date", trouble: "FailedCreate: quota",
 			condition: &appsv1.DeploymentCondition{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "quota"}},
 		{name: "too slow", desired: ptr.To[int32](1), progress: "0 of 1 pods are up to date", trouble: "ProgressDeadlineExceeded: late",
+			condition: &appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded", Message: "late"}},
+		{name: "too slow before the latest change", desired: ptr.To[int32](1), generation: 4, observed: 3, progress: "waiting for the Deployment controller to take up the change",
 			condition: &appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded", Message: "late"}},
 		{name: "paused by somebody", desired: ptr.To[int32](1), progress: "0 of 1 pods are up to date",
 			condition: &appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "DeploymentPaused"}},

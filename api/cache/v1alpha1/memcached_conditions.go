@@ -30,7 +30,7 @@ const (
 	ReasonRolloutComplete = "RolloutComplete"
 	// ReasonRollingOut (True): nodes are being started, replaced or stopped.
 	ReasonRollingOut = "RollingOut"
-	// ReasonBlocked (False): nothing moves before the cause that Degraded names is gone.
+	// ReasonBlocked (False): the Deployment cannot be as the spec wants it before the cause that Degraded names is gone.
 	ReasonBlocked = "Blocked"
 )
 
@@ -56,6 +56,6 @@ const (
 
 // Reasons of events besides those of ConditionDegraded.
 const (
-	// EventSynced (Normal): a change of the Memcached has been carried out.
+	// EventSynced (Normal): the children are as a change of the Memcached wants them. Its pods may take longer.
 	EventSynced = "Synced"
 )

@@ -76,7 +76,8 @@ type Memcached struct {
 	metav1.TypeMeta `json:",inline"`
 
 	// metadata is the standard object metadata. The name is also the name of the Deployment, of the
-	// PodDisruptionBudget and, where it can be, of the Service; it may have up to 253 characters.
+	// PodDisruptionBudget and, where it can be, of the Service; it may have up to 253 characters. Before Kubernetes
+	// 1.34, a Deployment whose name has more than 242 characters gets no pods.
 	//
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`

@@ -30,7 +30,7 @@ const (
 	ReasonRolloutComplete = "RolloutComplete"
 	// ReasonRollingOut (True): pods are being started, replaced or stopped.
 	ReasonRollingOut = "RollingOut"
-	// ReasonBlocked (False): nothing moves before the cause that Degraded names is gone.
+	// ReasonBlocked (False): the Deployment cannot be as the spec wants it before the cause that Degraded names is gone.
 	ReasonBlocked = "Blocked"
 )
 
@@ -50,7 +50,7 @@ const (
 
 // Reasons of events.
 const (
-	// EventSynced (Normal): a change of the Foo has been carried out.
+	// EventSynced (Normal): the Deployment is as a change of the Foo wants it. Its pods may take longer.
 	EventSynced = "Synced"
 	// EventErrResourceExists (Warning): a Deployment named spec.deploymentName exists and is not this Foo's.
 	EventErrResourceExists = "ErrResourceExists"

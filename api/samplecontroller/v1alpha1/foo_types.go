@@ -7,6 +7,7 @@ type FooSpec struct {
 	// deploymentName is the name of the Deployment that this Foo creates in its own namespace.
 	//
 	// Required; a lower-case DNS subdomain of 1 to 253 characters, unique among the Deployments of the namespace.
+	// Before Kubernetes 1.34, a Deployment whose name has more than 242 characters gets no pods.
 	// If a Deployment of that name exists and is not this Foo's, it is left alone and the Foo says so
 	// (condition Degraded, reason NameTaken) until the name is free.
 	// Changing it creates the Deployment under the new name and deletes the one under the old name, pods included.

@@ -35,7 +35,7 @@ type Reconciler struct {
 
 	client      client.Client
 	deployments *owned.Children[appsv1.Deployment, *appsv1.Deployment]
-	status      *status.Writer[*samplev1alpha1.Foo]
+	status      *status.Writer[samplev1alpha1.Foo, *samplev1alpha1.Foo]
 	events      events.EventRecorder
 }
 
@@ -55,7 +55,7 @@ const nameIndex = "spec.deploymentName"
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	r.client = mgr.GetClient()
 	r.deployments = owned.Of[appsv1.Deployment](r.client, mgr.GetAPIReader())
-	r.status = status.Of[*samplev1alpha1.Foo](r.client, clock.RealClock{})
+	r.status = status.Of[samplev1alpha1.Foo](r.client, clock.RealClock{})
 	r.events = mgr.GetEventRecorder("foo-controller")
 
 	indexer := mgr.GetFieldIndexer()
@@ -95,26 +95,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, foo *samplev1alpha1.Foo) (ct
 		return ctrl.Result{}, nil // its Deployment goes with it
 	}
 	before := r.status.Latest(foo)
-	seen, err := r.sync(ctx, before)
+	syncCtx, cancel := context.WithTimeout(ctx, owned.Patience)
+	defer cancel()
+	seen, err := r.sync(syncCtx, before)
 	switch {
 	case owned.IsNamespaceEnding(err):
 		return ctrl.Result{}, nil
-	case owned.IsStale(err), errors.Is(err, errSwapping):
+	case owned.IsStale(err):
 		return ctrl.Result{RequeueAfter: time.Second}, nil
 	}
 
 	after := before.DeepCopy()
 	after.Status = statusOf(before, seen, err)
-	isOutcome := status.IsOutcome(before.Status.Conditions, after.Status.Conditions)
+	isOutcome := status.IsOutcome(before.Status.Conditions, after.Status.Conditions) && !r.isPassing(ctx, before, err)
 	stored, wait, statusErr := r.status.Patch(ctx, before, after, isOutcome)
-	if stored {
-		r.tell(before, after)
+	if stored != nil {
+		r.tell(before, stored)
 	}
 	return ctrl.Result{RequeueAfter: wait}, errors.Join(owned.WithoutForeign(err), statusErr)
 }
-
-// errSwapping says that a name is about to be free, because the Foos that hold each other's have let go of theirs.
-var errSwapping = errors.New("waiting for the name to be free")
 
 // sync makes the Deployment of a Foo and deletes those under names it had before.
 func (r *Reconciler) sync(ctx context.Context, foo *samplev1alpha1.Foo) (seen observed, err error) {
@@ -134,7 +133,9 @@ func (r *Reconciler) sync(ctx context.Context, foo *samplev1alpha1.Foo) (seen ob
 
 	applied, err := owned.Apply(ctx, r.deployments, foo, deployment(foo, current, r.Platform, r.Image))
 	if errors.As(err, new(*owned.ForeignError)) && len(held) > 0 && r.isSwap(ctx, foo) {
-		return seen, errors.Join(errSwapping, r.delete(ctx, foo, held))
+		if deleteErr := r.delete(ctx, foo, held); deleteErr != nil {
+			return seen, deleteErr
+		}
 	}
 	if err != nil {
 		return seen, err
@@ -175,17 +176,39 @@ func (r *Reconciler) isSwap(ctx context.Context, foo *samplev1alpha1.Foo) bool {
 			return false
 		}
 		holder := metav1.GetControllerOf(deployment)
-		if holder == nil || holder.UID == foo.UID {
-			return holder != nil
+		if holder != nil && holder.UID == foo.UID {
+			return true
 		}
-		var other samplev1alpha1.Foo
-		err = r.client.Get(ctx, types.NamespacedName{Namespace: foo.Namespace, Name: holder.Name}, &other)
-		if err != nil || other.UID != holder.UID {
+		other := r.fooOf(ctx, foo.Namespace, holder)
+		if other == nil {
 			return false
 		}
 		name = other.Spec.DeploymentName
 	}
 	return false
+}
+
+// isPassing tells whether an error is that of a name which is taken for a moment only: by a Foo that wants another name, or by
+// an earlier Foo of this name whose Deployment is yet to be collected. It is worth telling if it stays.
+func (r *Reconciler) isPassing(ctx context.Context, foo *samplev1alpha1.Foo, err error) bool {
+	foreign := (*owned.ForeignError)(nil)
+	if !errors.As(err, &foreign) || foreign.Holder == nil {
+		return false
+	}
+	if owned.IsPredecessor(foreign.Holder, foo, samplev1alpha1.GroupVersion.WithKind("Foo")) {
+		return true
+	}
+	other := r.fooOf(ctx, foo.Namespace, foreign.Holder)
+	return other != nil && other.Spec.DeploymentName != foreign.Name
+}
+
+// fooOf returns the Foo that a controller reference names, or nil.
+func (r *Reconciler) fooOf(ctx context.Context, namespace string, holder *metav1.OwnerReference) *samplev1alpha1.Foo {
+	var foo samplev1alpha1.Foo
+	if holder == nil || r.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: holder.Name}, &foo) != nil || foo.UID != holder.UID {
+		return nil
+	}
+	return &foo
 }
 
 // tell makes an event of a transition that the status stored has made.

@@ -11,7 +11,7 @@
 // It never:
 //   - touches a Deployment that is not the Foo's, by the UID of its controller. It says so (condition Degraded, reason
 //     NameTaken, event ErrResourceExists) and heals by itself when the name is free;
-//   - deletes the Deployment it has for one that it cannot get;
+//   - deletes the Deployment it has for one that it cannot get, but for a swap, in which somebody has to let go first;
 //   - writes when nothing has changed.
 //
 // One pass, from top to bottom of controller.go:

@@ -75,6 +75,9 @@ func TestStatusOf(t *testing.T) {
 				t.Errorf("replicas %d, availableReplicas %d; want %d, %d", got.Replicas, got.AvailableReplicas, test.replicas, test.availableReplicas)
 			}
 			want := []string{"Available=" + test.available, "Progressing=" + test.progressing, "Degraded=" + test.degraded}
+			if len(got.Conditions) != len(want) {
+				t.Fatalf("conditions: %v", got.Conditions)
+			}
 			for i, c := range got.Conditions {
 				if said := fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason); said != want[i] || c.ObservedGeneration != 4 || c.LastTransitionTime.IsZero() {
 					t.Errorf("condition %s of generation %d; want %s of 4", said, c.ObservedGeneration, want[i])

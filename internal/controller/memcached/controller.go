@@ -38,7 +38,7 @@ type Reconciler struct {
 	deployments *owned.Children[appsv1.Deployment, *appsv1.Deployment]
 	services    *owned.Children[corev1.Service, *corev1.Service]
 	budgets     *owned.Children[policyv1.PodDisruptionBudget, *policyv1.PodDisruptionBudget]
-	status      *status.Writer[*cachev1alpha1.Memcached]
+	status      *status.Writer[cachev1alpha1.Memcached, *cachev1alpha1.Memcached]
 	events      events.EventRecorder
 }
 
@@ -67,7 +67,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	r.deployments = owned.Of[appsv1.Deployment](r.client, mgr.GetAPIReader())
 	r.services = owned.Of[corev1.Service](r.client, mgr.GetAPIReader())
 	r.budgets = owned.Of[policyv1.PodDisruptionBudget](r.client, mgr.GetAPIReader())
-	r.status = status.Of[*cachev1alpha1.Memcached](r.client, clock.RealClock{})
+	r.status = status.Of[cachev1alpha1.Memcached](r.client, clock.RealClock{})
 	r.events = mgr.GetEventRecorder("memcached-controller")
 
 	byChild := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, child client.Object) []reconcile.Request {
@@ -130,7 +130,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, mc *cachev1alpha1.Memcached)
 		return ctrl.Result{}, nil // its children go with it
 	}
 	before := r.status.Latest(mc)
-	seen, err := r.sync(ctx, before)
+	syncCtx, cancel := context.WithTimeout(ctx, owned.Patience)
+	defer cancel()
+	seen, err := r.sync(syncCtx, before)
 	switch {
 	case owned.IsNamespaceEnding(err):
 		return ctrl.Result{}, nil
@@ -140,10 +142,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, mc *cachev1alpha1.Memcached)
 
 	after := before.DeepCopy()
 	after.Status = statusOf(before, seen, err)
-	isOutcome := status.IsOutcome(before.Status.Conditions, after.Status.Conditions)
+	isOutcome := status.IsOutcome(before.Status.Conditions, after.Status.Conditions) && !isPassing(before, err)
 	stored, wait, statusErr := r.status.Patch(ctx, before, after, isOutcome)
-	if stored {
-		r.tell(before, after)
+	if stored != nil {
+		r.tell(before, stored)
 	}
 	return ctrl.Result{RequeueAfter: wait}, errors.Join(owned.WithoutForeign(err), statusErr)
 }
@@ -152,20 +154,28 @@ func (r *Reconciler) Reconcile(ctx context.Context, mc *cachev1alpha1.Memcached)
 func (r *Reconciler) sync(ctx context.Context, mc *cachev1alpha1.Memcached) (seen observed, err error) {
 	_, serviceErr := owned.Apply(ctx, r.services, mc, service(mc))
 	_, budgetErr := owned.Apply(ctx, r.budgets, mc, podDisruptionBudget(mc))
-	deployment, deploymentErr := owned.Apply(ctx, r.deployments, mc, deployment(mc, r.Platform, r.Image))
+	applied, deploymentErr := owned.Apply(ctx, r.deployments, mc, deployment(mc, r.Platform, r.Image))
 	err = errors.Join(deploymentErr, serviceErr, budgetErr)
 
-	if deploymentErr != nil { // what there is may serve all the same
+	seen.deployment, seen.isApplied = applied, deploymentErr == nil
+	if !seen.isApplied { // what there is may serve all the same
 		current, lookErr := r.deployments.Get(ctx, types.NamespacedName{Namespace: mc.Namespace, Name: mc.Name})
 		if lookErr != nil || current == nil || !owned.IsOurs(current, mc) {
 			return seen, errors.Join(err, lookErr)
 		}
-		deployment = current
+		seen.deployment = current
 	}
-	seen.deployment = deployment
-	pods, podsErr := r.pods(ctx, mc, deployment)
+	pods, podsErr := r.pods(ctx, mc, seen.deployment)
 	seen.pods = pods
 	return seen, errors.Join(err, podsErr)
+}
+
+// isPassing tells whether an error is that of a name which is taken for a moment only, by a child of an earlier Memcached of
+// this name that is yet to be collected. It is worth telling if it stays.
+func isPassing(mc *cachev1alpha1.Memcached, err error) bool {
+	foreign := (*owned.ForeignError)(nil)
+	return errors.As(err, &foreign) && foreign.Holder != nil &&
+		owned.IsPredecessor(foreign.Holder, mc, cachev1alpha1.GroupVersion.WithKind("Memcached"))
 }
 
 // tell makes an event of a transition that the status stored has made.

@@ -125,7 +125,7 @@ func troubleOf(pods []corev1.Pod) *trouble {
 		for _, c := range pod.Status.ContainerStatuses {
 			if ended := cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated); ended != nil {
 				return &trouble{cachev1alpha1.ReasonNodeCrashing, fmt.Sprintf("node %s ended (%s, exit code %d): %s",
-					pod.Name, cmp.Or(ended.Reason, "Error"), ended.ExitCode, cmp.Or(strings.TrimSpace(ended.Message), "it said nothing"))}
+					pod.Name, cmp.Or(ended.Reason, "Error"), ended.ExitCode, cmp.Or(lastWords(ended.Message), "it said nothing"))}
 			}
 			if waiting := c.State.Waiting; waiting != nil && !isStarting(waiting.Reason) {
 				return &trouble{cachev1alpha1.ReasonNodeNotStarting, fmt.Sprintf("node %s cannot start (%s): %s",
@@ -139,6 +139,16 @@ func troubleOf(pods []corev1.Pod) *trouble {
 		}
 	}
 	return nil
+}
+
+// lastWords returns the end of what a container has said, where the reason is.
+func lastWords(message string) string {
+	const most = 700
+	message = strings.TrimSpace(message)
+	if cut := len(message) - most; cut > 0 {
+		message = "…" + strings.ToValidUTF8(message[cut:], "")
+	}
+	return message
 }
 
 // isStarting tells whether a container that waits does so because it is being started.

@@ -1,6 +1,7 @@
 package memcached
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -45,6 +46,8 @@ func TestTroubleOf(t *testing.T) {
 			&trouble{"NodeCrashing", "node b ended (Error, exit code 64): bad option"}},
 		{"one has crashed and is not started yet", []corev1.Pod{pod("a", false, corev1.ContainerStatus{State: terminated("OOMKilled", 137, "")})},
 			&trouble{"NodeCrashing", "node a ended (OOMKilled, exit code 137): it said nothing"}},
+		{"one has said much before it crashed", []corev1.Pod{pod("a", false, corev1.ContainerStatus{State: terminated("Error", 1, strings.Repeat("x", 2000)+"\nthe reason")})},
+			&trouble{"NodeCrashing", "node a ended (Error, exit code 1): …" + strings.Repeat("x", 689) + "\nthe reason"}},
 		{"the image cannot be pulled", []corev1.Pod{pod("a", false, corev1.ContainerStatus{State: waiting("ErrImagePull", "not found")})},
 			&trouble{"NodeNotStarting", "node a cannot start (ErrImagePull): not found"}},
 		{"no machine can take one", []corev1.Pod{pod("a", true), unschedulable},

@@ -19,6 +19,8 @@ import (
 type observed struct {
 	// deployment is the Deployment as the API server has it; nil when it could not be had, and then an error says why.
 	deployment *appsv1.Deployment
+	// isApplied tells whether the Deployment is as it should be, and not one that could not be changed.
+	isApplied bool
 	// pods are the pods of that Deployment, sorted by name.
 	pods []corev1.Pod
 }
@@ -45,7 +47,7 @@ func statusOf(mc *cachev1alpha1.Memcached, seen observed, err error) cachev1alph
 	told.ReadyNodes = seen.ready()
 	told.ServiceName = names.Service(mc.Name)
 	told.Selector = labels.Set(selector(mc)).String()
-	status.Conditions(&told.Conditions, mc.Generation, available(mc, seen), progressing(mc, seen, err), degraded(mc, seen, err))
+	status.Conditions(&told.Conditions, mc.Generation, available(mc, seen), progressing(mc, seen), degraded(mc, seen, err))
 	return told
 }
 
@@ -67,8 +69,8 @@ func available(mc *cachev1alpha1.Memcached, seen observed) status.Verdict {
 	}
 }
 
-func progressing(mc *cachev1alpha1.Memcached, seen observed, err error) status.Verdict {
-	if err != nil {
+func progressing(mc *cachev1alpha1.Memcached, seen observed) status.Verdict {
+	if !seen.isApplied {
 		return status.Verdict{Status: metav1.ConditionFalse, Reason: cachev1alpha1.ReasonBlocked, Message: "see condition Degraded"}
 	}
 	// The pods come by another watch than the Deployment: it is over when both say so.

@@ -40,32 +40,35 @@ func TestStatusOf(t *testing.T) {
 		available, progressing, degraded string
 		ready                            int32
 	}{
-		{"all is well", 2, observed{deployment(2, 2, 2, 2), []corev1.Pod{a, b}}, nil,
+		{"all is well", 2, observed{deployment(2, 2, 2, 2), true, []corev1.Pod{a, b}}, nil,
 			"True/AllNodesReady", "False/RolloutComplete", "False/AsExpected", 2},
-		{"nothing is there yet", 2, observed{deployment(2, 0, 0, 0), nil}, nil,
+		{"nothing is there yet", 2, observed{deployment(2, 0, 0, 0), true, nil}, nil,
 			"False/NoNodesReady", "True/RollingOut", "False/AsExpected", 0},
-		{"one is starting", 2, observed{deployment(2, 2, 2, 1), []corev1.Pod{a, bStarting}}, nil,
+		{"one is starting", 2, observed{deployment(2, 2, 2, 1), true, []corev1.Pod{a, bStarting}}, nil,
 			"True/SomeNodesReady", "True/RollingOut", "False/AsExpected", 1},
-		{"the Deployment is done, but not all pods have been seen", 2, observed{deployment(2, 2, 2, 2), []corev1.Pod{a}}, nil,
+		{"the Deployment is done, but not all pods have been seen", 2, observed{deployment(2, 2, 2, 2), true, []corev1.Pod{a}}, nil,
 			"True/SomeNodesReady", "True/RollingOut", "False/AsExpected", 1},
-		{"the pods are there, but the Deployment has not counted them", 2, observed{deployment(2, 2, 2, 1), []corev1.Pod{a, b}}, nil,
+		{"the pods are there, but the Deployment has not counted them", 2, observed{deployment(2, 2, 2, 1), true, []corev1.Pod{a, b}}, nil,
 			"True/AllNodesReady", "True/RollingOut", "False/AsExpected", 2},
-		{"one more than wanted", 1, observed{deployment(1, 2, 1, 2), []corev1.Pod{a, b}}, nil,
+		{"one more than wanted", 1, observed{deployment(1, 2, 1, 2), true, []corev1.Pod{a, b}}, nil,
 			"True/AllNodesReady", "True/RollingOut", "False/AsExpected", 2},
-		{"none are wanted", 0, observed{deployment(0, 0, 0, 0), nil}, nil,
+		{"none are wanted", 0, observed{deployment(0, 0, 0, 0), true, nil}, nil,
 			"True/ScaledToZero", "False/RolloutComplete", "False/AsExpected", 0},
-		{"one has crashed", 2, observed{deployment(2, 2, 2, 1), []corev1.Pod{a, bCrashed}}, nil,
+		{"one has crashed", 2, observed{deployment(2, 2, 2, 1), true, []corev1.Pod{a, bCrashed}}, nil,
 			"True/SomeNodesReady", "True/RollingOut", "True/NodeCrashing", 1},
-		{"pods are refused", 2, observed{stuck, []corev1.Pod{a}}, nil,
+		{"pods are refused", 2, observed{stuck, true, []corev1.Pod{a}}, nil,
 			"True/SomeNodesReady", "True/RollingOut", "True/RolloutStuck", 1},
 		{"the Deployment's name is taken", 2, observed{}, &owned.ForeignError{Kind: "Deployment", Name: "mc"},
 			"Unknown/NotObserved", "False/Blocked", "True/NameTaken", 0},
-		{"the Service's name is taken, and the nodes serve", 2, observed{deployment(2, 2, 2, 2), []corev1.Pod{a, b}},
+		{"the Service's name is taken, and the nodes serve", 2, observed{deployment(2, 2, 2, 2), true, []corev1.Pod{a, b}},
 			errors.Join(nil, &owned.ForeignError{Kind: "Service", Name: "mc"}),
-			"True/AllNodesReady", "False/Blocked", "True/NameTaken", 2},
-		{"a child is refused", 2, observed{deployment(2, 2, 2, 2), []corev1.Pod{a, b}}, fmt.Errorf("applying: %w", invalid),
+			"True/AllNodesReady", "False/RolloutComplete", "True/NameTaken", 2},
+		{"the Service's name is taken, and a node is starting", 2, observed{deployment(2, 2, 2, 1), true, []corev1.Pod{a, bStarting}},
+			&owned.ForeignError{Kind: "Service", Name: "mc"},
+			"True/SomeNodesReady", "True/RollingOut", "True/NameTaken", 1},
+		{"a child is refused", 2, observed{deployment(2, 2, 2, 2), false, []corev1.Pod{a, b}}, fmt.Errorf("applying: %w", invalid),
 			"True/AllNodesReady", "False/Blocked", "True/Refused", 2},
-		{"a request fails", 2, observed{deployment(2, 2, 2, 2), []corev1.Pod{a, b}}, errors.New("connection reset"),
+		{"a request fails", 2, observed{deployment(2, 2, 2, 2), false, []corev1.Pod{a, b}}, errors.New("connection reset"),
 			"True/AllNodesReady", "False/Blocked", "True/Error", 2},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -83,6 +86,9 @@ func TestStatusOf(t *testing.T) {
 				t.Errorf("observedGeneration %d, selector %q, serviceName %q", got.ObservedGeneration, got.Selector, got.ServiceName)
 			}
 			want := []string{"Available=" + test.available, "Progressing=" + test.progressing, "Degraded=" + test.degraded}
+			if len(got.Conditions) != len(want) {
+				t.Fatalf("conditions: %v", got.Conditions)
+			}
 			for i, c := range got.Conditions {
 				if said := fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason); said != want[i] || c.ObservedGeneration != 4 {
 					t.Errorf("condition %s of generation %d; want %s of 4", said, c.ObservedGeneration, want[i])
