@@ -14,6 +14,10 @@ V ?=
 
 # All that is built goes here, and nowhere else.
 CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/memcached-operator
+override CACHE := $(abspath $(CACHE))
+ifneq ($(words $(CACHE)),1)
+$(error CACHE is "$(CACHE)": name a directory without spaces)
+endif
 # Where the programs of the tests' control plane are: what the environment names, or else what is built here. The
 # controller manager is not among those that setup-envtest brings.
 ASSETS := $(or $(KUBEBUILDER_ASSETS),$(CACHE)/bin)
@@ -86,7 +90,7 @@ unit: ## Test what needs no cluster.
 .PHONY: contract
 contract: control-plane ## Test the contract, on a real API server.
 	@KUBEBUILDER_ASSETS='$(ASSETS)' KUBE_CONTROLLER_MANAGER='$(CONTROLLER_MANAGER)' \
-		go test -v -race -count=1 -timeout 25m ./test/contract $(if $(V),-ginkgo.v) $(if $(FOCUS),-ginkgo.focus '$(FOCUS)')
+		go test -v -race -count=1 -timeout 25m ./test/contract $(if $(V),-ginkgo.v) $(if $(FOCUS),-ginkgo.focus '$(FOCUS)' $(if $(filter contract,$(MAKECMDGOALS)),-ginkgo.fail-on-empty))
 
 .PHONY: control-plane
 control-plane: ## Build the control plane of the tests and print where it is, for KUBEBUILDER_ASSETS.
@@ -108,7 +112,7 @@ verify: kubectl ## Check that all that is generated, formatted or tidied is as i
 
 .PHONY: build
 build: ## Build the manager into bin/manager.
-	@CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/manager ./cmd
+	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/manager ./cmd
 
 .PHONY: run
 run: build ## Run the manager here, against the cluster that KUBECONFIG names.
@@ -117,6 +121,7 @@ run: build ## Run the manager here, against the cluster that KUBECONFIG names.
 .PHONY: install
 install: kubectl ## Install the CustomResourceDefinitions into the cluster that KUBECONFIG names.
 	@$(KUBECTL) apply -k config/crd
+	@$(KUBECTL) wait --for=condition=Established --timeout=60s -f config/crd/bases
 
 .PHONY: uninstall
 uninstall: kubectl ## Remove the CustomResourceDefinitions, and with them every Foo and Memcached.
@@ -124,7 +129,8 @@ uninstall: kubectl ## Remove the CustomResourceDefinitions, and with them every 
 
 .PHONY: deploy
 deploy: kubectl ## Deploy the operator with the image IMG into the cluster that KUBECONFIG names.
-	@$(KUBECTL) kustomize config/default | sed 's|image: controller:latest|image: $(IMG)|' | $(KUBECTL) apply -f -
+	@manifests=$$($(KUBECTL) kustomize config/default) && \
+		echo "$$manifests" | sed 's|image: controller:latest|image: $(IMG)|' | $(KUBECTL) apply -f -
 
 .PHONY: undeploy
 undeploy: kubectl ## Remove the operator, the CustomResourceDefinitions, and with them every Foo and Memcached.
@@ -147,7 +153,8 @@ docker-buildx: ## Build and push the image IMG for PLATFORMS.
 .PHONY: build-installer
 build-installer: kubectl ## Write all manifests with the image IMG into dist/install.yaml.
 	@mkdir -p dist
-	@$(KUBECTL) kustomize config/default | sed 's|image: controller:latest|image: $(IMG)|' > dist/install.yaml
+	@manifests=$$($(KUBECTL) kustomize config/default) && \
+		echo "$$manifests" | sed 's|image: controller:latest|image: $(IMG)|' > dist/install.yaml
 
 # Tools that are built when they are missing or their version has changed.
 

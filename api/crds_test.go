@@ -20,6 +20,7 @@ type schema struct {
 	Minimum     *float64
 	Maximum     *float64
 	MaxLength   *int64
+	ListType    string `json:"x-kubernetes-list-type"`
 }
 
 type crd struct {
@@ -62,6 +63,12 @@ func TestCRDs(t *testing.T) {
 			described(t, "spec", root.Properties["spec"])
 			described(t, "status", root.Properties["status"])
 			limited(t, "spec", root.Properties["spec"])
+			for name, property := range root.Properties["status"].Properties {
+				// Lists that are one thing are written as one; a set would have an entry for each element in managedFields.
+				if want := map[string]string{"conditions": "map", "nodes": "atomic"}[name]; property.ListType != want {
+					t.Errorf("status.%s: list type %q, want %q", name, property.ListType, want)
+				}
+			}
 			if len(root.Required) != 1 || root.Required[0] != "spec" {
 				t.Errorf("required: %v", root.Required)
 			}
@@ -85,6 +92,43 @@ func TestCRDs(t *testing.T) {
 				t.Errorf("%s: %q", approved, got)
 			}
 		})
+	}
+}
+
+// PROJECT tells operator-sdk and kubebuilder what there is.
+func TestPROJECT(t *testing.T) {
+	content, err := os.ReadFile("../PROJECT")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var project struct {
+		Layout     []string
+		Multigroup bool
+		Repo       string
+		Resources  []struct {
+			API                                struct{ CRDVersion string }
+			Controller                         bool
+			Group, Domain, Kind, Version, Path string
+		}
+	}
+	if err := yaml.Unmarshal(content, &project); err != nil {
+		t.Fatal(err)
+	}
+	if project.Layout[0] != "go.kubebuilder.io/v4" || !project.Multigroup || project.Repo != "github.com/example/memcached-operator" {
+		t.Errorf("%+v", project)
+	}
+	bases, err := filepath.Glob("../config/crd/bases/*.yaml")
+	if err != nil || len(bases) != len(project.Resources) {
+		t.Errorf("%d resources for %d CustomResourceDefinitions, %v", len(project.Resources), len(bases), err)
+	}
+	for _, resource := range project.Resources {
+		base := "../config/crd/bases/" + resource.Group + "." + resource.Domain + "_" + strings.ToLower(resource.Kind) + "s.yaml"
+		types := strings.TrimPrefix(resource.Path, project.Repo+"/api/") + "/" + strings.ToLower(resource.Kind) + "_types.go"
+		for _, path := range []string{base, types} {
+			if _, err := os.Stat(path); err != nil || !resource.Controller || resource.API.CRDVersion != "v1" {
+				t.Errorf("%s: %v", resource.Kind, err)
+			}
+		}
 	}
 }
 

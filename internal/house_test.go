@@ -87,6 +87,36 @@ func isClient(expression ast.Expr) bool {
 	return false
 }
 
+func TestEveryListGoesThroughAnIndex(t *testing.T) {
+	lists := 0
+	each(t, "controller", func(path string, file *ast.File, positions *token.FileSet) {
+		ast.Inspect(file, func(node ast.Node) bool {
+			call, ok := node.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			if method, ok := call.Fun.(*ast.SelectorExpr); !ok || method.Sel.Name != "List" || !isClient(method.X) {
+				return true
+			}
+			lists++
+			if !slices.ContainsFunc(call.Args, func(argument ast.Expr) bool {
+				literal, ok := argument.(*ast.CompositeLit)
+				if !ok {
+					return false
+				}
+				name, ok := literal.Type.(*ast.SelectorExpr)
+				return ok && name.Sel.Name == "MatchingFields"
+			}) {
+				t.Errorf("%s: a list without client.MatchingFields looks at every object there is", positions.Position(call.Pos()))
+			}
+			return true
+		})
+	})
+	if lists < 4 {
+		t.Errorf("found %d lists only: the test does not see them any more", lists)
+	}
+}
+
 func TestHelpersKnowNoKind(t *testing.T) {
 	for _, helper := range []string{"owned", "status", "recent", "names", "operand"} {
 		each(t, helper, func(path string, file *ast.File, _ *token.FileSet) {

@@ -7,8 +7,10 @@ package owned
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -48,9 +50,10 @@ const (
 
 // Children reads and writes the children of one kind.
 type Children[T any, P Object[T]] struct {
-	client client.Client
-	live   client.Reader
-	recent recent.Objects[P]
+	client  client.Client
+	live    client.Reader
+	recent  recent.Objects[P]
+	altered alterations
 }
 
 // Object is the pointer to an API type T.
@@ -112,7 +115,28 @@ func Apply[T any, P Object[T], C Config[C]](ctx context.Context, c *Children[T, 
 	if seen != nil && covers(want, seen) {
 		return seen, nil
 	}
+	text, err := textOf(want)
+	if err != nil {
+		return nil, fmt.Errorf("wording %s %s: %w", c.kind(), key, err)
+	}
+	if seen != nil && c.altered.isKnown(key, text, seen) {
+		return seen, nil
+	}
+	answer, err := write(ctx, c, owner, seen, want)
+	if err != nil {
+		return nil, fmt.Errorf("applying %s %s: %w", c.kind(), key, err)
+	}
+	if covers(want, answer) {
+		c.altered.forget(key)
+	} else {
+		c.altered.note(key, text, answer)
+	}
+	c.recent.Remember(answer)
+	return answer, nil
+}
 
+// write applies want over the child that was seen, or creates it.
+func write[T any, P Object[T], C Config[C]](ctx context.Context, c *Children[T, P], owner client.Object, seen P, want C) (P, error) {
 	// Force takes back fields that somebody else has changed on our child. It is for that child only: the UID makes the
 	// request fail if another object has taken the name since. And it is not for creating: should the name have been
 	// taken a moment ago, a conflict is better than a theft.
@@ -123,13 +147,33 @@ func Apply[T any, P Object[T], C Config[C]](ctx context.Context, c *Children[T, 
 	}
 	answer, err := c.send(ctx, want, options...)
 	if apierrors.IsInvalid(err) || apierrors.IsConflict(err) { // as it is if the cache does not show what is there now
+		key := types.NamespacedName{Namespace: *want.GetNamespace(), Name: *want.GetName()}
 		err = errors.Join(c.compare(ctx, key, owner, seen), err)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("applying %s %s: %w", c.kind(), key, err)
+	if patch := replaced(want, seen, err); patch != nil {
+		if err = c.client.Patch(ctx, seen.DeepCopyObject().(P), client.RawPatch(types.StrategicMergePatchType, patch)); err == nil {
+			answer, err = c.send(ctx, want, options...)
+		}
 	}
-	c.recent.Remember(answer)
-	return answer, nil
+	return answer, err
+}
+
+// replaced returns a patch if the reason for which the API server has refused want may be that somebody has replaced a member of
+// a one-of of our child by another. It is for the very version that was seen.
+func replaced[P client.Object](want any, seen P, err error) []byte {
+	if !apierrors.IsInvalid(err) || errors.As(err, new(*ForeignError)) {
+		return nil
+	}
+	patch := members(reflect.ValueOf(want), reflect.ValueOf(seen))
+	if patch == nil {
+		return nil
+	}
+	patch["metadata"] = map[string]any{"uid": seen.GetUID(), "resourceVersion": seen.GetResourceVersion()}
+	content, err := json.Marshal(patch)
+	if err != nil {
+		return nil
+	}
+	return content
 }
 
 // compare looks at what the API server has under a name. It returns a [*ForeignError] for an object that is not owner's and a
@@ -188,6 +232,7 @@ func (c *Children[T, P]) Delete(ctx context.Context, owner client.Object, child 
 func (c *Children[T, P]) ForgetDeleted() predicate.Predicate {
 	return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
 		c.recent.Forget(e.Object)
+		c.altered.forget(client.ObjectKeyFromObject(e.Object))
 		return true
 	}}
 }

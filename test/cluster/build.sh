@@ -16,7 +16,7 @@ mkdir -p "$out"
 [ -x "$out/cluster" ] || echo "Building etcd $etcd and Kubernetes $kubernetes from their Go modules into $out; the first time takes some minutes." >&2
 start=$(date +%s)
 # Without these the programs call themselves v0.0.0-master, and clients draw conclusions from that.
-CGO_ENABLED=0 go build -trimpath -o "$out/cluster" -ldflags "-s -w \
+CGO_ENABLED=0 go build -trimpath -buildvcs=false -o "$out/cluster" -ldflags "-s -w \
 	-X $component.gitVersion=$kubernetes -X $component.gitMajor=1 -X $component.gitMinor=$minor \
 	-X k8s.io/client-go/pkg/version.gitVersion=$kubernetes" .
 for role in etcd kube-apiserver kube-controller-manager kubectl; do

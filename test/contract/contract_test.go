@@ -3,6 +3,7 @@ package contract
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -11,9 +12,11 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -47,7 +50,7 @@ func everyKind(k kind) {
 			HaveKeyWithValue("Available", HavePrefix("False/No")),
 			HaveKeyWithValue("Progressing", "True/RollingOut"),
 			HaveKeyWithValue("Degraded", "False/AsExpected")))
-		Expect(k.message(object, "Progressing")).To(Equal("0 of 2 pods are available"))
+		Eventually(ctx, func() string { k.says(object)(ctx); return k.message(object, "Progressing") }).Should(Equal("0 of 2 pods are available"))
 		Eventually(ctx, func() []string { return eventsAbout(ctx, object) }).Should(HaveLen(1))
 	})
 
@@ -64,7 +67,7 @@ func everyKind(k kind) {
 		k.settle(ctx, object)
 	})
 
-	It("puts back what somebody has changed: labels, annotations, owner reference, size", func(ctx context.Context) {
+	It("puts back what somebody has changed", func(ctx context.Context) {
 		object := k.create(ctx, k.make(ns, "one", 1))
 		for _, child := range k.own(ctx, object) {
 			before := child.DeepCopyObject().(client.Object)
@@ -72,6 +75,12 @@ func everyKind(k kind) {
 			edit(ctx, child, func(child client.Object) {
 				child.SetLabels(map[string]string{"theirs": "stays", "app.kubernetes.io/managed-by": "somebody-else"})
 				child.SetOwnerReferences(nil)
+				switch child := child.(type) {
+				case *corev1.Service:
+					child.Spec.Selector["somebody"] = "else"
+				case *policyv1.PodDisruptionBudget:
+					child.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(5))
+				}
 			})
 			Eventually(ctx, func(g Gomega) {
 				g.Expect(metav1.IsControlledBy(get(ctx, child), object)).To(BeTrue())
@@ -79,8 +88,18 @@ func everyKind(k kind) {
 					g.Expect(child.GetLabels()).To(HaveKeyWithValue(label, value))
 				}
 				g.Expect(child.GetLabels()).To(HaveKeyWithValue("theirs", "stays"))
+				switch child := child.(type) {
+				case *corev1.Service:
+					g.Expect(child.Spec.Selector).NotTo(HaveKey("somebody"))
+				case *policyv1.PodDisruptionBudget:
+					g.Expect(child.Spec.MaxUnavailable.IntValue()).To(Equal(1))
+				}
 			}).Should(Succeed(), "%T", child)
 			Expect(child.GetUID()).To(Equal(before.GetUID()))
+
+			edit(ctx, child, func(child client.Object) { child.SetAnnotations(nil) })
+			Eventually(ctx, func() map[string]string { return get(ctx, child).GetAnnotations() }).Should(
+				HaveKeyWithValue("memcached-operator.example.com/owner-uid", string(object.GetUID())), "%T", child)
 		}
 
 		deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
@@ -170,12 +189,13 @@ func everyKind(k kind) {
 		It("that has lost everything that made it ours, until it is given back", func(ctx context.Context) {
 			object := k.create(ctx, k.make(ns, "one", 1))
 			deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
+			restartWith(ctx, nil)
 			Expect(manager.Stop()).To(Succeed())
 			stripped := deployment.DeepCopy()
 			edit(ctx, stripped, func(stripped *appsv1.Deployment) {
 				stripped.OwnerReferences, stripped.Annotations, stripped.Labels = nil, nil, nil
 			})
-			start(ctx)
+			start(ctx, nil)
 			Eventually(ctx, k.says(object)).Should(HaveKeyWithValue("Degraded", "True/NameTaken"))
 			Expect(get(ctx, stripped).Labels).To(BeEmpty())
 
@@ -189,8 +209,13 @@ func everyKind(k kind) {
 	It("is quiet when done", func(ctx context.Context) {
 		object := k.create(ctx, k.make(ns, "one", 2))
 		all := append(k.own(ctx, object), object)
-		before, mark := resourceVersions(ctx, all...), cp.Audit.Now()
-		passesBefore := passes(k.controller)
+		var before map[string]string
+		Eventually(ctx, func() bool { // Kubernetes may have to say something about them yet
+			was := before
+			before = resourceVersions(ctx, all...)
+			return maps.Equal(was, before)
+		}).WithPolling(time.Second).Should(BeTrue())
+		mark, passesBefore := cp.Audit.Now(), passes(k.controller)
 		time.Sleep(3 * time.Second)
 		Expect(resourceVersions(ctx, all...)).To(Equal(before))
 		Expect(requests(mark, ns)).To(BeEmpty())
@@ -199,7 +224,7 @@ func everyKind(k kind) {
 
 	It("forgets nothing when the manager is killed and started again", func(ctx context.Context) {
 		object := k.create(ctx, k.make(ns, "one", 1))
-		restart(ctx, "--leader-elect=false") // a killed leader is waited for
+		restartWith(ctx, nil, "--leader-elect=false") // a killed leader is waited for
 		manager.Kill()
 		children := k.own(ctx, object)
 		Expect(k8s.Delete(ctx, children[len(children)-1])).To(Succeed())
@@ -209,7 +234,7 @@ func everyKind(k kind) {
 		Expect(k8s.Create(ctx, ended)).To(Succeed())
 		Expect(k8s.Delete(ctx, ended)).To(Succeed())
 
-		start(ctx)
+		start(ctx, nil)
 		Eventually(ctx, k.says(later)).Should(settled)
 		Eventually(ctx, func(g Gomega) {
 			g.Expect(k8s.Get(ctx, client.ObjectKeyFromObject(children[len(children)-1]), children[len(children)-1])).To(Succeed())
@@ -292,11 +317,12 @@ func everyKind(k kind) {
 		Expect(k8s.Create(ctx, object)).To(Succeed())
 		Eventually(ctx, k.says(object)).Should(HaveKeyWithValue("Degraded", "True/Refused"))
 		Expect(k.message(object, "Degraded")).To(ContainSubstring("no Deployments on Fridays"))
+		Eventually(ctx, func() []string { return eventsAbout(ctx, object) }).Should(ConsistOf(HavePrefix("Warning Refused: ")))
 		allow(ctx)
 		Eventually(ctx, k.says(object)).Should(settled)
 	})
 
-	It("says what the Deployment says when a quota refuses its pods, and heals", func(ctx context.Context) {
+	It("says what the Deployment says when a quota refuses its pods, until the Deployment can make them", func(ctx context.Context) {
 		quota := &corev1.ResourceQuota{
 			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "one-pod"},
 			Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/pods": resource.MustParse("1")}},
@@ -317,6 +343,28 @@ func everyKind(k kind) {
 			deployment.Spec.Template.Annotations = map[string]string{"look": "again"}
 		})
 		Eventually(ctx, k.says(object)).Should(settled)
+	})
+
+	It("does not argue with a policy that changes its children", func(ctx context.Context) {
+		remove := change(ctx, ns, `Object{metadata: Object.metadata{labels: {"app": "theirs"}}}`)
+		object := k.make(ns, "one", 1)
+		Expect(k8s.Create(ctx, object)).To(Succeed())
+		k.settle(ctx, object)
+		deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
+		Expect(deployment.Labels).To(HaveKeyWithValue("app", "theirs"))
+
+		mark, before := cp.Audit.Now(), passes(k.controller)
+		changed := deployment.DeepCopy()
+		changed.Status.Conditions = append(changed.Status.Conditions, appsv1.DeploymentCondition{Type: "Theirs", Status: corev1.ConditionTrue})
+		Expect(k8s.Status().Patch(ctx, changed, client.MergeFrom(deployment))).To(Succeed())
+		Eventually(func() int { return passes(k.controller) }).Should(BeNumerically(">", before))
+		time.Sleep(200 * time.Millisecond)
+		Expect(requests(mark, ns)).To(BeEmpty())
+
+		By("but puts back all else")
+		edit(ctx, deployment, func(deployment *appsv1.Deployment) { delete(deployment.Labels, "app.kubernetes.io/name") })
+		Eventually(ctx, func() map[string]string { return get(ctx, deployment).Labels }).Should(HaveKey("app.kubernetes.io/name"))
+		remove(ctx)
 	})
 
 	It("stands still in a namespace that ends, and does not hold it up", func(ctx context.Context) {
@@ -358,7 +406,8 @@ func everyKind(k kind) {
 		}
 		object := k.create(ctx, k.make(ns, "one", 1))
 		run("scale", k.resource, "one", "--replicas=3")
-		Eventually(ctx, k.says(object)).Should(settled)
+		k.settle(ctx, object)
+		Expect(eventsAbout(ctx, object)).To(HaveLen(2), "one for each change")
 		Expect(run("get", "deployment", "one", "-o", "jsonpath={.status.availableReplicas}")).To(Equal("3"))
 		Expect(run("get", "--raw", fmt.Sprintf("/apis/%s/namespaces/%s/%s/one/scale", k.apiVersion, ns, strings.Split(k.resource, ".")[0]))).
 			To(And(ContainSubstring(`"spec":{"replicas":3}`), ContainSubstring(`"status":{"replicas":3,"selector":"app=`)))
@@ -366,6 +415,44 @@ func everyKind(k kind) {
 		Expect(run("explain", k.resource+".spec", "--recursive=false")).To(ContainSubstring("Changing it"))
 		run("delete", k.resource, "one", "--wait=true", "--timeout=30s")
 	})
+}
+
+// change has the API server change every Deployment in a namespace by an apply configuration in CEL. It returns what ends that.
+func change(ctx context.Context, namespace, expression string) (remove func(context.Context)) {
+	GinkgoHelper()
+	policy := &admissionregistrationv1.MutatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "change-" + namespace},
+		Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
+			MatchConstraints: &admissionregistrationv1.MatchResources{
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
+				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+					Rule:       admissionregistrationv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},
+				}}},
+			},
+			ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
+			Mutations: []admissionregistrationv1.Mutation{{PatchType: admissionregistrationv1.PatchTypeApplyConfiguration,
+				ApplyConfiguration: &admissionregistrationv1.ApplyConfiguration{Expression: expression}}},
+		},
+	}
+	binding := &admissionregistrationv1.MutatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: policy.Name},
+		Spec:       admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: policy.Name},
+	}
+	Expect(k8s.Create(ctx, policy)).To(Succeed())
+	Expect(k8s.Create(ctx, binding)).To(Succeed())
+	remove = func(ctx context.Context) {
+		GinkgoHelper()
+		Expect(client.IgnoreNotFound(k8s.Delete(ctx, binding))).To(Succeed())
+		Expect(client.IgnoreNotFound(k8s.Delete(ctx, policy))).To(Succeed())
+	}
+	DeferCleanup(remove)
+	Eventually(ctx, func() map[string]string {
+		probe := newDeployment(namespace, "probe", 0)
+		Expect(k8s.Create(ctx, probe, client.DryRunAll)).To(Succeed())
+		return probe.Labels
+	}).Should(HaveKey("app"), "the API server does not take the policy up")
+	return remove
 }
 
 // refuse has the API server refuse an operation on a resource in a namespace, with a message, and waits until a probe that

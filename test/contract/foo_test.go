@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -155,6 +156,11 @@ var _ = Describe("Foo", func() {
 			edit(ctx, deployment, func(deployment *appsv1.Deployment) { delete(deployment.Labels, "app") })
 			Eventually(ctx, func() map[string]string { return get(ctx, deployment).Labels }).Should(HaveKey("app"))
 			Expect(*deployment.Spec.Replicas).To(Equal(int32(4)))
+
+			By("also when it has lost our annotation, by which the cache knows what to keep")
+			edit(ctx, deployment, func(deployment *appsv1.Deployment) { deployment.Annotations = nil })
+			Eventually(ctx, func() map[string]string { return get(ctx, deployment).Annotations }).Should(HaveKey("memcached-operator.example.com/owner-uid"))
+			Expect(*deployment.Spec.Replicas).To(Equal(int32(4)))
 		})
 
 		It("leaves the count as it was when spec.replicas is removed", func(ctx context.Context) {
@@ -178,6 +184,27 @@ var _ = Describe("Foo", func() {
 		out, err := cp.Kubectl("-n", ns, "scale", "foo", "example", "--replicas=2")
 		Expect(err).NotTo(HaveOccurred(), out)
 		Eventually(ctx, func() int32 { return get(ctx, foo).Status.AvailableReplicas }).Should(Equal(int32(2)))
+	})
+
+	It("follows one that was deleted and made again at once", func(ctx context.Context) {
+		foo := newFoo(ns, "example", "web", ptr.To[int32](1))
+		k.create(ctx, foo)
+		Expect(k8s.Delete(ctx, foo)).To(Succeed())
+		again := newFoo(ns, "example", "web", ptr.To[int32](2))
+		Expect(k8s.Create(ctx, again)).To(Succeed())
+		Eventually(ctx, k.says(again)).Should(settled)
+		k.own(ctx, again)
+	})
+
+	It("puts back a volume that somebody has replaced by one of another sort", func(ctx context.Context) {
+		k.create(ctx, newFoo(ns, "example", "web", ptr.To[int32](1)))
+		deployment := get(ctx, deploymentOf("web"))
+		wanted := deployment.Spec.DeepCopy()
+		edit(ctx, deployment, func(deployment *appsv1.Deployment) {
+			deployment.Spec.Template.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+				LocalObjectReference: corev1.LocalObjectReference{Name: "theirs"}}}
+		})
+		Eventually(ctx, func() appsv1.DeploymentSpec { return get(ctx, deployment).Spec }).Should(Equal(*wanted))
 	})
 
 	It("runs no pod with replicas 0, and says that this is fine", func(ctx context.Context) {

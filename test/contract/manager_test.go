@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -14,7 +15,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/memcached-operator/test/testenv"
@@ -90,7 +93,7 @@ var _ = Describe("The manager", func() {
 	It("ends with 0 when it is told to, and gives the lease back", func(ctx context.Context) {
 		Expect(manager.Stop()).To(Succeed(), manager.Logs())
 		Expect(*get(ctx, lease()).Spec.HolderIdentity).To(BeEmpty())
-		start(ctx)
+		start(ctx, nil)
 	})
 
 	It("logs in JSON, and nothing at rest", func(ctx context.Context) {
@@ -128,7 +131,7 @@ var _ = Describe("The manager", func() {
 	})
 
 	It("has another manager take over when it ends", func(ctx context.Context) {
-		second, err := cp.StartManager(ctx, program)
+		second, err := cp.StartManager(ctx, program, nil)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(second.WaitUntilReady(ctx)).To(Succeed(), "one that stands by is ready too")
 		first := *get(ctx, lease()).Spec.HolderIdentity
@@ -141,12 +144,27 @@ var _ = Describe("The manager", func() {
 		kinds[0].create(ctx, kinds[0].make(ns, "one", 1))
 	})
 
+	It("makes what the samples ask for, and can be installed from one file", func(ctx context.Context) {
+		ns := newNamespace(ctx)
+		out, err := cp.Kubectl("-n", ns, "apply", "-k", testenv.Root()+"/config/samples")
+		Expect(err).NotTo(HaveOccurred(), out)
+		Eventually(ctx, kinds[0].says(newFoo(ns, "foo-sample", "", nil))).Should(settled)
+		Eventually(ctx, kinds[1].says(newMemcached(ns, "memcached-sample", 0))).Should(settled)
+
+		manifests, err := cp.Kubectl("kustomize", testenv.Root()+"/config/default")
+		Expect(err).NotTo(HaveOccurred(), manifests)
+		file := GinkgoT().TempDir() + "/install.yaml"
+		Expect(os.WriteFile(file, []byte(manifests), 0o600)).To(Succeed())
+		out, err = cp.Kubectl("label", "namespace", testenv.OperatorNamespace, "pod-security.kubernetes.io/warn=restricted", "--overwrite")
+		Expect(err).NotTo(HaveOccurred(), out)
+		out, err = cp.Kubectl("apply", "--server-side", "--dry-run=server", "-f", file)
+		Expect(err).NotTo(HaveOccurred(), out)
+		Expect(out).To(And(ContainSubstring("deployment.apps/memcached-operator-controller-manager"), Not(ContainSubstring("Warning"))))
+	})
+
 	It("works in the namespaces that WATCH_NAMESPACE names only", func(ctx context.Context) {
 		inside, also, outside := newNamespace(ctx), newNamespace(ctx), newNamespace(ctx)
-		Expect(manager.Stop()).To(Succeed())
-		Expect(os.Setenv("WATCH_NAMESPACE", inside+","+also)).To(Succeed())
-		start(ctx)
-		Expect(os.Unsetenv("WATCH_NAMESPACE")).To(Succeed())
+		restartWith(ctx, []string{"WATCH_NAMESPACE=" + inside + "," + also})
 		for _, k := range kinds {
 			unseen := k.make(outside, k.controller, 1)
 			Expect(k8s.Create(ctx, unseen)).To(Succeed())
@@ -155,13 +173,17 @@ var _ = Describe("The manager", func() {
 			}
 			Expect(k.conditions(get(ctx, unseen))).To(BeEmpty())
 		}
-		restart(ctx)
 	})
 
 	It("leaves the user of pods to a cluster that assigns them, as OpenShift does", func(ctx context.Context) {
 		ns := newNamespace(ctx)
 		userOf := func(object client.Object, k kind) *int64 {
 			return k.own(ctx, object)[0].(*appsv1.Deployment).Spec.Template.Spec.SecurityContext.RunAsUser
+		}
+		isOpenShift := func() string {
+			groups, err := cp.Kubectl("get", "--raw", "/apis")
+			Expect(err).NotTo(HaveOccurred(), groups)
+			return groups
 		}
 		var objects []client.Object
 		for i, k := range kinds {
@@ -171,35 +193,103 @@ var _ = Describe("The manager", func() {
 
 		out, err := cp.Kubectl("apply", "-f", "testdata/openshift.yaml")
 		Expect(err).NotTo(HaveOccurred(), out)
-		out, err = cp.Kubectl("wait", "--for=condition=Established", "-f", "testdata/openshift.yaml")
-		Expect(err).NotTo(HaveOccurred(), out)
-		restart(ctx)
+		DeferCleanup(func() {
+			out, err := cp.Kubectl("delete", "--ignore-not-found", "-f", "testdata/openshift.yaml")
+			Expect(err).NotTo(HaveOccurred(), out)
+			Eventually(isOpenShift).ShouldNot(ContainSubstring("security.openshift.io"))
+		})
+		Eventually(isOpenShift).Should(ContainSubstring("security.openshift.io"))
+		restartWith(ctx, []string{"WATCH_NAMESPACE=" + ns})
 		for i, k := range kinds {
 			Eventually(ctx, func() *int64 { return userOf(objects[i], k) }).Should(BeNil(), "what is not wanted any more is taken back")
 			Eventually(ctx, k.says(objects[i])).Should(settled)
 		}
+	})
 
-		out, err = cp.Kubectl("delete", "-f", "testdata/openshift.yaml")
-		Expect(err).NotTo(HaveOccurred(), out)
-		restart(ctx)
-		for i, k := range kinds {
-			Eventually(ctx, func() *int64 { return userOf(objects[i], k) }).ShouldNot(BeNil())
-			Eventually(ctx, k.says(objects[i])).Should(settled)
+	It("runs the images that the environment names, and takes away one node at a time to do so", func(ctx context.Context) {
+		ns := newNamespace(ctx)
+		foo, mc := newFoo(ns, "foo", "foo", ptr.To[int32](1)), newMemcached(ns, "memcached", 5)
+		kinds[0].create(ctx, foo)
+		kinds[1].create(ctx, mc)
+		imageOf := func(k kind, object client.Object) string {
+			return k.own(ctx, object)[0].(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Image
 		}
+		Expect(imageOf(kinds[0], foo)).To(Equal("nginx:latest"))
+		Expect(imageOf(kinds[1], mc)).To(Equal("docker.io/library/memcached:1.6.45-alpine"))
+
+		rollout, err := k8s.Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(ns), client.MatchingFields{metav1.ObjectNameField: "memcached"})
+		Expect(err).NotTo(HaveOccurred())
+		defer rollout.Stop()
+		restartWith(ctx, []string{"WATCH_NAMESPACE=" + ns, "RELATED_IMAGE_NGINX=example.com/n:2", "RELATED_IMAGE_MEMCACHED=example.com/m:2"})
+		Eventually(ctx, func() string { return imageOf(kinds[1], mc) }).Should(Equal("example.com/m:2"))
+		Eventually(ctx, func() string { return imageOf(kinds[0], foo) }).Should(Equal("example.com/n:2"))
+		for {
+			event := <-rollout.ResultChan()
+			deployment := event.Object.(*appsv1.Deployment)
+			Expect(deployment.Status.AvailableReplicas).To(BeNumerically(">=", 4))
+			if status := deployment.Status; status.ObservedGeneration == deployment.Generation && status.ObservedGeneration > 1 &&
+				status.UpdatedReplicas == 5 && status.AvailableReplicas == 5 {
+				break
+			}
+		}
+		nodes := namesOf(podsOf(ctx, ns, 6)[1:]) // the first is the Foo's
+		Eventually(ctx, func() []string { return get(ctx, mc).Status.Nodes }).Should(Equal(nodes))
+		Eventually(ctx, kinds[1].says(mc)).Should(settled)
+	})
+
+	It("is alive but not ready while it cannot see what it has to", func(ctx context.Context) {
+		ns := newNamespace(ctx)
+		role := get(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "memcached-operator-manager-role"}})
+		blind := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "blind"}}
+		for _, rule := range role.Rules {
+			rule.Resources = slices.DeleteFunc(slices.Clone(rule.Resources), func(resource string) bool { return resource == "pods" })
+			if len(rule.Resources) > 0 {
+				blind.Rules = append(blind.Rules, rule)
+			}
+		}
+		Expect(k8s.Create(ctx, blind)).To(Succeed())
+		Expect(k8s.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "blind"}})).To(Succeed())
+		Expect(k8s.Create(ctx, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "blind"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "blind"},
+			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ns, Name: "blind"}},
+		})).To(Succeed())
+		kubeconfig, err := cp.Kubeconfig(ctx, ns, "blind")
+		Expect(err).NotTo(HaveOccurred())
+
+		one, err := cp.StartManager(ctx, program, nil, "--kubeconfig="+kubeconfig, "--leader-elect=false", "--controllers=memcached")
+		Expect(err).NotTo(HaveOccurred())
+		defer one.Kill()
+		answer := func(path string) func() int {
+			return func() int {
+				response, err := http.Get(one.ProbeURL + path)
+				if err != nil {
+					return 0
+				}
+				defer response.Body.Close()
+				return response.StatusCode
+			}
+		}
+		Eventually(answer("/healthz")).Should(Equal(http.StatusOK))
+		Eventually(one.Logs).Should(ContainSubstring("pods is forbidden"))
+		Consistently(answer("/readyz")).WithTimeout(2 * time.Second).Should(Equal(http.StatusInternalServerError))
 	})
 
 	It("works on the kinds that --controllers names only", func(ctx context.Context) {
 		ns := newNamespace(ctx)
-		restart(ctx, "--controllers=memcached")
+		restartWith(ctx, nil, "--controllers=memcached")
 		foo := kinds[0].make(ns, "a", 1)
 		Expect(k8s.Create(ctx, foo)).To(Succeed())
 		kinds[1].create(ctx, kinds[1].make(ns, "b", 1))
 		Expect(kinds[0].conditions(get(ctx, foo))).To(BeEmpty())
-		restart(ctx)
-		Eventually(ctx, kinds[0].says(foo)).Should(settled)
+		Expect(get(ctx, leaseNamed("memcached.memcached-operator.example.com")).Spec.HolderIdentity).NotTo(BeNil(), "managers of other kinds are not in its way")
 	})
 })
 
 func lease() *coordinationv1.Lease {
-	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.OperatorNamespace, Name: "memcached-operator.example.com"}}
+	return leaseNamed("memcached-operator.example.com")
+}
+
+func leaseNamed(name string) *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.OperatorNamespace, Name: name}}
 }

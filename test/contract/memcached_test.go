@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -157,6 +158,23 @@ var _ = Describe("Memcached", func() {
 				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available: 3 Insufficient memory."}}},
 				"NodeUnschedulable", "3 Insufficient memory"),
 		)
+	})
+
+	It("puts back what somebody has replaced where there can be only one: a probe, a hook, a budget", func(ctx context.Context) {
+		children := k.own(ctx, k.create(ctx, newMemcached(ns, "one", 1)))
+		deployment, budget := children[0].(*appsv1.Deployment), children[2].(*policyv1.PodDisruptionBudget)
+		wanted, wantedBudget := deployment.Spec.DeepCopy(), budget.Spec.DeepCopy()
+		always := &corev1.ExecAction{Command: []string{"true"}}
+		edit(ctx, deployment, func(deployment *appsv1.Deployment) {
+			container := &deployment.Spec.Template.Spec.Containers[0]
+			container.LivenessProbe.ProbeHandler = corev1.ProbeHandler{Exec: always}
+			container.Lifecycle.PreStop = &corev1.LifecycleHandler{Exec: always}
+		})
+		Eventually(ctx, func() appsv1.DeploymentSpec { return get(ctx, deployment).Spec }).Should(Equal(*wanted))
+		edit(ctx, budget, func(budget *policyv1.PodDisruptionBudget) {
+			budget.Spec.MaxUnavailable, budget.Spec.MinAvailable = nil, ptr.To(intstr.FromInt32(1))
+		})
+		Eventually(ctx, func() policyv1.PodDisruptionBudgetSpec { return get(ctx, budget).Spec }).Should(Equal(*wantedBudget))
 	})
 
 	It("refuses a Service and a budget of its name that are not its own, and makes the rest", func(ctx context.Context) {

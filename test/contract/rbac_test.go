@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -20,7 +19,7 @@ import (
 // What the operator has used is known when all specs are over. It says nothing when only some of them have run.
 var _ = AfterSuite(func(ctx context.Context) {
 	config, _ := GinkgoConfiguration()
-	if cp == nil || len(config.FocusStrings)+len(config.SkipStrings)+len(config.FocusFiles) > 0 {
+	if cp == nil || len(config.FocusStrings)+len(config.SkipStrings)+len(config.FocusFiles)+len(config.SkipFiles)+len(config.LabelFilter) > 0 {
 		return
 	}
 	granted := grantedTo(ctx, testenv.OperatorServiceAccount)
@@ -151,11 +150,7 @@ var _ = Describe("RBAC", func() {
 		Entry("PodDisruptionBudget", "delete policy/poddisruptionbudgets", 2))
 
 	It("suffices where the API server cannot stream lists", func(ctx context.Context) {
-		Expect(os.Setenv("KUBE_FEATURE_WatchListClient", "false")).To(Succeed())
-		restart(ctx)
-		Expect(os.Unsetenv("KUBE_FEATURE_WatchListClient")).To(Succeed())
-		k := kinds[1]
-		k.create(ctx, k.make(newNamespace(ctx), "one", 1))
-		restart(ctx)
+		restartWith(ctx, []string{"KUBE_FEATURE_WatchListClient=false"})
+		kinds[1].create(ctx, kinds[1].make(newNamespace(ctx), "one", 1))
 	})
 })

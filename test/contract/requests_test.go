@@ -3,6 +3,7 @@ package contract
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -32,9 +33,20 @@ var _ = Describe("The number of requests", func() {
 			})
 
 			It("from its creation until it is ready is one for each child, one for the status and one for the event", func(ctx context.Context) {
-				mark := cp.Audit.Now()
+				mark, start := cp.Audit.Now(), time.Now()
 				k.create(ctx, object)
-				report("requests of one "+k.name+" from creation to ready", len(requests(mark, ns)), len(k.children(object))+2)
+				found := requests(mark, ns)
+				count := map[string]int{}
+				for _, request := range found {
+					count[request.Verb+" "+request.Resource]++
+				}
+				for _, child := range []string{"deployments", "services", "poddisruptionbudgets"}[:len(k.children(object))] {
+					Expect(count).To(HaveKeyWithValue("patch "+child, 1))
+				}
+				Expect(count).To(HaveKeyWithValue("create events", 1))
+				// Where the machine takes longer than a second, progress is told after 1, 3, 7 … seconds.
+				progress := int(math.Log2(found[len(found)-1].At.Sub(start).Seconds() + 1))
+				report("requests of one "+k.name+" from creation to ready", len(found), len(k.children(object))+2+progress)
 			})
 
 			It("is zero for a status event of a settled child", func(ctx context.Context) {
@@ -51,11 +63,12 @@ var _ = Describe("The number of requests", func() {
 
 			It("is zero for a resync", func(ctx context.Context) {
 				k.create(ctx, object)
-				restart(ctx, "--sync-period=1s")
+				restartWith(ctx, []string{"WATCH_NAMESPACE=" + ns}, "--sync-period=1s")
+				Eventually(func() int { return passes(k.controller) }).Should(BeNumerically(">", 0))
 				mark, before := cp.Audit.Now(), passes(k.controller)
 				Eventually(func() int { return passes(k.controller) }).Should(BeNumerically(">=", before+3))
+				time.Sleep(200 * time.Millisecond)
 				found := requests(mark, ns)
-				restart(ctx)
 				report("requests for three resyncs of a "+k.name, len(found), 0)
 			})
 
@@ -68,13 +81,12 @@ var _ = Describe("The number of requests", func() {
 				for _, object := range objects {
 					k.settle(ctx, object)
 				}
-				Expect(manager.Stop()).To(Succeed())
 				mark := cp.Audit.Now()
-				start(ctx)
-				Eventually(func() int { return passes(k.controller) }).Should(BeNumerically(">=", 10))
+				restartWith(ctx, []string{"WATCH_NAMESPACE=" + ns})
+				Eventually(func() int { return passes(k.controller) }).Should(BeNumerically(">=", len(objects)))
 				time.Sleep(2 * time.Second)
 				found := cp.Audit.Since(mark, testenv.ByOperator, func(r testenv.Request) bool {
-					return r.IsWrite() || r.Namespace != ""
+					return r.IsWrite() || r.Verb == "get" && r.Resource != ""
 				})
 				report("writes and child requests for a restart of the manager with 10 "+k.name+"s", len(found), 0)
 			})
@@ -90,6 +102,9 @@ var _ = Describe("The number of requests", func() {
 				var deployments appsv1.DeploymentList
 				g.Expect(k8s.List(ctx, &deployments, client.InNamespace(ns))).To(Succeed())
 				g.Expect(deployments.Items).To(BeEmpty())
+				var pods corev1.PodList
+				g.Expect(k8s.List(ctx, &pods, client.InNamespace(ns))).To(Succeed())
+				g.Expect(pods.Items).To(BeEmpty())
 			}).WithTimeout(2 * time.Minute).WithPolling(time.Second).Should(Succeed())
 		})
 		mark := cp.Audit.Now()
@@ -121,6 +136,7 @@ var _ = Describe("The number of requests", func() {
 		report("writes that change nothing over 500 Foos", noOps(mark, ns), 0)
 		report("requests for the 500 Deployments of 500 Foos", perResource["patch deployments"], count)
 		report("events of 500 Foos", perResource["create events"], count)
+		Expect(perResource).To(And(HaveKeyWithValue("patch deployments", count), HaveKeyWithValue("create events", count)))
 		// Where a pod takes longer than a second to be ready, as many at once do here, progress is told in between.
 		costs = append(costs, fmt.Sprintf("%5.2f                 requests per Foo over 500 Foos made at once, progress reports included", float64(len(all))/count))
 	})
@@ -139,6 +155,7 @@ func noOps(mark testenv.Mark, namespace string) int {
 		}
 		made[version] = true
 	}
+	Expect(len(made)).To(BeNumerically(">", 0), "the audit log has no answers")
 	return found
 }
 

@@ -46,7 +46,7 @@ func TestContract(t *testing.T) {
 var _ = BeforeSuite(func(ctx context.Context) {
 	var err error
 	By("building the manager with the race detector")
-	program, err = gexec.Build("github.com/example/memcached-operator/cmd", "-race", "-ldflags=-X main.version=v9.9.9 -X main.commit=abcdef")
+	program, err = gexec.Build("github.com/example/memcached-operator/cmd", "-race", "-buildvcs=false", "-ldflags=-X main.version=v9.9.9 -X main.commit=abcdef")
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(gexec.CleanupBuildArtifacts)
 
@@ -63,25 +63,36 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	go cp.Kubelet(kubeletContext)
 
 	scraper = metricsReader(ctx)
-	start(ctx)
+	start(ctx, nil)
 	DeferCleanup(checkEnd)
 })
 
 // start starts the manager that specs work with.
-func start(ctx context.Context, flags ...string) {
+func start(ctx context.Context, environment []string, flags ...string) {
 	GinkgoHelper()
 	var err error
-	manager, err = cp.StartManager(ctx, program, flags...)
+	manager, err = cp.StartManager(ctx, program, environment, flags...)
 	Expect(err).NotTo(HaveOccurred())
 	managers = append(managers, manager)
 	Expect(manager.WaitUntilReady(ctx)).To(Succeed())
 }
 
 // restart stops the manager as Kubernetes does and starts another one.
-func restart(ctx context.Context, flags ...string) {
+func restart(ctx context.Context) {
 	GinkgoHelper()
 	Expect(manager.Stop()).To(Succeed(), manager.Logs())
-	start(ctx, flags...)
+	start(ctx, nil)
+}
+
+// restartWith restarts the manager with another environment and other flags, until the spec is over.
+func restartWith(ctx context.Context, environment []string, flags ...string) {
+	GinkgoHelper()
+	DeferCleanup(func(ctx context.Context) {
+		_ = manager.Stop() // or it has been killed
+		start(ctx, nil)
+	})
+	Expect(manager.Stop()).To(Succeed(), manager.Logs())
+	start(ctx, environment, flags...)
 }
 
 // expectedErrors are what specs provoke, and what is said of every end of a leader, in the middle of a pass too.

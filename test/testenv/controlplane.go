@@ -107,6 +107,7 @@ func Start() (_ *ControlPlane, err error) {
 	cp.env.ControlPlane.GetAPIServer().Configure().
 		Set("audit-policy-file", policy).
 		Set("audit-log-path", cp.Audit.path).
+		Set("audit-log-maxsize", "100000"). // MiB: one file, which is read as it grows
 		// As on OpenShift: who makes an owner wait for its child must have a say in the owner's finalizers.
 		Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
 	if cp.Config, err = cp.env.Start(); err != nil {

@@ -34,9 +34,15 @@ func (cp *ControlPlane) Kubelet(ctx context.Context) {
 
 func (cp *ControlPlane) holdsPods(ctx context.Context, namespace string) bool {
 	var ns corev1.Namespace
-	err := cp.Client.Get(ctx, client.ObjectKey{Name: namespace}, &ns)
-	_, held := ns.Labels[HoldPods]
-	return err != nil || held
+	for ctx.Err() == nil {
+		err := cp.Client.Get(ctx, client.ObjectKey{Name: namespace}, &ns)
+		if client.IgnoreNotFound(err) == nil {
+			_, held := ns.Labels[HoldPods]
+			return held
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return true
 }
 
 // SetPodReady makes a pod run and be ready.

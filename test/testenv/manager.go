@@ -10,7 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -28,8 +30,9 @@ type Manager struct {
 	ended   chan error
 }
 
-// StartManager starts a manager program with the operator's own service account, and with more flags if given.
-func (cp *ControlPlane) StartManager(ctx context.Context, program string, flags ...string) (*Manager, error) {
+// StartManager starts a manager program with the operator's own service account, and with more environment ("NAME=value")
+// and flags if given.
+func (cp *ControlPlane) StartManager(ctx context.Context, program string, environment []string, flags ...string) (*Manager, error) {
 	kubeconfig, err := cp.Kubeconfig(ctx, OperatorNamespace, OperatorServiceAccount)
 	if err != nil {
 		return nil, err
@@ -47,13 +50,19 @@ func (cp *ControlPlane) StartManager(ctx context.Context, program string, flags 
 		"--metrics-bind-address=" + metrics,
 		"--health-probe-bind-address=" + probes,
 	}, flags...)...)
-	m.process.Env = append(os.Environ(), "KUBE_CACHE_MUTATION_DETECTOR=true", "GOTRACEBACK=all")
+	m.process.Env = append(slices.DeleteFunc(os.Environ(), isOurs), "KUBE_CACHE_MUTATION_DETECTOR=true", "GOTRACEBACK=all")
+	m.process.Env = append(m.process.Env, environment...)
 	m.process.Stdout, m.process.Stderr = m.logs, m.logs
 	if err := m.process.Start(); err != nil {
 		return nil, err
 	}
 	go func() { m.ended <- m.process.Wait() }()
 	return m, nil
+}
+
+// isOurs tells whether a variable of the developer's environment would change what the manager does.
+func isOurs(variable string) bool {
+	return strings.HasPrefix(variable, "WATCH_NAMESPACE=") || strings.HasPrefix(variable, "RELATED_IMAGE_") || strings.HasPrefix(variable, "KUBE_")
 }
 
 // WaitUntilReady waits until the manager is ready.

@@ -1,0 +1,49 @@
+package owned
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
+	"k8s.io/utils/ptr"
+)
+
+func TestMembers(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(*appsv1.Deployment)
+		want   string
+	}{
+		{"nothing is replaced", func(*appsv1.Deployment) {}, `null`},
+		{"something else is changed", func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[1].Image = "other" }, `null`},
+		{"our member is removed", func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[1].ReadinessProbe.TCPSocket = nil }, `null`},
+		{"our container is removed", func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers = nil }, `null`},
+		{"a probe's handler is replaced", func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec.Containers[1].ReadinessProbe.ProbeHandler = corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}
+		}, `{"spec":{"template":{"spec":{"containers":[{"name":"one","readinessProbe":{"exec":null,"tcpSocket":{"port":"p"}}}]}}}}`},
+		{"a volume's source is replaced", func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec.Volumes[1].VolumeSource = corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}
+		}, `{"spec":{"template":{"spec":{"volumes":[{"configMap":null,"emptyDir":{},"name":"tmp"}]}}}}`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			live := live(t)
+			test.change(live)
+			got, err := json.Marshal(members(reflect.ValueOf(want()), reflect.ValueOf(live)))
+			if err != nil || string(got) != test.want {
+				t.Errorf("got  %s, %v\nwant %s", got, err, test.want)
+			}
+		})
+	}
+
+	budget := policyv1ac.PodDisruptionBudget("it", "default").WithSpec(policyv1ac.PodDisruptionBudgetSpec().WithMaxUnavailable(intstr.FromInt32(1)))
+	got, err := json.Marshal(members(reflect.ValueOf(budget), reflect.ValueOf(&policyv1.PodDisruptionBudget{
+		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: ptr.To(intstr.FromInt32(2))}})))
+	if want := `{"spec":{"maxUnavailable":1,"minAvailable":null}}`; err != nil || string(got) != want {
+		t.Errorf("got  %s, %v\nwant %s", got, err, want)
+	}
+}
