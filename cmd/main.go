@@ -164,9 +164,9 @@ func namespaces(names []string) map[string]cache.Config {
 
 // caches are what is kept of the kinds that need not be kept whole.
 func caches() map[client.Object]cache.ByObject {
-	var groups []string
-	for _, kind := range kinds {
-		groups = append(groups, kind.gvk.Group)
+	groups := make([]string, len(kinds))
+	for i, kind := range kinds {
+		groups[i] = kind.gvk.Group
 	}
 	byObject := memcached.Caches()
 	byObject[&appsv1.Deployment{}] = cache.ByObject{Transform: owned.Slim[appsv1.Deployment](groups...)}
