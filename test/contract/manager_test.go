@@ -42,6 +42,7 @@ func endOf(ctx context.Context, kubeconfig string, flags ...string) end {
 	}
 	command := exec.CommandContext(ctx, program, append([]string{"--kubeconfig=" + kubeconfig,
 		"--metrics-bind-address=0", "--health-probe-bind-address=0"}, flags...)...)
+	command.Env = testenv.Environment()
 	out, _ := command.CombinedOutput()
 	return end{command.ProcessState.ExitCode(), string(out)}
 }

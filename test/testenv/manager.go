@@ -50,8 +50,7 @@ func (cp *ControlPlane) StartManager(ctx context.Context, program string, enviro
 		"--metrics-bind-address=" + metrics,
 		"--health-probe-bind-address=" + probes,
 	}, flags...)...)
-	m.process.Env = append(slices.DeleteFunc(os.Environ(), isOurs), "KUBE_CACHE_MUTATION_DETECTOR=true", "GOTRACEBACK=all")
-	m.process.Env = append(m.process.Env, environment...)
+	m.process.Env = append(Environment(), environment...)
 	m.process.Stdout, m.process.Stderr = m.logs, m.logs
 	if err := m.process.Start(); err != nil {
 		return nil, err
@@ -60,9 +59,18 @@ func (cp *ControlPlane) StartManager(ctx context.Context, program string, enviro
 	return m, nil
 }
 
+// Environment returns the environment that managers are tested in.
+func Environment() []string {
+	return append(slices.DeleteFunc(os.Environ(), isOurs),
+		"GORACE=atexit_sleep_ms=10", // by default a program with the race detector takes a second to end
+		"GOTRACEBACK=all",
+		"KUBE_CACHE_MUTATION_DETECTOR=true")
+}
+
 // isOurs tells whether a variable of the developer's environment would change what the manager does.
 func isOurs(variable string) bool {
-	return strings.HasPrefix(variable, "WATCH_NAMESPACE=") || strings.HasPrefix(variable, "RELATED_IMAGE_") || strings.HasPrefix(variable, "KUBE_")
+	return strings.HasPrefix(variable, "WATCH_NAMESPACE=") || strings.HasPrefix(variable, "RELATED_IMAGE_") ||
+		strings.HasPrefix(variable, "KUBE_") || strings.HasPrefix(variable, "GORACE=")
 }
 
 // WaitUntilReady waits until the manager is ready.
