@@ -11,7 +11,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -123,7 +122,7 @@ func managerOptions(o *options) ctrl.Options {
 			ReconciliationTimeout:   30 * time.Second,
 		},
 		LeaderElection:                o.leaderElect,
-		LeaderElectionID:              leaseName(o.controllers),
+		LeaderElectionID:              o.lease,
 		LeaderElectionNamespace:       o.leaderElectionNamespace,
 		LeaderElectionReleaseOnCancel: true, // main ends when the manager does
 		Metrics: metricsserver.Options{
@@ -135,15 +134,6 @@ func managerOptions(o *options) ctrl.Options {
 		HealthProbeBindAddress: o.probeAddress,
 		PprofBindAddress:       o.pprofAddress,
 	}
-}
-
-// leaseName returns the name of the leader election's Lease. Managers of different kinds do not stand in each other's way.
-func leaseName(controllers []string) string {
-	const name = "memcached-operator.example.com"
-	if len(controllers) == len(kinds) {
-		return name
-	}
-	return strings.Join(slices.Sorted(slices.Values(controllers)), "-") + "." + name
 }
 
 // controllerOptions are those of one controller. A resource that fails is tried again after 100 ms, then after twice as long

@@ -21,6 +21,9 @@ const (
 	defaultMemcachedImage = "docker.io/library/memcached:1.6.45-alpine"
 )
 
+// leaseName is the name of the leader election's Lease. It must never change, or two managers lead during an upgrade.
+const leaseName = "memcached-operator.example.com"
+
 // environment is the part of --help that is not about flags.
 const environment = `
 Environment:
@@ -33,6 +36,7 @@ Environment:
 // options is what the manager is told by flags and environment.
 type options struct {
 	controllers             []string
+	lease                   string // the leader election's
 	workers                 int
 	syncPeriod              time.Duration
 	leaderElect             bool
@@ -86,6 +90,10 @@ func parse(args []string, getenv func(string) string, out io.Writer) (*options, 
 	if o.controllers, err = chosen(*controllers); err != nil {
 		return nil, err
 	}
+	o.lease = leaseName
+	if *controllers != "*" { // managers of different kinds do not stand in each other's way
+		o.lease = strings.Join(o.controllers, "-") + "." + leaseName
+	}
 	return o, o.validate(flags.Args())
 }
 
@@ -124,7 +132,8 @@ func chosen(list string) ([]string, error) {
 			return nil, fmt.Errorf("--controllers names %q: it must be *, or some of %s", name, strings.Join(kindNames(), ","))
 		}
 	}
-	return names, nil
+	slices.Sort(names)
+	return slices.Compact(names), nil
 }
 
 func (o *options) logHandler(out io.Writer) slog.Handler {

@@ -4,16 +4,19 @@ import (
 	"encoding/json"
 	"reflect"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // alterations remembers requests whose answers did not say what was wanted, because a webhook or a policy had changed it on the
-// way (an image to be pulled from a mirror, say). To send them again is of no use before either what is wanted or the child
-// changes. It is empty on clusters where that does not happen, and safe for concurrent use.
+// way (an image to be pulled from a mirror, say). To send them again is of no use before what is wanted, the child or the policy
+// changes; the last of these does not show, so it is tried again after retryAltered. It is empty on clusters where that does
+// not happen, and safe for concurrent use.
 type alterations struct {
 	mu    sync.Mutex
 	byKey map[types.NamespacedName]alteration
@@ -22,14 +25,17 @@ type alterations struct {
 type alteration struct {
 	want  string
 	child client.Object
+	at    time.Time
 }
+
+const retryAltered = 10 * time.Minute
 
 // isKnown tells whether this want has been sent for this child, and the child has not changed since.
 func (a *alterations) isKnown(key types.NamespacedName, want string, child client.Object) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	known, ok := a.byKey[key]
-	return ok && known.want == want && equality.Semantic.DeepEqual(known.child, content(child))
+	return ok && time.Since(known.at) < retryAltered && known.want == want && equality.Semantic.DeepEqual(known.child, content(child))
 }
 
 // note remembers what was sent and answered.
@@ -39,14 +45,17 @@ func (a *alterations) note(key types.NamespacedName, want string, answer client.
 	if a.byKey == nil {
 		a.byKey = map[types.NamespacedName]alteration{}
 	}
-	a.byKey[key] = alteration{want, content(answer)}
+	a.byKey[key] = alteration{want, content(answer), time.Now()}
 }
 
 // forget drops what is known of a child.
-func (a *alterations) forget(key types.NamespacedName) {
+func (a *alterations) forget(child client.Object) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.byKey, key)
+	key := client.ObjectKeyFromObject(child)
+	if known, ok := a.byKey[key]; ok && known.child.GetUID() == child.GetUID() {
+		delete(a.byKey, key)
+	}
 }
 
 // content returns what an object says, without what changes by itself: its version and its status.
@@ -60,8 +69,13 @@ func content(object client.Object) client.Object {
 	return content
 }
 
-// textOf returns a want as text, to be compared. It is made before the want is addressed to one object.
+// textOf returns what a want says as text, to be compared: without the version of the object that it may be addressed to.
 func textOf(want runtime.ApplyConfiguration) (string, error) {
-	text, err := json.Marshal(want)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
+	if err != nil {
+		return "", err
+	}
+	unstructured.RemoveNestedField(content, "metadata", "resourceVersion")
+	text, err := json.Marshal(content)
 	return string(text), err
 }

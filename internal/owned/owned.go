@@ -70,6 +70,7 @@ type Config[C any] interface {
 	WithAnnotations(map[string]string) C
 	WithOwnerReferences(...*metav1ac.OwnerReferenceApplyConfiguration) C
 	WithUID(types.UID) C
+	WithResourceVersion(string) C
 }
 
 // Of returns the children of kind T, read and written through c: reads come from its cache, with our own last
@@ -127,7 +128,7 @@ func Apply[T any, P Object[T], C Config[C]](ctx context.Context, c *Children[T, 
 		return nil, fmt.Errorf("applying %s %s: %w", c.kind(), key, err)
 	}
 	if covers(want, answer) {
-		c.altered.forget(key)
+		c.altered.forget(answer)
 	} else {
 		c.altered.note(key, text, answer)
 	}
@@ -151,8 +152,11 @@ func write[T any, P Object[T], C Config[C]](ctx context.Context, c *Children[T, 
 		err = errors.Join(c.compare(ctx, key, owner, seen), err)
 	}
 	if patch := replaced(want, seen, err); patch != nil {
-		if err = c.client.Patch(ctx, seen.DeepCopyObject().(P), client.RawPatch(types.StrategicMergePatchType, patch)); err == nil {
-			answer, err = c.send(ctx, want, options...)
+		patched := P(new(T))
+		patched.SetNamespace(seen.GetNamespace())
+		patched.SetName(seen.GetName())
+		if err = c.client.Patch(ctx, patched, client.RawPatch(types.StrategicMergePatchType, patch)); err == nil {
+			answer, err = c.send(ctx, want.WithResourceVersion(patched.GetResourceVersion()), options...)
 		}
 	}
 	return answer, err
@@ -232,7 +236,7 @@ func (c *Children[T, P]) Delete(ctx context.Context, owner client.Object, child 
 func (c *Children[T, P]) ForgetDeleted() predicate.Predicate {
 	return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
 		c.recent.Forget(e.Object)
-		c.altered.forget(client.ObjectKeyFromObject(e.Object))
+		c.altered.forget(e.Object)
 		return true
 	}}
 }

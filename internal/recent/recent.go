@@ -6,6 +6,7 @@
 package recent
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 // the bound is for the one thing a cache never shows, an object that was created and deleted while its watch was down.
 const keep = 30 * time.Second
 
-// Objects remembers answers of one kind. It is empty while nothing is written, and safe for concurrent use.
+// Objects remembers answers of one kind, and for a while which objects have ended. It is safe for concurrent use.
 // The zero value is ready.
 type Objects[T client.Object] struct {
 	mu    sync.Mutex
@@ -38,26 +39,24 @@ func (o *Objects[T]) Remember(object T) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := time.Now()
-	if o.byKey == nil {
-		o.byKey = map[types.NamespacedName]answer[T]{}
-	}
-	if now.Sub(o.swept) > keep { // answers for objects that nobody asks for again
-		for key, answer := range o.byKey {
-			if now.Sub(answer.at) > keep {
-				delete(o.byKey, key)
-			}
-		}
-		for uid, at := range o.gone {
-			if now.Sub(at) > keep {
-				delete(o.gone, uid)
-			}
-		}
-		o.swept = now
-	}
+	o.sweep(now)
 	if _, isGone := o.gone[object.GetUID()]; isGone {
 		return
 	}
+	if o.byKey == nil {
+		o.byKey = map[types.NamespacedName]answer[T]{}
+	}
 	o.byKey[client.ObjectKeyFromObject(object)] = answer[T]{object, now}
+}
+
+// sweep drops, now and then, what nobody asks for again.
+func (o *Objects[T]) sweep(now time.Time) {
+	if now.Sub(o.swept) < keep {
+		return
+	}
+	o.swept = now
+	maps.DeleteFunc(o.byKey, func(_ types.NamespacedName, answer answer[T]) bool { return now.Sub(answer.at) > keep })
+	maps.DeleteFunc(o.gone, func(_ types.UID, at time.Time) bool { return now.Sub(at) > keep })
 }
 
 // Newest returns the newer one of the cached copy and the remembered answer. A cached copy that is not there is
@@ -80,11 +79,16 @@ func (o *Objects[T]) Newest(key types.NamespacedName, cached T, found bool) (new
 func (o *Objects[T]) Forget(object client.Object) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	delete(o.byKey, client.ObjectKeyFromObject(object))
+	now := time.Now()
+	o.sweep(now)
+	key := client.ObjectKeyFromObject(object)
+	if known, ok := o.byKey[key]; ok && known.object.GetUID() == object.GetUID() {
+		delete(o.byKey, key)
+	}
 	if o.gone == nil {
 		o.gone = map[types.UID]time.Time{}
 	}
-	o.gone[object.GetUID()] = time.Now()
+	o.gone[object.GetUID()] = now
 }
 
 // older tells whether a was read before b. A server whose resource versions are not ordered numbers

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,8 +15,10 @@ const (
 	degraded    = "Degraded"
 )
 
-// blocked is the reason of Progressing that all our kinds have for what cannot be carried out.
+// The reasons that all our kinds have for what is not carried out: of Progressing, and of Degraded.
 const blocked = "Blocked"
+
+var notCarriedOut = []string{"NameTaken", "Refused", "Error"}
 
 // maxMessage is how many bytes a message may have. Conditions could hold 32768, but the note of an event no more than 1024.
 const maxMessage = 1024
@@ -83,7 +86,7 @@ func trouble(conditions []metav1.Condition) string {
 
 func isCarriedOut(conditions []metav1.Condition) bool {
 	c := meta.FindStatusCondition(conditions, progressing)
-	return c != nil && c.Reason != blocked
+	return c != nil && c.Reason != blocked && !slices.Contains(notCarriedOut, trouble(conditions))
 }
 
 func generationOf(conditions []metav1.Condition) int64 {

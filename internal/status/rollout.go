@@ -47,6 +47,16 @@ func RolloutOf(deployment *appsv1.Deployment) Rollout {
 	return rollout
 }
 
+// AlteredCount tells of a Deployment that was given a number of pods and has another, because a policy or webhook changes it on
+// the way; nothing if it has what it was given.
+func AlteredCount(deployment *appsv1.Deployment, wanted int32) string {
+	if has := ptr.Deref(deployment.Spec.Replicas, 1); has != wanted {
+		return fmt.Sprintf("Deployment %s was given %d replicas and has %d: a policy or webhook of the cluster changes what is applied",
+			deployment.Name, wanted, has)
+	}
+	return ""
+}
+
 // troubleOf finds what a Deployment complains of: pods that cannot be created, or that do not come up in time.
 func troubleOf(conditions []appsv1.DeploymentCondition) string {
 	for _, c := range conditions {

@@ -8,11 +8,15 @@ package status
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -68,7 +72,7 @@ func (w *Writer[T, P]) Latest(cached P) P {
 }
 
 // Patch stores the status of after, which is before with another status, if it says anything new, and returns the resource as
-// it is then. It sends only what differs, so a concurrent change of the spec is no conflict.
+// it is then. It sends the status alone, so a concurrent change of the spec is no conflict.
 //
 // A report of mere progress may have to wait: then stored is nil, as it is when there is nothing to say, and wait says when to
 // pass again.
@@ -80,7 +84,7 @@ func (w *Writer[T, P]) Patch(ctx context.Context, before, after P, isOutcome boo
 		}
 	}
 	if isNew {
-		if stored, err = w.send(ctx, before, after); err != nil {
+		if stored, err = w.send(ctx, after); err != nil {
 			return nil, 0, client.IgnoreNotFound(fmt.Errorf("writing the status of %s: %w", client.ObjectKeyFromObject(after), err))
 		}
 		w.recent.Remember(stored.DeepCopy())
@@ -91,29 +95,37 @@ func (w *Writer[T, P]) Patch(ctx context.Context, before, after P, isOutcome boo
 	return stored, 0, nil
 }
 
-// send patches the status and returns the answer. The patch names the UID, so that a resource that has taken the name since
-// does not get the status of the one before.
-func (w *Writer[T, P]) send(ctx context.Context, before, after P) (P, error) {
-	patch, err := client.MergeFrom(before).Data(after)
+// send replaces the status and returns the answer. The patch is for the very resource that was looked at: one that has taken its
+// name since does not get the status of the one before, and is not found, as it were.
+func (w *Writer[T, P]) send(ctx context.Context, after P) (P, error) {
+	status := reflect.ValueOf(after).Elem().FieldByName("Status").Interface()
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": after.GetUID()},
+		{"op": "add", "path": "/status", "value": status},
+	})
 	if err != nil {
-		return nil, err
-	}
-	content := map[string]any{}
-	if err := json.Unmarshal(patch, &content); err != nil {
-		return nil, err
-	}
-	content["metadata"] = map[string]any{"uid": after.GetUID()}
-	if patch, err = json.Marshal(content); err != nil {
 		return nil, err
 	}
 	answer := P(new(T)) // not over after: what the answer leaves out would stay
 	answer.SetNamespace(after.GetNamespace())
 	answer.SetName(after.GetName())
-	if err := w.client.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, patch)); err != nil {
+	err = w.client.Status().Patch(ctx, answer, client.RawPatch(types.JSONPatchType, patch))
+	if hasTestFailed(err) {
+		return nil, apierrors.NewNotFound(schema.GroupResource{}, after.GetName())
+	}
+	if err != nil {
 		return nil, err
 	}
 	answer.SetManagedFields(nil)
 	return answer, nil
+}
+
+// hasTestFailed tells whether a JSON patch was refused for its test. The answer then has no details; that of a status which
+// does not fit its schema names the fields.
+func hasTestFailed(err error) bool {
+	var refusal apierrors.APIStatus
+	return apierrors.IsInvalid(err) && errors.As(err, &refusal) &&
+		(refusal.Status().Details == nil || len(refusal.Status().Details.Causes) == 0)
 }
 
 // untilDue returns how long a progress report has to wait, and notes that it is made when it need not.

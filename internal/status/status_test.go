@@ -100,6 +100,7 @@ func TestTransitions(t *testing.T) {
 		{"it is refused still", refused, refused, false, false, false},
 		{"it is refused after a change too, and serves no more", refused, refusedAgain, true, true, false},
 		{"it is refused no more", refused, moving, true, false, true},
+		{"part of it is refused no more", conditions("True/All", "False/Done", "True/Refused"), fine, true, false, true},
 		{"another generation", fine, later, true, false, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -197,7 +197,7 @@ var _ = Describe("Foo", func() {
 	})
 
 	It("puts back a volume that somebody has replaced by one of another sort", func(ctx context.Context) {
-		k.create(ctx, newFoo(ns, "example", "web", ptr.To[int32](1)))
+		k.create(ctx, newFoo(ns, "example", "web", nil))
 		deployment := get(ctx, deploymentOf("web"))
 		wanted := deployment.Spec.DeepCopy()
 		edit(ctx, deployment, func(deployment *appsv1.Deployment) {

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -160,7 +161,7 @@ var _ = Describe("Memcached", func() {
 		)
 	})
 
-	It("puts back what somebody has replaced where there can be only one: a probe, a hook, a budget", func(ctx context.Context) {
+	It("puts back what somebody has replaced where there can be only one: a probe, a hook, a type, a budget", func(ctx context.Context) {
 		children := k.own(ctx, k.create(ctx, newMemcached(ns, "one", 1)))
 		deployment, budget := children[0].(*appsv1.Deployment), children[2].(*policyv1.PodDisruptionBudget)
 		wanted, wantedBudget := deployment.Spec.DeepCopy(), budget.Spec.DeepCopy()
@@ -171,6 +172,11 @@ var _ = Describe("Memcached", func() {
 			container.Lifecycle.PreStop = &corev1.LifecycleHandler{Exec: always}
 		})
 		Eventually(ctx, func() appsv1.DeploymentSpec { return get(ctx, deployment).Spec }).Should(Equal(*wanted))
+		service := children[1].(*corev1.Service)
+		edit(ctx, service, func(service *corev1.Service) {
+			service.Spec.Type, service.Spec.ExternalName = corev1.ServiceTypeExternalName, "elsewhere.example.com"
+		})
+		Eventually(ctx, func() string { return fmt.Sprint(get(ctx, service).Spec.Type, service.Spec.ClusterIP) }).Should(Equal("ClusterIPNone"))
 		edit(ctx, budget, func(budget *policyv1.PodDisruptionBudget) {
 			budget.Spec.MaxUnavailable, budget.Spec.MinAvailable = nil, ptr.To(intstr.FromInt32(1))
 		})

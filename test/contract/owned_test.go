@@ -9,11 +9,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
 	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/internal/status"
 	"github.com/example/memcached-operator/test/testenv"
 )
 
@@ -109,6 +111,29 @@ var _ = Describe("With a cache that is behind, the operator", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(k8s.Delete(ctx, ours.DeepCopy())).To(Succeed())
 		Expect(frozen(ours).Delete(ctx, owner, ours)).To(Succeed())
+	})
+
+	It("does not give a resource the status of an earlier one of its name", func(ctx context.Context) {
+		before := get(ctx, owner).DeepCopy()
+		writer := status.Of[cachev1alpha1.Memcached](k8s, clock.RealClock{})
+		Expect(k8s.Delete(ctx, owner)).To(Succeed())
+		Expect(manager.Stop()).To(Succeed()) // which would give the new one its own
+		DeferCleanup(func(ctx context.Context) { start(ctx, nil) })
+		again := newMemcached(ns, "one", 1)
+		Expect(k8s.Create(ctx, again)).To(Succeed())
+
+		after := before.DeepCopy()
+		after.Status.ReadyNodes = 7
+		stored, _, err := writer.Patch(ctx, before, after, true)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(stored).To(BeNil())
+		Expect(get(ctx, again).Status.ReadyNodes).To(BeZero())
+
+		after = again.DeepCopy()
+		after.Status.ReadyNodes, after.Status.Nodes = 7, []string{}
+		stored, _, err = writer.Patch(ctx, again, after, true)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(stored.Status.ReadyNodes).To(Equal(int32(7)))
 	})
 
 	It("does not write twice what it has just written", func(ctx context.Context) {

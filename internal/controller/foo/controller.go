@@ -112,7 +112,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, foo *samplev1alpha1.Foo) (ct
 	if stored != nil {
 		r.tell(before, stored)
 	}
-	return ctrl.Result{RequeueAfter: wait}, errors.Join(owned.WithoutForeign(err), statusErr)
+	if err := errors.Join(owned.WithoutForeign(err), statusErr); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: wait}, nil
 }
 
 // sync makes the Deployment of a Foo and deletes those under names it had before.

@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
 	"github.com/example/memcached-operator/internal/owned"
@@ -74,6 +75,9 @@ func degraded(foo *samplev1alpha1.Foo, seen observed, err error) status.Verdict 
 	}
 	if err != nil {
 		return status.Verdict{Status: metav1.ConditionTrue, Reason: samplev1alpha1.ReasonError, Message: err.Error()}
+	}
+	if altered := status.AlteredCount(seen.deployment, ptr.Deref(foo.Spec.Replicas, ptr.Deref(seen.deployment.Spec.Replicas, 1))); altered != "" {
+		return status.Verdict{Status: metav1.ConditionTrue, Reason: samplev1alpha1.ReasonRefused, Message: altered}
 	}
 	if trouble := status.RolloutOf(seen.deployment).Trouble; trouble != "" {
 		return status.Verdict{Status: metav1.ConditionTrue, Reason: samplev1alpha1.ReasonRolloutStuck,

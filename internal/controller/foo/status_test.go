@@ -36,37 +36,44 @@ func TestStatusOf(t *testing.T) {
 		available, progressing, degraded string
 		degradedMessage                  string
 		replicas, availableReplicas      int32
+		wanted                           *int32 // what the Deployment has, if nil
 	}{
 		{"all is well", deployment(3, 3, 3, 3), nil,
-			"True/AllReplicasAvailable", "False/RolloutComplete", "False/AsExpected", "nothing is wrong", 3, 3},
+			"True/AllReplicasAvailable", "False/RolloutComplete", "False/AsExpected", "nothing is wrong", 3, 3, nil},
 		{"nothing is there yet", deployment(3, 0, 0, 0), nil,
-			"False/NoReplicasAvailable", "True/RollingOut", "False/AsExpected", "nothing is wrong", 0, 0},
+			"False/NoReplicasAvailable", "True/RollingOut", "False/AsExpected", "nothing is wrong", 0, 0, nil},
 		{"some are there", deployment(3, 3, 3, 1), nil,
-			"True/SomeReplicasAvailable", "True/RollingOut", "False/AsExpected", "nothing is wrong", 3, 1},
+			"True/SomeReplicasAvailable", "True/RollingOut", "False/AsExpected", "nothing is wrong", 3, 1, nil},
 		{"old ones are still there", deployment(3, 4, 3, 3), nil,
-			"True/AllReplicasAvailable", "True/RollingOut", "False/AsExpected", "nothing is wrong", 4, 3},
+			"True/AllReplicasAvailable", "True/RollingOut", "False/AsExpected", "nothing is wrong", 4, 3, nil},
 		{"the Deployment controller has not seen the change", unseen, nil,
-			"True/AllReplicasAvailable", "True/RollingOut", "False/AsExpected", "nothing is wrong", 3, 3},
+			"True/AllReplicasAvailable", "True/RollingOut", "False/AsExpected", "nothing is wrong", 3, 3, nil},
 		{"none are wanted", deployment(0, 0, 0, 0), nil,
-			"True/ScaledToZero", "False/RolloutComplete", "False/AsExpected", "nothing is wrong", 0, 0},
+			"True/ScaledToZero", "False/RolloutComplete", "False/AsExpected", "nothing is wrong", 0, 0, nil},
 		{"the rollout is stuck", deployment(1, 1, 1, 0, appsv1.DeploymentCondition{
 			Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded", Message: "it has timed out"}), nil,
-			"False/NoReplicasAvailable", "True/RollingOut", "True/RolloutStuck", "Deployment web: ProgressDeadlineExceeded: it has timed out", 1, 0},
+			"False/NoReplicasAvailable", "True/RollingOut", "True/RolloutStuck", "Deployment web: ProgressDeadlineExceeded: it has timed out", 1, 0, nil},
 		{"the name is taken by nobody's", nil, &owned.ForeignError{Kind: "Deployment", Name: "web"},
 			"Unknown/NotObserved", "False/Blocked", "True/NameTaken",
-			`Deployment "web" exists and is not controlled by anything; delete it (kubectl -n default delete deployment web) or choose another spec.deploymentName`, 0, 0},
+			`Deployment "web" exists and is not controlled by anything; delete it (kubectl -n default delete deployment web) or choose another spec.deploymentName`, 0, 0, nil},
 		{"the name is taken, and the old Deployment still serves", deployment(1, 1, 1, 1),
 			&owned.ForeignError{Kind: "Deployment", Name: "web", Holder: &metav1.OwnerReference{Kind: "Foo", Name: "other"}},
 			"True/AllReplicasAvailable", "False/Blocked", "True/NameTaken",
-			`Deployment "web" exists and is controlled by Foo "other"; delete it (kubectl -n default delete deployment web) or choose another spec.deploymentName`, 1, 1},
+			`Deployment "web" exists and is controlled by Foo "other"; delete it (kubectl -n default delete deployment web) or choose another spec.deploymentName`, 1, 1, nil},
 		{"a quota refuses", nil, fmt.Errorf("applying: %w", forbidden),
-			"Unknown/NotObserved", "False/Blocked", "True/Refused", `applying: deployments "web" is forbidden: exceeded quota: q`, 0, 0},
+			"Unknown/NotObserved", "False/Blocked", "True/Refused", `applying: deployments "web" is forbidden: exceeded quota: q`, 0, 0, nil},
 		{"a request fails", deployment(1, 1, 1, 1), errors.New("connection reset"),
-			"True/AllReplicasAvailable", "False/Blocked", "True/Error", "connection reset", 1, 1},
+			"True/AllReplicasAvailable", "False/Blocked", "True/Error", "connection reset", 1, 1, nil},
+		{"a policy caps the count", deployment(5, 5, 5, 5), nil,
+			"True/AllReplicasAvailable", "False/RolloutComplete", "True/Refused",
+			"Deployment web was given 10 replicas and has 5: a policy or webhook of the cluster changes what is applied", 5, 5, ptr.To[int32](10)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			foo := &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "example", Generation: 4},
-				Spec: samplev1alpha1.FooSpec{DeploymentName: "web", Replicas: ptr.To[int32](3)}}
+				Spec: samplev1alpha1.FooSpec{DeploymentName: "web", Replicas: test.wanted}}
+			if test.wanted == nil && test.deployment != nil {
+				foo.Spec.Replicas = test.deployment.Spec.Replicas
+			}
 			got := statusOf(foo, observed{test.deployment}, test.err)
 			if got.ObservedGeneration != 4 || got.Selector != "app=nginx,controller=example" {
 				t.Errorf("observedGeneration %d, selector %q", got.ObservedGeneration, got.Selector)

@@ -147,14 +147,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, mc *cachev1alpha1.Memcached)
 	if stored != nil {
 		r.tell(before, stored)
 	}
-	return ctrl.Result{RequeueAfter: wait}, errors.Join(owned.WithoutForeign(err), statusErr)
+	if err := errors.Join(owned.WithoutForeign(err), statusErr); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: wait}, nil
 }
 
 // sync makes the children of a Memcached, each whether or not another one can be made, and looks at its pods.
 func (r *Reconciler) sync(ctx context.Context, mc *cachev1alpha1.Memcached) (seen observed, err error) {
+	applied, deploymentErr := owned.Apply(ctx, r.deployments, mc, deployment(mc, r.Platform, r.Image))
 	_, serviceErr := owned.Apply(ctx, r.services, mc, service(mc))
 	_, budgetErr := owned.Apply(ctx, r.budgets, mc, podDisruptionBudget(mc))
-	applied, deploymentErr := owned.Apply(ctx, r.deployments, mc, deployment(mc, r.Platform, r.Image))
 	err = errors.Join(deploymentErr, serviceErr, budgetErr)
 
 	seen.deployment, seen.isApplied = applied, deploymentErr == nil

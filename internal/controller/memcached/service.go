@@ -18,6 +18,7 @@ func service(mc *cachev1alpha1.Memcached) *corev1ac.ServiceApplyConfiguration {
 		WithLabels(pods).
 		WithLabels(operand.Labels("memcached", mc.Name)).
 		WithSpec(corev1ac.ServiceSpec().
+			WithType(corev1.ServiceTypeClusterIP).
 			WithClusterIP(corev1.ClusterIPNone).
 			WithSelector(pods).
 			WithPorts(corev1ac.ServicePort().

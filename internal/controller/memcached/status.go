@@ -93,6 +93,9 @@ func degraded(mc *cachev1alpha1.Memcached, seen observed, err error) status.Verd
 	if err != nil {
 		return status.Verdict{Status: metav1.ConditionTrue, Reason: cachev1alpha1.ReasonError, Message: err.Error()}
 	}
+	if altered := status.AlteredCount(seen.deployment, mc.Spec.Size); altered != "" {
+		return status.Verdict{Status: metav1.ConditionTrue, Reason: cachev1alpha1.ReasonRefused, Message: altered}
+	}
 	if trouble := troubleOf(seen.pods); trouble != nil {
 		return status.Verdict{Status: metav1.ConditionTrue, Reason: trouble.reason, Message: trouble.message}
 	}

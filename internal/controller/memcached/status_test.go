@@ -68,6 +68,8 @@ func TestStatusOf(t *testing.T) {
 			"True/SomeNodesReady", "True/RollingOut", "True/NameTaken", 1},
 		{"a child is refused", 2, observed{deployment(2, 2, 2, 2), false, []corev1.Pod{a, b}}, fmt.Errorf("applying: %w", invalid),
 			"True/AllNodesReady", "False/Blocked", "True/Refused", 2},
+		{"a policy caps the count", 3, observed{deployment(2, 2, 2, 2), true, []corev1.Pod{a, b}}, nil,
+			"True/SomeNodesReady", "True/RollingOut", "True/Refused", 2},
 		{"a request fails", 2, observed{deployment(2, 2, 2, 2), false, []corev1.Pod{a, b}}, errors.New("connection reset"),
 			"True/AllNodesReady", "False/Blocked", "True/Error", 2},
 	} {
