@@ -29,13 +29,18 @@ var _ = Describe("The API server", func() {
 		return k8s.Create(ctx, object, append(options, client.FieldValidation("Strict"))...)
 	}
 
-	DescribeTable("rejects a Foo", func(ctx context.Context, body string, names ...string) {
-		err := create(ctx, kinds[0].apiVersion, "Foo", body)
-		Expect(err).To(HaveOccurred())
-		for _, name := range names {
-			Expect(err).To(MatchError(ContainSubstring(name)))
+	// rejects returns a spec: the API server refuses a body, and its words have all that is given.
+	rejects := func(k kind) func(context.Context, string, ...string) {
+		return func(ctx context.Context, body string, words ...string) {
+			err := create(ctx, k.apiVersion, k.name, body)
+			Expect(err).To(HaveOccurred())
+			for _, word := range words {
+				Expect(err).To(MatchError(ContainSubstring(word)))
+			}
 		}
-	},
+	}
+
+	DescribeTable("rejects a Foo", rejects(kinds[0]),
 		Entry("without spec", `{}`, "spec: Required value"),
 		Entry("with an empty spec", `{spec: {}}`, "spec.deploymentName: Required value"),
 		Entry("with a null deploymentName", `{spec: {deploymentName: null}}`, "spec.deploymentName"),
@@ -54,13 +59,7 @@ var _ = Describe("The API server", func() {
 		Entry("with an unknown field", `{spec: {deploymentName: web, replica: 1}}`, `unknown field "spec.replica"`),
 	)
 
-	DescribeTable("rejects a Memcached", func(ctx context.Context, body string, names ...string) {
-		err := create(ctx, kinds[1].apiVersion, "Memcached", body)
-		Expect(err).To(HaveOccurred())
-		for _, name := range names {
-			Expect(err).To(MatchError(ContainSubstring(name)))
-		}
-	},
+	DescribeTable("rejects a Memcached", rejects(kinds[1]),
 		Entry("without spec", `{}`, "spec: Required value"),
 		Entry("with an empty spec", `{spec: {}}`, "spec.size: Required value"),
 		Entry("with a null size", `{spec: {size: null}}`, "spec.size"),

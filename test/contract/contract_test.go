@@ -353,12 +353,8 @@ func everyKind(k kind) {
 		deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
 		Expect(deployment.Labels).To(HaveKeyWithValue("app", "theirs"))
 
-		mark, before := cp.Audit.Now(), passes(k.controller)
-		changed := deployment.DeepCopy()
-		changed.Status.Conditions = append(changed.Status.Conditions, appsv1.DeploymentCondition{Type: "Theirs", Status: corev1.ConditionTrue})
-		Expect(k8s.Status().Patch(ctx, changed, client.MergeFrom(deployment))).To(Succeed())
-		Eventually(func() int { return passes(k.controller) }).Should(BeNumerically(">", before))
-		time.Sleep(200 * time.Millisecond)
+		mark := cp.Audit.Now()
+		k.passOnStatusOf(ctx, deployment)
 		Expect(requests(mark, ns)).To(BeEmpty())
 
 		By("but puts back all else")
@@ -423,13 +419,7 @@ func change(ctx context.Context, namespace, expression string) (remove func(cont
 	policy := &admissionregistrationv1.MutatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "change-" + namespace},
 		Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
-			MatchConstraints: &admissionregistrationv1.MatchResources{
-				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
-				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-					Rule:       admissionregistrationv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}},
-				}}},
-			},
+			MatchConstraints:   in(namespace, "apps", "deployments", admissionregistrationv1.Create, admissionregistrationv1.Update),
 			ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
 			Mutations: []admissionregistrationv1.Mutation{{PatchType: admissionregistrationv1.PatchTypeApplyConfiguration,
 				ApplyConfiguration: &admissionregistrationv1.ApplyConfiguration{Expression: expression}}},
@@ -439,14 +429,7 @@ func change(ctx context.Context, namespace, expression string) (remove func(cont
 		ObjectMeta: metav1.ObjectMeta{Name: policy.Name},
 		Spec:       admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: policy.Name},
 	}
-	Expect(k8s.Create(ctx, policy)).To(Succeed())
-	Expect(k8s.Create(ctx, binding)).To(Succeed())
-	remove = func(ctx context.Context) {
-		GinkgoHelper()
-		Expect(client.IgnoreNotFound(k8s.Delete(ctx, binding))).To(Succeed())
-		Expect(client.IgnoreNotFound(k8s.Delete(ctx, policy))).To(Succeed())
-	}
-	DeferCleanup(remove)
+	remove = put(ctx, policy, binding)
 	Eventually(ctx, func() map[string]string {
 		probe := newDeployment(namespace, "probe", 0)
 		Expect(k8s.Create(ctx, probe, client.DryRunAll)).To(Succeed())
@@ -463,14 +446,8 @@ func refuse(ctx context.Context, namespace string, operation admissionregistrati
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "refuse-" + namespace},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
-			MatchConstraints: &admissionregistrationv1.MatchResources{
-				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
-				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-					Operations: []admissionregistrationv1.OperationType{operation},
-					Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: []string{resource}},
-				}}},
-			},
-			Validations: []admissionregistrationv1.Validation{{Expression: "false", Message: message}},
+			MatchConstraints: in(namespace, group, resource, operation),
+			Validations:      []admissionregistrationv1.Validation{{Expression: "false", Message: message}},
 		},
 	}
 	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
@@ -478,14 +455,32 @@ func refuse(ctx context.Context, namespace string, operation admissionregistrati
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
 			PolicyName: policy.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}},
 	}
+	allow = put(ctx, policy, binding)
+	Eventually(ctx, probe).Should(MatchError(ContainSubstring(message)), "the API server does not take the policy up")
+	return allow
+}
+
+// in returns what a policy for operations on a resource in a namespace matches.
+func in(namespace, group, resource string, operations ...admissionregistrationv1.OperationType) *admissionregistrationv1.MatchResources {
+	return &admissionregistrationv1.MatchResources{
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
+		ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+			Operations: operations,
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: []string{resource}},
+		}}},
+	}
+}
+
+// put creates a policy and its binding and returns what removes them, at the end of the spec at the latest.
+func put(ctx context.Context, policy, binding client.Object) (remove func(context.Context)) {
+	GinkgoHelper()
 	Expect(k8s.Create(ctx, policy)).To(Succeed())
 	Expect(k8s.Create(ctx, binding)).To(Succeed())
-	allow = func(ctx context.Context) {
+	remove = func(ctx context.Context) {
 		GinkgoHelper()
 		Expect(client.IgnoreNotFound(k8s.Delete(ctx, binding))).To(Succeed())
 		Expect(client.IgnoreNotFound(k8s.Delete(ctx, policy))).To(Succeed())
 	}
-	DeferCleanup(allow)
-	Eventually(ctx, probe).Should(MatchError(ContainSubstring(message)), "the API server does not take the policy up")
-	return allow
+	DeferCleanup(remove)
+	return remove
 }

@@ -3,6 +3,7 @@ package contract
 import (
 	"context"
 	"fmt"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -159,7 +160,7 @@ func (k kind) settle(ctx context.Context, object client.Object) {
 		seen := len(requests(mark, object.GetNamespace()))
 		mark = cp.Audit.Now()
 		return seen
-	}).WithPolling(300 * 1e6).Should(BeZero())
+	}).WithPolling(300 * time.Millisecond).Should(BeZero())
 }
 
 // own returns the children of an object as they are, all of them being its own.
@@ -180,4 +181,15 @@ func resourceVersions(ctx context.Context, objects ...client.Object) map[string]
 		versions[fmt.Sprintf("%T %s", object, object.GetName())] = get(ctx, object).GetResourceVersion()
 	}
 	return versions
+}
+
+// passOnStatusOf has a Deployment's status change and waits until the controller has made a pass because of it.
+func (k kind) passOnStatusOf(ctx context.Context, deployment *appsv1.Deployment) {
+	GinkgoHelper()
+	before := passes(k.controller)
+	changed := deployment.DeepCopy()
+	changed.Status.Conditions = append(changed.Status.Conditions, appsv1.DeploymentCondition{Type: "Theirs", Status: corev1.ConditionTrue})
+	Expect(k8s.Status().Patch(ctx, changed, client.MergeFrom(deployment))).To(Succeed())
+	Eventually(func() int { return passes(k.controller) }).Should(BeNumerically(">", before))
+	time.Sleep(200 * time.Millisecond)
 }

@@ -52,12 +52,8 @@ var _ = Describe("The number of requests", func() {
 			It("is zero for a status event of a settled child", func(ctx context.Context) {
 				k.create(ctx, object)
 				deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
-				mark, before := cp.Audit.Now(), passes(k.controller)
-				changed := deployment.DeepCopy()
-				changed.Status.Conditions = append(changed.Status.Conditions, appsv1.DeploymentCondition{Type: "Theirs", Status: corev1.ConditionTrue})
-				Expect(k8s.Status().Patch(ctx, changed, client.MergeFrom(deployment))).To(Succeed())
-				Eventually(func() int { return passes(k.controller) }).Should(BeNumerically(">", before))
-				time.Sleep(200 * time.Millisecond)
+				mark := cp.Audit.Now()
+				k.passOnStatusOf(ctx, deployment)
 				report("requests for a status event of a settled child of a "+k.name, len(requests(mark, ns)), 0)
 			})
 
