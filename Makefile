@@ -30,7 +30,8 @@ LDFLAGS := -s -w -X main.version=v$(VERSION) -X main.commit=$(COMMIT)
 CONTROLLER_GEN := cd test/tools && go tool controller-gen
 GOLANGCI_LINT := $(CACHE)/bin/golangci-lint
 # The modules of the repository.
-MODULES := . test/cluster test/tools test/tools/golangci-lint
+MODULES := . test/cluster/kubernetes test/cluster/containerd test/cluster/coredns test/cluster/olm \
+	test/tools test/tools/golangci-lint test/tools/operator-sdk
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -77,7 +78,7 @@ test: vet lint unit contract ## Check everything: vet, lint, unit tests, and the
 .PHONY: vet
 vet: ## Look for mistakes with go vet.
 	@go vet -race ./...
-	@cd test/cluster && CGO_ENABLED=0 go vet -trimpath ./...
+	@cd test/cluster/kubernetes && CGO_ENABLED=0 go vet -trimpath ./...
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Look for mistakes with golangci-lint.
@@ -94,7 +95,7 @@ contract: control-plane ## Test the contract, on a real API server.
 
 .PHONY: control-plane
 control-plane: ## Build the control plane of the tests and print where it is, for KUBEBUILDER_ASSETS.
-	@case '$(ASSETS) $(CONTROLLER_MANAGER)' in *'$(CACHE)/bin'*) test/cluster/build.sh '$(CACHE)/bin' >/dev/null;; esac
+	@case '$(ASSETS) $(CONTROLLER_MANAGER)' in *'$(CACHE)/bin'*) test/cluster/build.sh '$(CACHE)/bin' kubernetes;; esac
 	@echo '$(ASSETS)'
 
 .PHONY: verify
@@ -164,4 +165,4 @@ $(GOLANGCI_LINT): test/tools/golangci-lint/go.mod test/tools/golangci-lint/go.su
 
 .PHONY: kubectl
 kubectl:
-	@command -v '$(KUBECTL)' >/dev/null || test/cluster/build.sh '$(CACHE)/bin' >/dev/null
+	@command -v '$(KUBECTL)' >/dev/null || test/cluster/build.sh '$(CACHE)/bin' kubernetes

@@ -1,26 +1,85 @@
 #!/bin/sh
-# Builds the control plane that tests run on and prints the directory of its programs, for KUBEBUILDER_ASSETS.
-# Usage: test/cluster/build.sh DIRECTORY
-#
-# What was built before is not built again: Go knows what has changed.
+# Builds programs from their Go modules into a directory. What is up to date is left alone: Go knows what has changed.
+# Usage: test/cluster/build.sh DIRECTORY kubernetes|containerd|coredns|olm|operator-sdk|cluster...
 set -eu
 out=$1
+shift
+mkdir -p "$out"
 cd "$(dirname "$0")"
 
-kubernetes=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
-etcd=$(go list -m -f '{{.Version}}' go.etcd.io/etcd/server/v3)
-minor=${kubernetes#v1.} minor=${minor%%.*}
-component=k8s.io/component-base/version
-mkdir -p "$out"
+# build SET PACKAGES...: builds the packages of the module that is the working directory.
+build() {
+	set=$1
+	shift
+	[ -e "$out/.$set" ] || echo "Building $set from its Go module into $out; the first time takes minutes." >&2
+	start=$(date +%s)
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags "$tags" -ldflags "-s -w $ldflags" -o "$out/" "$@"
+	touch "$out/.$set"
+	echo "Built $set, or found it up to date, in $(($(date +%s) - start)) s." >&2
+}
 
-[ -x "$out/cluster" ] || echo "Building etcd $etcd and Kubernetes $kubernetes from their Go modules into $out; the first time takes some minutes." >&2
-start=$(date +%s)
-# Without these the programs call themselves v0.0.0-master, and clients draw conclusions from that.
-CGO_ENABLED=0 go build -trimpath -buildvcs=false -o "$out/cluster" -ldflags "-s -w \
-	-X $component.gitVersion=$kubernetes -X $component.gitMajor=1 -X $component.gitMinor=$minor \
-	-X k8s.io/client-go/pkg/version.gitVersion=$kubernetes" .
-for role in etcd kube-apiserver kube-controller-manager kubectl; do
-	ln -sf cluster "$out/$role"
+# version MODULE: the version of a module, as go.mod has it.
+version() {
+	go list -m -f '{{.Version}}' "$1"
+}
+
+for set in "$@"; do
+	tags='' ldflags=''
+	case $set in
+	kubernetes)
+		cd kubernetes
+		version=$(version k8s.io/kubernetes)
+		minor=${version#v1.} minor=${minor%%.*}
+		# Without these the programs call themselves v0.0.0-master, and clients draw conclusions from that.
+		for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
+			ldflags="$ldflags -X $package.gitVersion=$version -X $package.gitMajor=1 -X $package.gitMinor=$minor"
+		done
+		build "$set" .
+		for role in etcd kube-apiserver kube-controller-manager kube-proxy kube-scheduler kubectl kubelet; do
+			ln -sf kubernetes "$out/$role"
+		done
+		cd ..
+		;;
+	containerd)
+		cd containerd
+		ldflags="-X github.com/containerd/containerd/v2/version.Version=$(version github.com/containerd/containerd/v2)"
+		build "$set" github.com/containerd/containerd/v2/cmd/containerd \
+			github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2 github.com/containerd/containerd/v2/cmd/ctr
+		cd ..
+		;;
+	coredns)
+		cd coredns
+		build "$set" .
+		cd ..
+		;;
+	olm)
+		cd olm
+		tags=json1,containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper
+		ldflags="-X github.com/operator-framework/operator-lifecycle-manager/pkg/version.OLMVersion=$(version github.com/operator-framework/operator-lifecycle-manager)"
+		build "$set" github.com/operator-framework/operator-lifecycle-manager/cmd/catalog \
+			github.com/operator-framework/operator-lifecycle-manager/cmd/copy-content \
+			github.com/operator-framework/operator-lifecycle-manager/cmd/olm \
+			github.com/operator-framework/operator-lifecycle-manager/cmd/package-server \
+			github.com/operator-framework/operator-lifecycle-manager/util/cpb \
+			github.com/operator-framework/operator-registry/cmd/opm
+		cd ..
+		;;
+	operator-sdk)
+		cd ../tools/operator-sdk
+		tags=json1,containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper
+		version=$(version github.com/operator-framework/operator-sdk)
+		package=github.com/operator-framework/operator-sdk/internal/version
+		ldflags="-X $package.Version=$version -X $package.ImageVersion=$version"
+		build "$set" github.com/operator-framework/operator-sdk/cmd/operator-sdk \
+			github.com/operator-framework/operator-sdk/images/scorecard-test
+		cd ../../cluster
+		;;
+	cluster)
+		build "$set" .
+		;;
+	*)
+		echo "build.sh: no programs are called $set" >&2
+		exit 2
+		;;
+	esac
 done
-echo "Control plane: etcd $etcd, Kubernetes $kubernetes, built or found up to date in $(($(date +%s) - start)) s." >&2
-echo "$out"

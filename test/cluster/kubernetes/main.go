@@ -1,12 +1,13 @@
-// Command cluster is every program of a Kubernetes control plane in one file.
+// Command kubernetes is every program of a Kubernetes cluster in one file.
 //
-// Tests need a real etcd and a real API server, and nothing may be downloaded
-// but Go modules, so both are linked from their modules. The role is the name
-// the program is called by (a symbolic link named "etcd" runs etcd) or, without
-// a link, the first argument: "cluster kube-apiserver --help".
+// Tests need a real cluster, and nothing may be downloaded but Go modules, so
+// all are linked from their modules. The role is the name the program is called
+// by (a symbolic link named "etcd" runs etcd) or, without a link, the first
+// argument: "kubernetes kube-apiserver --help".
 package main
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -24,6 +25,9 @@ import (
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
+	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
 // roles are the programs this file can be. A role takes the arguments of the
@@ -36,6 +40,13 @@ var roles = map[string]func(args []string) int{
 	},
 	"kube-apiserver":          component(apiserver.NewAPIServerCommand),
 	"kube-controller-manager": component(controllermanager.NewControllerManagerCommand),
+	"kube-proxy":              component(proxy.NewProxyCommand),
+	"kube-scheduler": component(func() *cobra.Command {
+		return scheduler.NewSchedulerCommand()
+	}),
+	"kubelet": component(func() *cobra.Command {
+		return kubelet.NewKubeletCommand(context.Background())
+	}),
 	"kubectl": func(args []string) int {
 		os.Args = args
 		// kubectl words its own errors; cli.Run would print them a second time.
@@ -52,7 +63,7 @@ func main() {
 	}
 	run, ok := roles[args[0]]
 	if !ok {
-		fmt.Fprintf(os.Stderr, "cluster: no role %q; call it by one of these names, or name one first: %s\n",
+		fmt.Fprintf(os.Stderr, "kubernetes: no role %q; call it by one of these names, or name one first: %s\n",
 			args[0], strings.Join(slices.Sorted(maps.Keys(roles)), ", "))
 		os.Exit(2)
 	}

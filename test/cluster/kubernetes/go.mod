@@ -1,4 +1,4 @@
-module github.com/example/memcached-operator/test/cluster
+module github.com/example/memcached-operator/test/cluster/kubernetes
 
 go 1.26.0
 
