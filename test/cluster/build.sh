@@ -62,6 +62,12 @@ for set in "$@"; do
 			github.com/operator-framework/operator-lifecycle-manager/cmd/package-server \
 			github.com/operator-framework/operator-lifecycle-manager/util/cpb \
 			github.com/operator-framework/operator-registry/cmd/opm
+		# The manifests of its releases. Those in the module cache cannot be written, which a copy must not take over.
+		rm -rf "$out/olm-chart"
+		cp -R --no-preserve=mode "$(go list -m -f '{{.Dir}}' github.com/operator-framework/operator-lifecycle-manager)/deploy/chart" "$out/olm-chart"
+		cp --no-preserve=mode "$(go list -m -f '{{.Dir}}' github.com/operator-framework/operator-lifecycle-manager)/deploy/upstream/values.yaml" "$out/olm-chart/upstream-values.yaml"
+		version github.com/operator-framework/operator-lifecycle-manager > "$out/.olm.version"
+		version github.com/operator-framework/operator-registry > "$out/.opm.version"
 		cd ..
 		;;
 	operator-sdk)
@@ -72,10 +78,11 @@ for set in "$@"; do
 		ldflags="-X $package.Version=$version -X $package.ImageVersion=$version"
 		build "$set" github.com/operator-framework/operator-sdk/cmd/operator-sdk \
 			github.com/operator-framework/operator-sdk/images/scorecard-test
+		echo "$version" > "$out/.operator-sdk.version"
 		cd ../../cluster
 		;;
 	cluster)
-		build "$set" .
+		build "$set" . ./pause
 		;;
 	*)
 		echo "build.sh: no programs are called $set" >&2

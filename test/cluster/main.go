@@ -1,0 +1,61 @@
+// Command cluster runs a Kubernetes with Operator Lifecycle Manager on this machine: one node with real pods, made of
+// programs that were built from Go modules and of Debian's packages. It needs no container engine and reaches no image
+// registry; it brings one of its own.
+//
+//	cluster up       bring it up, or back up
+//	cluster status   tell how it is
+//	cluster down     stop it and delete what it kept
+//
+// It is for tests and demonstrations. All it keeps is in one directory; on the machine it adds two network links, the
+// rules of kube-proxy, a cgroup and a directory under /run, and takes them away again.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+)
+
+func main() {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	flags := flag.NewFlagSet("cluster", flag.ExitOnError)
+	flags.Usage = func() {
+		fmt.Fprintln(flags.Output(), "Usage: cluster [FLAGS] up|status|down")
+		flags.PrintDefaults()
+	}
+	dir := flags.String("dir", filepath.Join(cache, "memcached-operator", "cluster"), "the directory for all that the cluster keeps")
+	bin := flags.String("bin", filepath.Join(cache, "memcached-operator", "bin"), "the directory of the programs, as test/cluster/build.sh fills it")
+	_ = flags.Parse(os.Args[1:])
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	c := newCluster(*dir, *bin)
+	switch flags.Arg(0) {
+	case "up":
+		err = c.up(ctx)
+	case "down":
+		err = c.down(ctx)
+	case "status":
+		err = c.status(ctx)
+	case "registry": // not for users: what "up" starts
+		err = serveRegistry(ctx, c)
+	default:
+		flags.Usage()
+		os.Exit(2)
+	}
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		err = errors.New("interrupted; what runs goes on running: 'make cluster' continues, 'make cluster-down' stops it")
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "cluster:", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"context"
+	"log"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	imageregistry "github.com/google/go-containerregistry/pkg/registry"
+)
+
+// serveRegistry serves the image registry. Layers are kept on the disk; which images there are is in memory, so after a
+// restart they are pushed again, which sends no layer twice.
+func serveRegistry(ctx context.Context, c *cluster) error {
+	blobs := c.path("registry")
+	if err := os.MkdirAll(blobs, 0o755); err != nil {
+		return err
+	}
+	server := &http.Server{
+		Addr: registry,
+		Handler: imageregistry.New(
+			imageregistry.WithBlobHandler(imageregistry.NewDiskBlobHandler(filepath.Clean(blobs))),
+			imageregistry.Logger(log.New(os.Stderr, "", log.LstdFlags))),
+		ReadHeaderTimeout: 10 * time.Second,
+	}
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	return server.ListenAndServeTLS(c.cert("registry"), c.key("registry"))
+}
