@@ -82,7 +82,7 @@ for set in "$@"; do
 		cd ../../cluster
 		;;
 	cluster)
-		build "$set" . ./pause
+		build "$set" . ./pause ./publish
 		;;
 	*)
 		echo "build.sh: no programs are called $set" >&2

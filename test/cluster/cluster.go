@@ -121,7 +121,7 @@ func (c *cluster) down(ctx context.Context) error {
 	if err := c.stopParts(ctx, parts...); err != nil {
 		return err
 	}
-	if err := errors.Join(c.sweep(), c.removeRules(ctx), c.removeLinks(ctx), removeCgroup(), c.restoreSettings()); err != nil {
+	if err := errors.Join(c.sweep(), c.removeRules(ctx), c.removeLinks(ctx), removeCgroup(), removeTraces(), c.restoreSettings()); err != nil {
 		return err
 	}
 	if err := errors.Join(os.RemoveAll(runDir), os.RemoveAll(c.dir)); err != nil {

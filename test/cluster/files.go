@@ -131,7 +131,7 @@ const hostsConfig = `server = "https://{{.Registry}}"
 // Traffic between pods stays on the bridge; what goes to a service leaves it for the rules of kube-proxy and comes back.
 const cniConfig = `{
   "cniVersion": "1.0.0",
-  "name": "pods",
+  "name": "{{.PodLink}}",
   "plugins": [{
     "type": "bridge",
     "bridge": "{{.PodLink}}",
@@ -169,6 +169,8 @@ cgroupDriver: cgroupfs
 cgroupRoot: /{{.Cgroup}}
 failCgroupV1: false
 failSwapOn: false
+# Its chains would stay when it has gone.
+makeIPTablesUtilChains: false
 # The machine's own processes are not the kubelet's business.
 enforceNodeAllocatable: [pods]
 oomScoreAdj: 0

@@ -6,6 +6,7 @@ require (
 	github.com/google/go-containerregistry v0.22.1
 	golang.org/x/sys v0.48.0
 	helm.sh/helm/v4 v4.0.0
+	sigs.k8s.io/yaml v1.6.0
 )
 
 require (
@@ -67,5 +68,4 @@ require (
 	sigs.k8s.io/json v0.0.0-20241014173422-cfa47c3a1cc8 // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.3.0 // indirect
-	sigs.k8s.io/yaml v1.6.0 // indirect
 )

@@ -139,8 +139,48 @@ func (c *cluster) removeRules(ctx context.Context) error {
 	if _, err := os.Stat(c.path("proxy.yaml")); err != nil {
 		return nil
 	}
-	_, err := run(ctx, filepath.Join(c.bin, "kube-proxy"), "--cleanup", "--config="+c.path("proxy.yaml"))
-	return err
+	if _, err := run(ctx, filepath.Join(c.bin, "kube-proxy"), "--cleanup", "--config="+c.path("proxy.yaml")); err != nil {
+		return err
+	}
+	// It leaves one chain to the kubelet, which no longer makes it.
+	for _, program := range []string{"iptables", "ip6tables"} {
+		if _, err := run(ctx, program, "--wait", "--list-rules", "KUBE-FIREWALL"); err != nil {
+			continue // not there
+		}
+		for _, args := range [][]string{
+			{"--delete", "INPUT", "--jump", "KUBE-FIREWALL"},
+			{"--delete", "OUTPUT", "--jump", "KUBE-FIREWALL"},
+			{"--flush", "KUBE-FIREWALL"},
+			{"--delete-chain", "KUBE-FIREWALL"},
+		} {
+			if _, err := run(ctx, program, append([]string{"--wait"}, args...)...); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// removeTraces removes what the kubelet and the network plugins write to directories that they have fixed, if nobody else
+// uses these.
+func removeTraces() error {
+	const results = "/var/lib/cni/results"
+	ours, err := filepath.Glob(results + "/" + podLink + "-*-eth0")
+	if err != nil {
+		return err
+	}
+	for _, file := range ours {
+		pod := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), podLink+"-"), "-eth0")
+		if err := errors.Join(os.Remove(file), os.RemoveAll(results+"/cni-loopback-"+pod+"-lo")); err != nil {
+			return err
+		}
+	}
+	const plugins = "/var/lib/kubelet/device-plugins"
+	_ = os.Remove(plugins + "/kubelet.sock")
+	for _, dir := range []string{results, filepath.Dir(results), plugins, filepath.Dir(plugins)} {
+		_ = os.Remove(dir) // fails unless it is empty
+	}
+	return nil
 }
 
 // forwarding is the one setting of the machine that the cluster changes.

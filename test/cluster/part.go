@@ -111,7 +111,7 @@ func (c *cluster) stopParts(ctx context.Context, parts ...*part) error {
 		}
 		began := time.Now()
 		_ = syscall.Kill(record.pid, syscall.SIGTERM)
-		patience, cancel := context.WithTimeout(ctx, 10*time.Second)
+		patience, cancel := context.WithTimeout(ctx, 5*time.Second)
 		err := poll(patience, func() error {
 			if record.runs() {
 				return errors.New("it runs on")
