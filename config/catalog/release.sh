@@ -33,7 +33,7 @@ bundle "$version"
 [ -z "$(git status --porcelain)" ] || refuse "the bundle was not as its sources say; it is now, look at it and commit"
 sed -i "s|^    createdAt: .*|    createdAt: \"$(date -u +%Y-%m-%dT%H:%M:%SZ)\"|" "$base"
 bundle "$version"
-go test ./test/bundle
+go test -count=1 ./test/bundle
 git commit -q -a -m "Release $version"
 commit=$(git rev-parse HEAD)
 
@@ -49,7 +49,7 @@ config/catalog/enter.sh config/catalog/template.yaml "$version" "$@"
 next=$(echo "$version" | awk -F. '{ print $1 "." $2 + 1 ".0" }')
 sed -i "s|^VERSION ?= .*|VERSION ?= $next|" Makefile
 bundle "$next"
-go test ./test/bundle
+go test -count=1 ./test/bundle
 git add Makefile bundle bundle.Dockerfile config/catalog
 git commit -q -m "Freeze $version, begin $next" -m "The bundle of $version is that of the commit $commit."
 git tag -a -m "Release $version" "v$version" "$commit"
@@ -58,7 +58,7 @@ cat <<EOF
 $version is commit $commit, tag v$version, in the channels: $*. The tree is $next now.
 Look at it with git log -p -2, then publish it:
   git push origin HEAD v$version
-and from a checkout of v$version the images, the scorecard's last if it has changed:
+and from a checkout of v$version the images:
   make docker-buildx bundle-build bundle-push VERSION=$version
 and from this commit, which has the catalog:
   make catalog-build catalog-push VERSION=$version

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -103,9 +104,24 @@ func find(t *testing.T, path, pattern string) (found []string) {
 	return found
 }
 
+// look reads all of config/. "go test" repeats a test when a file has changed that the test has read; it does not see which
+// files kubectl and scripts have read.
+func look(t *testing.T) {
+	t.Helper()
+	if err := filepath.WalkDir(filepath.Join(repo, "config"), func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			_, err = os.ReadFile(path)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // rendered returns what a kustomization renders to.
 func rendered(t *testing.T, dir string) []unstructured.Unstructured {
 	t.Helper()
+	look(t)
 	return objects(t, run(t, kubectl(), "kustomize", filepath.Join(repo, dir)))
 }
 

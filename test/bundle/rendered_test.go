@@ -65,6 +65,7 @@ func TestComponents(t *testing.T) {
 
 // "make deploy", "make build-installer" and "make bundle" choose images by it.
 func TestRenderPutsImagesIn(t *testing.T) {
+	look(t)
 	render := func(args ...string) (string, error) {
 		out, err := exec.Command("../../config/render.sh", append([]string{"../../config/default"}, args...)...).CombinedOutput()
 		return string(out), err
@@ -94,6 +95,7 @@ func TestRenderPutsImagesIn(t *testing.T) {
 
 // Every version follows the one that was the head of its channel, and can be skipped to from every older one.
 func TestEnter(t *testing.T) {
+	look(t)
 	path := filepath.Join(t.TempDir(), "template.yaml")
 	const channel = "schema: olm.channel\npackage: memcached-operator\nname: "
 	const first = "# A package.\nschema: olm.package\nname: memcached-operator\n---\n" + channel + "candidate\nentries:\n---\n# A channel.\n" + channel + "stable\nentries:\n"
