@@ -21,6 +21,10 @@ git symbolic-ref -q HEAD >/dev/null || refuse "no branch is checked out"
 [ -z "$(git status --porcelain)" ] || refuse "commit or put away what is not committed"
 [ ! -e "$frozen" ] || refuse "$frozen exists: $version has been released"
 ! git rev-parse -q --verify "refs/tags/v$version" >/dev/null || refuse "the tag v$version exists: $version has been released"
+# Before anything is committed, so that a channel that does not exist is no reason to go back.
+dry=$(mktemp) && cp config/catalog/template.yaml "$dry"
+config/catalog/enter.sh "$dry" "$version" "$@"
+rm "$dry"
 
 start=$(git rev-parse HEAD)
 trap '[ $? = 0 ] || echo "release: $version is not released. To be where you were: git reset --hard $start && git clean -fd" >&2' EXIT

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/blang/semver/v4"
+	"github.com/google/go-cmp/cmp"
 )
 
 // releases returns the directories of the bundles that have been released, in the order of their versions.
@@ -39,8 +40,8 @@ func TestReleasesAreFrozen(t *testing.T) {
 		version := filepath.Base(dir)
 		commit := strings.TrimSpace(string(readFile(t, filepath.Join(repo, dir, "commit"))))
 		files := string(readFile(t, filepath.Join(repo, dir, "files")))
-		if got := list(t, filepath.Join(repo, dir)); got != files {
-			t.Errorf("%s is not what was released. Put it back, by 'git checkout %.12s -- bundle' if need be. It has\n%sand had\n%s", dir, commit, got, files)
+		if diff := cmp.Diff(strings.Split(files, "\n"), strings.Split(list(t, filepath.Join(repo, dir)), "\n")); diff != "" {
+			t.Errorf("%s is not what was released: put it back (-released +now)\n%s", dir, diff)
 		}
 		// The list could have been changed with the files. The commit cannot, but is not in every copy of the repository.
 		if err := git("cat-file", "-e", commit); err != nil {
@@ -48,7 +49,7 @@ func TestReleasesAreFrozen(t *testing.T) {
 			continue
 		}
 		if released := string(run(t, "git", "-C", repo, "ls-tree", "-r", commit+":bundle")); released != files {
-			t.Errorf("%s is not the bundle of the commit %s, which has\n%s", dir, commit, released)
+			t.Errorf("%s is not the bundle of the commit %s: 'git diff %s:bundle HEAD:%s' tells the difference", dir, commit, commit, dir)
 		}
 		if err := git("rev-parse", "-q", "--verify", "refs/tags/v"+version); err == nil {
 			if tagged := strings.TrimSpace(string(run(t, "git", "-C", repo, "rev-parse", "v"+version+"^{commit}"))); tagged != commit {
