@@ -113,7 +113,8 @@ func TestEnter(t *testing.T) {
 	}{
 		{"0.1.0", []string{"candidate", "stable"}, ""},
 		{"0.2.0", []string{"candidate"}, ""},
-		{"0.2.1", []string{"stable", "candidate"}, ""},
+		{"0.2.1", []string{"candidate"}, ""},
+		{"0.2.1", []string{"stable"}, ""}, // it has proven itself
 		{"0.2.0", []string{"candidate"}, "memcached-operator.v0.2.0 is in the channel candidate already"},
 		{"0.3.0", []string{"candidate", "fast"}, "there is no channel fast"},
 	} {
