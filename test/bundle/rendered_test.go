@@ -17,7 +17,7 @@ import (
 
 // What is left out of the bundle can be added over config/default, and fits what is there.
 func TestComponents(t *testing.T) {
-	all := rendered(t, "test/contract/testdata/components")
+	all := rendered(t, "test/bundle/testdata/everything")
 	plain := rendered(t, "config/default")
 	one := func(kind, name string) unstructured.Unstructured {
 		t.Helper()
