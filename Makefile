@@ -1,9 +1,19 @@
 # memcached-operator. "make" alone tells what there is.
 
-# The version that is built; a release sets it.
+# The version in the making; a release moves it on.
 VERSION ?= 0.1.0
-# The image that is built, pushed and deployed.
-IMG ?= memcached-operator:v$(VERSION)
+# Where images are pushed to.
+REGISTRY ?= ghcr.io/example
+# The image of the operator, and those of its bundle, of the catalog with all its bundles, and of the scorecard's tests.
+IMG ?= $(REGISTRY)/memcached-operator:v$(VERSION)
+BUNDLE_IMG ?= $(REGISTRY)/memcached-operator-bundle:v$(VERSION)
+CATALOG_IMG ?= $(REGISTRY)/memcached-operator-catalog:v$(VERSION)
+SCORECARD_IMG ?= $(REGISTRY)/memcached-operator-scorecard:v$(VERSION)
+# The images of what the operator runs, where a cluster cannot reach docker.io; empty for those in config/manager.
+RELATED_IMAGE_MEMCACHED ?=
+RELATED_IMAGE_NGINX ?=
+# The channels that a release goes to.
+CHANNELS ?= candidate stable
 # Where images are built for, by docker-buildx.
 PLATFORMS ?= linux/amd64,linux/arm64
 CONTAINER_TOOL ?= docker
@@ -29,9 +39,15 @@ COMMIT := $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X main.version=v$(VERSION) -X main.commit=$(COMMIT)
 CONTROLLER_GEN := cd test/tools && go tool controller-gen
 GOLANGCI_LINT := $(CACHE)/bin/golangci-lint
+OPERATOR_SDK := $(CACHE)/bin/operator-sdk
+OPM := $(CACHE)/bin/opm
 # The modules of the repository.
 MODULES := . test/cluster/kubernetes test/cluster/containerd test/cluster/coredns test/cluster/olm \
 	test/tools test/tools/golangci-lint test/tools/operator-sdk
+
+# The manifests of the operator, with the images that have been chosen.
+RENDER = KUBECTL='$(KUBECTL)' config/render.sh config/default controller:latest='$(IMG)' \
+	RELATED_IMAGE_MEMCACHED='$(RELATED_IMAGE_MEMCACHED)' RELATED_IMAGE_NGINX='$(RELATED_IMAGE_NGINX)'
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -44,7 +60,7 @@ help: ## Tell what there is.
 	@awk 'BEGIN {FS = ":.*##"; printf "Usage: make TARGET [VARIABLE=value]\n"} \
 		/^##@/ {printf "\n%s\n", substr($$0, 5)} \
 		/^[a-z0-9-]+:.*##/ {printf "  %-16s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@printf '\nVariables:\n  FOCUS=text      only tests whose name matches (test, unit, contract)\n  V=1             tell of each test\n  IMG=image       the image to build, push and deploy (%s)\n  CACHE=dir       where all that is built goes (%s)\n\nThe map of the code is internal/README.md.\n' '$(IMG)' '$(CACHE)'
+	@printf '\nVariables:\n  FOCUS=text      only tests whose name matches (test, unit, contract)\n  V=1             tell of each test\n  REGISTRY=name   where images are pushed to (%s)\n  IMG=image       the image to build, push and deploy (%s)\n  RELATED_IMAGE_MEMCACHED=image, RELATED_IMAGE_NGINX=image\n                  what the deployed operator runs, where docker.io is out of reach\n  CACHE=dir       where all that is built goes (%s)\n\nThe map of the code is internal/README.md.\n' '$(REGISTRY)' '$(IMG)' '$(CACHE)'
 
 ##@ Change
 
@@ -56,6 +72,15 @@ generate: ## Generate deep copies of the API types.
 manifests: ## Generate CustomResourceDefinitions and the operator's ClusterRole from markers in the code.
 	@$(CONTROLLER_GEN) crd rbac:roleName=manager-role paths=../../api/... paths=../../internal/... \
 		output:crd:artifacts:config=../../config/crd/bases output:rbac:artifacts:config=../../config/rbac
+
+.PHONY: bundle
+bundle: manifests kubectl $(OPERATOR_SDK) ## Generate the bundle for OLM; the same sources give the same files.
+	@OPERATOR_SDK='$(OPERATOR_SDK)' KUBECTL='$(KUBECTL)' config/manifests/bundle.sh '$(VERSION)' '$(IMG)' '$(SCORECARD_IMG)'
+
+.PHONY: catalog
+catalog: $(OPM) ## Render the catalog of all that is released, and validate it.
+	@out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && OPM='$(OPM)' config/catalog/render.sh "$$out" && \
+		if [ -d "$$out/catalog" ]; then cp -R "$$out/catalog/." config/catalog/; fi
 
 .PHONY: golden
 golden: ## Write the golden files of the tests anew; the diff is the change of behaviour.
@@ -85,8 +110,8 @@ lint: $(GOLANGCI_LINT) ## Look for mistakes with golangci-lint.
 	@$(GOLANGCI_LINT) run
 
 .PHONY: unit
-unit: ## Test what needs no cluster.
-	@go test -race $(if $(V),-v) $(if $(FOCUS),-run '$(FOCUS)') $$(go list ./... | grep -v /test/)
+unit: kubectl ## Test what needs no cluster.
+	@KUBECTL='$(KUBECTL)' go test -race $(if $(V),-v) $(if $(FOCUS),-run '$(FOCUS)') $$(go list ./... | grep -v -e /test/contract -e /test/scorecard)
 
 .PHONY: contract
 contract: control-plane ## Test the contract, on a real API server.
@@ -98,15 +123,18 @@ control-plane: ## Build the control plane of the tests and print where it is, fo
 	@case '$(ASSETS) $(CONTROLLER_MANAGER)' in *'$(CACHE)/bin'*) test/cluster/build.sh '$(CACHE)/bin' kubernetes;; esac
 	@echo '$(ASSETS)'
 
+.PHONY: bundle-validate
+bundle-validate: $(OPERATOR_SDK) ## Check the bundle as the catalogs do: no error, no warning.
+	@out=$$('$(OPERATOR_SDK)' bundle validate bundle --select-optional suite=operatorframework -o json-alpha1 2>&1) || { echo "$$out" >&2; exit 1; }; \
+	case "$$out" in *'"type"'*) echo "$$out" >&2; exit 1;; esac
+
 .PHONY: verify
-verify: kubectl ## Check that all that is generated, formatted or tidied is as its sources say.
+verify: kubectl bundle-validate ## Check that all that is generated, formatted or tidied is as its sources say.
 	@state() { { git diff HEAD; git ls-files -o --exclude-standard -z | xargs -0 cat -- /dev/null; } | git hash-object --stdin; }; \
 	before=$$(state); \
-	$(MAKE) --no-print-directory generate manifests golden fmt tidy || exit 1; \
+	$(MAKE) --no-print-directory generate manifests bundle catalog golden fmt tidy || exit 1; \
 	[ "$$before" = "$$(state)" ] || { git --no-pager status --short >&2; \
-		echo "verify: these files were not as their sources say; they are now. Look at them and commit. (make generate manifests golden fmt tidy)" >&2; exit 1; }
-	@$(KUBECTL) kustomize config/default >/dev/null
-	@$(KUBECTL) kustomize config/samples >/dev/null
+		echo "verify: these files were not as their sources say; they are now. Look at them and commit. (make generate manifests bundle catalog golden fmt tidy)" >&2; exit 1; }
 	@echo "verify: everything is as its sources say."
 
 ##@ Try
@@ -130,8 +158,7 @@ uninstall: kubectl ## Remove the CustomResourceDefinitions, and with them every 
 
 .PHONY: deploy
 deploy: kubectl ## Deploy the operator with the image IMG into the cluster that KUBECONFIG names.
-	@manifests=$$($(KUBECTL) kustomize config/default) && \
-		echo "$$manifests" | sed 's|image: controller:latest|image: $(IMG)|' | $(KUBECTL) apply -f -
+	@manifests=$$($(RENDER)) && echo "$$manifests" | $(KUBECTL) apply -f -
 
 .PHONY: undeploy
 undeploy: kubectl ## Remove the operator, the CustomResourceDefinitions, and with them every Foo and Memcached.
@@ -154,14 +181,39 @@ docker-buildx: ## Build and push the image IMG for PLATFORMS.
 .PHONY: build-installer
 build-installer: kubectl ## Write all manifests with the image IMG into dist/install.yaml.
 	@mkdir -p dist
-	@manifests=$$($(KUBECTL) kustomize config/default) && \
-		echo "$$manifests" | sed 's|image: controller:latest|image: $(IMG)|' > dist/install.yaml
+	@manifests=$$($(RENDER)) && echo "$$manifests" > dist/install.yaml
+
+.PHONY: bundle-build
+bundle-build: ## Build the image BUNDLE_IMG of the bundle.
+	$(CONTAINER_TOOL) build -f bundle.Dockerfile -t $(BUNDLE_IMG) .
+
+.PHONY: bundle-push
+bundle-push: ## Push the image BUNDLE_IMG.
+	$(CONTAINER_TOOL) push $(BUNDLE_IMG)
+
+.PHONY: catalog-build
+catalog-build: ## Build the image CATALOG_IMG of the catalog.
+	$(CONTAINER_TOOL) build -t $(CATALOG_IMG) config/catalog
+
+.PHONY: catalog-push
+catalog-push: ## Push the image CATALOG_IMG.
+	$(CONTAINER_TOOL) push $(CATALOG_IMG)
+
+.PHONY: release
+release: kubectl $(OPERATOR_SDK) $(OPM) ## Release VERSION to CHANNELS; docs/releasing.md tells what that does.
+	@MAKE='$(MAKE)' config/catalog/release.sh '$(VERSION)' $(CHANNELS)
 
 # Tools that are built when they are missing or their version has changed.
 
 $(GOLANGCI_LINT): test/tools/golangci-lint/go.mod test/tools/golangci-lint/go.sum
 	@echo "Building golangci-lint from its Go module; the first time takes some minutes." >&2
 	@cd test/tools/golangci-lint && CGO_ENABLED=0 go build -trimpath -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+$(OPERATOR_SDK): test/tools/operator-sdk/go.mod test/tools/operator-sdk/go.sum
+	@test/cluster/build.sh '$(CACHE)/bin' operator-sdk && touch $@
+
+$(OPM): test/cluster/olm/go.mod test/cluster/olm/go.sum
+	@test/cluster/build.sh '$(CACHE)/bin' olm && touch $@
 
 .PHONY: kubectl
 kubectl:

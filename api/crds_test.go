@@ -138,6 +138,9 @@ func described(t *testing.T, path string, s schema) {
 	if s.Description == "" {
 		t.Errorf("%s has no description", path)
 	}
+	if strings.Contains(s.Description, "+operator-sdk") {
+		t.Errorf("%s: a marker is in its description: %s", path, s.Description)
+	}
 	for name, property := range s.Properties {
 		described(t, path+"."+name, property)
 	}

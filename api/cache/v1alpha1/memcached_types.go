@@ -13,6 +13,7 @@ type MemcachedSpec struct {
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=5000
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Size",order=1,xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podCount"}
 	Size int32 `json:"size"`
 }
 
@@ -22,6 +23,7 @@ type MemcachedStatus struct {
 	// metadata.generation, the latest change of the spec has not been answered yet.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed generation",order=6,xDescriptors={"urn:alm:descriptor:text"}
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// nodes are the names of the pods that are this Memcached's nodes, ready or not, sorted.
@@ -29,16 +31,19 @@ type MemcachedStatus struct {
 	//
 	// +optional
 	// +listType=atomic
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Nodes",order=3,xDescriptors={"urn:alm:descriptor:text"}
 	Nodes []string `json:"nodes"`
 
 	// size is the number of nodes there are, ready or not.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Size",order=1,xDescriptors={"urn:alm:descriptor:text"}
 	Size int32 `json:"size"`
 
 	// readyNodes is the number of nodes that answer.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Ready nodes",order=2,xDescriptors={"urn:alm:descriptor:text"}
 	ReadyNodes int32 `json:"readyNodes"`
 
 	// serviceName is the name of the headless Service for discovery: its DNS name has one address and one
@@ -46,11 +51,13 @@ type MemcachedStatus struct {
 	// name of a Service (a DNS label of at most 63 characters), else a shortened form of it.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Service",order=4,xDescriptors={"urn:alm:descriptor:io.kubernetes:Service"}
 	ServiceName string `json:"serviceName,omitempty"`
 
 	// selector is the label selector of the pods, in the form that autoscalers read from the scale subresource.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Selector",order=5,xDescriptors={"urn:alm:descriptor:text"}
 	Selector string `json:"selector,omitempty"`
 
 	// conditions say how the Memcached is: Available (does at least one node answer), Progressing (is it still
@@ -59,12 +66,14 @@ type MemcachedStatus struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=type
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Conditions",order=7,xDescriptors={"urn:alm:descriptor:io.kubernetes.conditions"}
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // Memcached runs a number of memcached nodes and tells where they are.
 //
 // +kubebuilder:object:root=true
+// +operator-sdk:csv:customresourcedefinitions:displayName="Memcached",order=1,resources={{Deployment,v1,""},{ReplicaSet,v1,""},{Pod,v1,""},{Event,v1,""},{Service,v1,""},{PodDisruptionBudget,v1,""}}
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.size,statuspath=.status.size,selectorpath=.status.selector
 // +kubebuilder:resource:scope=Namespaced,path=memcacheds,singular=memcached,shortName=mcd,categories={all,memcached-operator}

@@ -16,6 +16,7 @@ type FooSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be a lower-case DNS subdomain: letters a-z, digits, '-' and '.', starting and ending with a letter or digit, such as web or web-1"
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Deployment name",order=1,xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
 	DeploymentName string `json:"deploymentName"`
 
 	// replicas is the number of pods of the Deployment.
@@ -27,6 +28,7 @@ type FooSpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Replicas",order=2,xDescriptors={"urn:alm:descriptor:com.tectonic.ui:podCount"}
 	Replicas *int32 `json:"replicas,omitempty"`
 }
 
@@ -36,21 +38,25 @@ type FooStatus struct {
 	// metadata.generation, the latest change of the spec has not been answered yet.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed generation",order=4,xDescriptors={"urn:alm:descriptor:text"}
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// replicas is the number of pods that the Deployment has, ready or not.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Replicas",order=2,xDescriptors={"urn:alm:descriptor:text"}
 	Replicas int32 `json:"replicas"`
 
 	// availableReplicas is the number of pods that the Deployment reports as available.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Available replicas",order=1,xDescriptors={"urn:alm:descriptor:text"}
 	AvailableReplicas int32 `json:"availableReplicas"`
 
 	// selector is the label selector of the pods, in the form that autoscalers read from the scale subresource.
 	//
 	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Selector",order=3,xDescriptors={"urn:alm:descriptor:text"}
 	Selector string `json:"selector,omitempty"`
 
 	// conditions say how the Foo is: Available (do its pods serve now), Progressing (is it still moving towards
@@ -59,6 +65,7 @@ type FooStatus struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=type
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Conditions",order=5,xDescriptors={"urn:alm:descriptor:io.kubernetes.conditions"}
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
@@ -66,6 +73,7 @@ type FooStatus struct {
 // It is the Foo of the Kubernetes sample-controller, and a good first kind to read.
 //
 // +kubebuilder:object:root=true
+// +operator-sdk:csv:customresourcedefinitions:displayName="Foo",order=2,resources={{Deployment,v1,""},{ReplicaSet,v1,""},{Pod,v1,""},{Event,v1,""}}
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
 // +kubebuilder:resource:scope=Namespaced,path=foos,singular=foo,shortName=fo,categories={all,memcached-operator}

@@ -1,0 +1,69 @@
+#!/bin/sh
+# Releases the version in the making. "make release" calls it; docs/releasing.md tells what it does, and what comes after.
+# Usage: config/catalog/release.sh VERSION CHANNEL...
+set -eu
+version=$1
+shift
+cd "$(dirname "$0")/../.."
+base=config/manifests/bases/memcached-operator.clusterserviceversion.yaml
+frozen=config/catalog/released/$version
+
+refuse() {
+	echo "release: $*" >&2
+	exit 1
+}
+in_making=$(sed -n 's/^VERSION ?= //p' Makefile)
+[ "$version" = "$in_making" ] || refuse "the version in the making is $in_making (Makefile), not $version"
+echo "$version" | grep -qxE '[0-9]+\.[0-9]+\.[0-9]+' || refuse "$version is not MAJOR.MINOR.PATCH"
+[ $# -gt 0 ] || refuse "name the CHANNELS it goes to"
+[ "$(git rev-parse --is-shallow-repository)" = false ] || refuse "the history is cut off here, 'git fetch --unshallow' gets it"
+git symbolic-ref -q HEAD >/dev/null || refuse "no branch is checked out"
+[ -z "$(git status --porcelain)" ] || refuse "commit or put away what is not committed"
+[ ! -e "$frozen" ] || refuse "$frozen exists: $version has been released"
+! git rev-parse -q --verify "refs/tags/v$version" >/dev/null || refuse "the tag v$version exists: $version has been released"
+# Before anything is committed, so that a channel that does not exist is no reason to go back.
+dry=$(mktemp) && cp config/catalog/template.yaml "$dry"
+config/catalog/enter.sh "$dry" "$version" "$@"
+rm "$dry"
+
+start=$(git rev-parse HEAD)
+trap '[ $? = 0 ] || echo "release: $version is not released. To be where you were: git reset --hard $start && git clean -fd" >&2' EXIT
+bundle() {
+	"$MAKE" --no-print-directory bundle bundle-validate VERSION="$1"
+}
+
+# What is released is what has been reviewed: nothing but the time is new in it.
+bundle "$version"
+[ -z "$(git status --porcelain)" ] || refuse "the bundle was not as its sources say; it is now, look at it and commit"
+sed -i "s|^    createdAt: .*|    createdAt: \"$(date -u +%Y-%m-%dT%H:%M:%SZ)\"|" "$base"
+bundle "$version"
+go test -count=1 ./test/bundle
+git commit -q -a -m "Release $version"
+commit=$(git rev-parse HEAD)
+
+# The bundle of that commit, for ever: what upgrades start from, and what later CustomResourceDefinitions are held against.
+mkdir -p "$frozen"
+cp -R bundle/manifests bundle/metadata bundle/tests "$frozen/"
+echo "$commit" >"$frozen/commit"
+git ls-tree -r "$commit:bundle" >"$frozen/files"
+config/catalog/enter.sh config/catalog/template.yaml "$version" "$@"
+"$MAKE" --no-print-directory catalog
+
+# From here on the tree is the next version.
+next=$(echo "$version" | awk -F. '{ print $1 "." $2 + 1 ".0" }')
+sed -i "s|^VERSION ?= .*|VERSION ?= $next|" Makefile
+bundle "$next"
+go test -count=1 ./test/bundle
+git add Makefile bundle bundle.Dockerfile config/catalog
+git commit -q -m "Freeze $version, begin $next" -m "The bundle of $version is that of the commit $commit."
+git tag -a -m "Release $version" "v$version" "$commit"
+
+cat <<EOF
+$version is commit $commit, tag v$version, in the channels: $*. The tree is $next now.
+Look at it with git log -p -2, then publish it:
+  git push origin HEAD v$version
+and from a checkout of v$version the images:
+  make docker-buildx bundle-build bundle-push VERSION=$version
+and from this commit, which has the catalog:
+  make catalog-build catalog-push VERSION=$version
+EOF

@@ -1,0 +1,44 @@
+package contract
+
+import (
+	"context"
+	"regexp"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// What config/default and the bundle leave out, because not every cluster takes it.
+var _ = Describe("The components", func() {
+	It("are taken by the API server, and ask for metrics that there are", func(context.Context) {
+		kubectl := func(args ...string) string {
+			GinkgoHelper()
+			out, err := cp.Kubectl(args...)
+			Expect(err).NotTo(HaveOccurred(), out)
+			return out
+		}
+		DeferCleanup(kubectl, "delete", "--ignore-not-found", "-f", "testdata/monitoring.yaml")
+		kubectl("apply", "-f", "testdata/monitoring.yaml")
+		kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", "testdata/monitoring.yaml")
+		DeferCleanup(kubectl, "delete", "--ignore-not-found", "-k", "testdata/components")
+		Expect(kubectl("apply", "--server-side", "--validate=strict", "-k", "testdata/components")).To(And(
+			ContainSubstring("networkpolicy.networking.k8s.io/"), ContainSubstring("servicemonitor.monitoring.coreos.com/"), ContainSubstring("prometheusrule.monitoring.coreos.com/")))
+
+		_, served, err := manager.Scrape(scraper)
+		Expect(err).NotTo(HaveOccurred())
+		expressions := kubectl("get", "prometheusrules", "-A", "-o", "jsonpath={range .items[*].spec.groups[*].rules[*]}{.expr}{'\\n'}{end}")
+		Expect(strings.Count(expressions, "\n")).To(BeNumerically(">=", 4))
+		for expression := range strings.Lines(expressions) {
+			metric := regexp.MustCompile(`(\w+)\{job=`).FindStringSubmatch(expression)[1]
+			if metric == "up" { // Prometheus's own
+				continue
+			}
+			Expect(served).To(ContainSubstring("\n" + metric + "{"))
+			by := regexp.MustCompile(`by \(namespace, (.*?)\)`).FindStringSubmatch(expression)[1] // the namespace is Prometheus's too
+			for label := range strings.SplitSeq(by, ", ") {
+				Expect(served).To(MatchRegexp(`\n` + metric + `\{(.*,)?` + label + `="`))
+			}
+		}
+	})
+})
