@@ -1,0 +1,60 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// tokenFile is where a pod finds the token of its service account.
+const tokenFile = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+
+// ask runs the program of probe/ in a pod, as a service account if one is named, and returns what it printed. It fails if
+// the program does.
+func ask(ctx context.Context, namespace, serviceAccount string, args ...string) string {
+	GinkgoHelper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "probe-"},
+		Spec: corev1.PodSpec{
+			RestartPolicy:                corev1.RestartPolicyNever,
+			ServiceAccountName:           serviceAccount,
+			AutomountServiceAccountToken: ptr.To(serviceAccount != ""),
+			SecurityContext: &corev1.PodSecurityContext{
+				RunAsNonRoot:   ptr.To(true),
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
+			Containers: []corev1.Container{{
+				Name: "probe", Image: image("-probe"), Args: args,
+				SecurityContext: &corev1.SecurityContext{
+					AllowPrivilegeEscalation: ptr.To(false),
+					Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+				},
+			}},
+		},
+	}
+	Expect(kube.Create(ctx, pod)).To(Succeed())
+	defer func() { _ = kube.Delete(ctx, pod, client.GracePeriodSeconds(0)) }()
+	var answer string
+	Eventually(func(g Gomega, ctx context.Context) {
+		g.Expect(kube.Get(ctx, client.ObjectKeyFromObject(pod), pod)).To(Succeed())
+		g.Expect(pod.Status.Phase).To(BeElementOf(corev1.PodSucceeded, corev1.PodFailed))
+		log, err := clients.CoreV1().Pods(namespace).GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(ctx)
+		g.Expect(err).NotTo(HaveOccurred())
+		answer = string(log)
+	}).WithContext(ctx).Should(Succeed())
+	AddReportEntry(fmt.Sprintf("probe %s: %s", strings.Join(args, " "), answer), ReportEntryVisibilityFailureOrVerbose)
+	Expect(pod.Status.Phase).To(Equal(corev1.PodSucceeded), answer)
+	return answer
+}
+
+// lines are the lines of a text without empty ones.
+func lines(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
+}

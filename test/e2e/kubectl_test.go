@@ -1,0 +1,138 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
+)
+
+// What config/default makes.
+const (
+	operatorNamespace = "memcached-operator-system"
+	managerName       = "memcached-operator-controller-manager"
+	metricsService    = "memcached-operator-controller-manager-metrics-service"
+	metricsReader     = "memcached-operator-metrics-reader"
+	leaseName         = "memcached-operator.example.com"
+)
+
+var _ = Describe("Installed with kubectl", Ordered, func() {
+	var namespace string
+
+	BeforeAll(func(ctx SpecContext) {
+		DeferCleanup(func(ctx SpecContext) {
+			if CurrentSpecReport().Failed() {
+				dump(ctx, operatorNamespace)
+			}
+			run(ctx, "make", "undeploy")
+		}, NodeTimeout(2*patience))
+		namespace = newNamespace(ctx, "tutorial-")
+		run(ctx, "make", append([]string{"deploy", "IMG=" + image("")}, operandSettings()...)...)
+		kubectl(ctx, "rollout", "status", "--namespace="+operatorNamespace, "--timeout=180s", "deployment/"+managerName)
+	}, NodeTimeout(2*patience))
+
+	It("does what the tutorial shows", func(ctx SpecContext) {
+		in := "--namespace=" + namespace
+		kubectl(ctx, "apply", in, "-k", "config/samples")
+		kubectl(ctx, "wait", in, "--for=condition=Available", "--timeout=180s", "memcached/memcached-sample", "foo/foo-sample")
+		Expect(kubectl(ctx, "get", in, "deployment", "memcached-sample", "-o", "jsonpath={.spec.replicas}")).To(Equal("3"))
+		Eventually(nodesAreThePods).WithContext(ctx).WithArguments(namespace, 3).Should(Succeed())
+
+		kubectl(ctx, "patch", in, "memcached", "memcached-sample", "-p", `{"spec":{"size": 5}}`, "--type=merge")
+		Eventually(nodesAreThePods).WithContext(ctx).WithArguments(namespace, 5).Should(Succeed())
+		Expect(kubectl(ctx, "get", in, "deployment", "memcached-sample", "-o", "jsonpath={.status.readyReplicas}")).To(Equal("5"))
+
+		By("asking every node")
+		for _, k := range kinds {
+			object := k.make(namespace, strings.ToLower(k.name)+"-sample", 0)
+			awaitSettled(ctx, k, object)
+			k.serve(ctx, object)
+		}
+
+		kubectl(ctx, "scale", in, "memcached/memcached-sample", "--replicas=2")
+		Eventually(nodesAreThePods).WithContext(ctx).WithArguments(namespace, 2).Should(Succeed())
+		kubectl(ctx, "delete", in, "-k", "config/samples")
+		Eventually(func(ctx context.Context) string {
+			return kubectl(ctx, "get", in, "pods,deployments,services,poddisruptionbudgets,replicasets", "-o", "name")
+		}).WithContext(ctx).Should(BeEmpty())
+	}, SpecTimeout(2*patience))
+
+	It("serves metrics over TLS to who may read them, and to nobody else", func(ctx SpecContext) {
+		url := fmt.Sprintf("https://%s.%s.svc.cluster.local:8443/metrics", metricsService, operatorNamespace)
+		for _, name := range []string{"reader", "stranger"} {
+			Expect(kube.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})).To(Succeed())
+		}
+		binding := &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: namespace + "-reads-metrics"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: metricsReader},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "reader"}},
+		}
+		Expect(kube.Create(ctx, binding)).To(Succeed())
+		DeferCleanup(deleteAll, binding)
+
+		var status, metrics int
+		_, err := fmt.Sscan(ask(ctx, namespace, "reader", "metrics", url, tokenFile), &status, &metrics)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(status).To(Equal(200))
+		Expect(metrics).To(BeNumerically(">", 50), "metrics")
+		Expect(ask(ctx, namespace, "reader", "metrics", url)).To(HavePrefix("401 "), "without its token")
+		Expect(ask(ctx, namespace, "stranger", "metrics", url, tokenFile)).To(HavePrefix("403 "))
+	}, SpecTimeout(patience))
+
+	It("goes on when its leader is killed", func(ctx SpecContext) {
+		leader := func(ctx context.Context) string {
+			var lease coordinationv1.Lease
+			if err := kube.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: leaseName}, &lease); err != nil || lease.Spec.HolderIdentity == nil {
+				return ""
+			}
+			pod, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
+			return pod
+		}
+		first := leader(ctx)
+		Expect(first).NotTo(BeEmpty())
+		b := startBeacon(ctx, namespace)
+		kubectl(ctx, "delete", "pod", "--namespace="+operatorNamespace, "--grace-period=0", "--force", first)
+		Eventually(leader).WithContext(ctx).ShouldNot(Or(BeEmpty(), Equal(first)))
+		b.awaitAnswer(ctx)
+		AddReportEntry("Longest time without an answer while the leader was killed", b.stop().Round(100*time.Millisecond).String())
+	}, SpecTimeout(patience))
+})
+
+// operandSettings are the images of the operands for "make deploy".
+func operandSettings() []string {
+	var settings []string
+	for _, variable := range operandImages() {
+		settings = append(settings, variable.Name+"="+variable.Value)
+	}
+	return settings
+}
+
+// nodesAreThePods says whether the sample has so many nodes and status.nodes names just its pods.
+func nodesAreThePods(ctx context.Context, namespace string, nodes int) error {
+	mc := &cachev1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "memcached-sample"}}
+	if err := settled(ctx, kinds[1], mc); err != nil {
+		return err
+	}
+	status := kubectl(ctx, "get", "--namespace="+namespace, "memcached", mc.Name, "-o", "jsonpath={.status.nodes}")
+	var names []string
+	if err := json.Unmarshal([]byte(status), &names); err != nil {
+		return err
+	}
+	pods := strings.Fields(kubectl(ctx, "get", "pods", "--namespace="+namespace, "--selector=memcached_cr="+mc.Name, "--field-selector=status.phase=Running",
+		"--sort-by=.metadata.name", "-o", "jsonpath={.items[?(!@.metadata.deletionTimestamp)].metadata.name}"))
+	if len(pods) != nodes || strings.Join(pods, " ") != strings.Join(names, " ") {
+		return fmt.Errorf("status.nodes is %v, the pods are %v", names, pods)
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// packageName is the operator's name in catalogs, and that of all objects here that install it.
+const packageName = "memcached-operator"
+
+// installation is an operator that is installed by a Subscription.
+type installation struct {
+	namespace    string
+	catalog      *operatorsv1alpha1.CatalogSource
+	group        *operatorsv1.OperatorGroup
+	subscription *operatorsv1alpha1.Subscription
+}
+
+// subscribe installs from a catalog, for the namespaces that are to be watched (all, if none is named), as the README
+// says it.
+func subscribe(ctx context.Context, namespace, catalogTag string, approval operatorsv1alpha1.Approval, watched ...string) *installation {
+	GinkgoHelper()
+	name := metav1.ObjectMeta{Namespace: namespace, Name: packageName}
+	i := &installation{
+		namespace: namespace,
+		catalog: &operatorsv1alpha1.CatalogSource{
+			ObjectMeta: name,
+			Spec: operatorsv1alpha1.CatalogSourceSpec{
+				SourceType:    operatorsv1alpha1.SourceTypeGrpc,
+				Image:         image("-catalog", catalogTag),
+				GrpcPodConfig: &operatorsv1alpha1.GrpcPodConfig{SecurityContextConfig: operatorsv1alpha1.Restricted},
+			},
+		},
+		group: &operatorsv1.OperatorGroup{ObjectMeta: name, Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: watched}},
+		subscription: &operatorsv1alpha1.Subscription{
+			ObjectMeta: name,
+			Spec: &operatorsv1alpha1.SubscriptionSpec{
+				CatalogSource: packageName, CatalogSourceNamespace: namespace,
+				Package: packageName, Channel: "stable", InstallPlanApproval: approval,
+				Config: &operatorsv1alpha1.SubscriptionConfig{Env: operandImages()},
+			},
+		},
+	}
+	for _, object := range []client.Object{i.catalog, i.group, i.subscription} {
+		Expect(kube.Create(ctx, object)).To(Succeed())
+	}
+	return i
+}
+
+// csvName is the name of a version's ClusterServiceVersion.
+func csvName(version string) string {
+	return packageName + ".v" + version
+}
+
+// awaitInstalled waits until a version is installed and its Deployment is what it should be.
+func (i *installation) awaitInstalled(ctx context.Context, version string) {
+	GinkgoHelper()
+	By(fmt.Sprintf("waiting until OLM has installed %s", version))
+	Eventually(func(g Gomega, ctx context.Context) {
+		g.Expect(kube.Get(ctx, client.ObjectKeyFromObject(i.subscription), i.subscription)).To(Succeed())
+		g.Expect(i.subscription.Status.InstalledCSV).To(Equal(csvName(version)))
+		var csv operatorsv1alpha1.ClusterServiceVersion
+		g.Expect(kube.Get(ctx, client.ObjectKey{Namespace: i.namespace, Name: csvName(version)}, &csv)).To(Succeed())
+		g.Expect(csv.Status.Phase).To(Equal(operatorsv1alpha1.CSVPhaseSucceeded), csv.Status.Message)
+	}).WithContext(ctx).Should(Succeed())
+	kubectl(ctx, "rollout", "status", "--namespace="+i.namespace, "--timeout=120s", "deployment/"+managerName)
+}
+
+// approve approves the InstallPlan of a version as soon as there is one.
+func (i *installation) approve(ctx context.Context, version string) {
+	GinkgoHelper()
+	By(fmt.Sprintf("approving the InstallPlan of %s", version))
+	Eventually(func(g Gomega, ctx context.Context) {
+		var plans operatorsv1alpha1.InstallPlanList
+		g.Expect(kube.List(ctx, &plans, client.InNamespace(i.namespace))).To(Succeed())
+		for _, plan := range plans.Items {
+			if len(plan.Spec.ClusterServiceVersionNames) == 1 && plan.Spec.ClusterServiceVersionNames[0] == csvName(version) {
+				g.Expect(plan.Status.Phase).To(Equal(operatorsv1alpha1.InstallPlanPhaseRequiresApproval))
+				plan.Spec.Approved = true
+				g.Expect(kube.Update(ctx, &plan)).To(Succeed())
+				return
+			}
+		}
+		g.Expect(plans.Items).To(BeNil(), "no InstallPlan of %s", version)
+	}).WithContext(ctx).Should(Succeed())
+}
+
+// offer has the catalog serve something else.
+func (i *installation) offer(ctx context.Context, catalogTag string) {
+	GinkgoHelper()
+	Expect(kube.Patch(ctx, i.catalog, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"image":%q}}`, image("-catalog", catalogTag))))).To(Succeed())
+}
+
+// remove removes what subscribe has made and what OLM has made of it, as the README says it: first the Subscription, so
+// that nothing is installed again.
+func (i *installation) remove(ctx context.Context) {
+	GinkgoHelper()
+	deleteAll(ctx, i.subscription)
+	var csvs operatorsv1alpha1.ClusterServiceVersionList
+	Expect(kube.List(ctx, &csvs, client.InNamespace(i.namespace))).To(Succeed())
+	for _, csv := range csvs.Items {
+		if !csv.IsCopied() {
+			deleteAll(ctx, &csv)
+		}
+	}
+	deleteAll(ctx, i.group, i.catalog)
+}

@@ -1,0 +1,189 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// fleet is how many resources of each kind live through an upgrade.
+const fleet = 20
+
+var _ = Describe("Upgraded from the last release", func() {
+	DescribeTable("goes on with what it finds",
+		func(ctx SpecContext, approval operatorsv1alpha1.Approval) {
+			DeferCleanup(deleteDefinitions)
+			newNamespace(ctx, operatorNamespace)
+			i := subscribe(ctx, operatorNamespace, "released", approval)
+			DeferCleanup(i.remove)
+			if approval == operatorsv1alpha1.ApprovalManual {
+				i.approve(ctx, last)
+			}
+			i.awaitInstalled(ctx, last)
+
+			namespace := newNamespace(ctx, "fleet-")
+			objects := makeFleet(ctx, namespace)
+			before := look(ctx, namespace)
+			Expect(before.pods).To(HaveLen(len(kinds) * fleet))
+			b := startBeacon(ctx, namespace)
+			changes := startChanging(ctx, objects)
+
+			i.offer(ctx, "tree")
+			if approval == operatorsv1alpha1.ApprovalManual {
+				i.approve(ctx, tree)
+			}
+			i.awaitInstalled(ctx, tree)
+			b.awaitAnswer(ctx)
+			grown, touched := changes.stop()
+			gap := b.stop()
+
+			for k, list := range objects {
+				awaitSettled(ctx, kinds[k], list...)
+			}
+			deleteAll(ctx, b.foo)
+			after := look(ctx, namespace)
+			for uid, restarts := range before.pods {
+				Expect(after.pods).To(HaveKeyWithValue(uid, restarts), "a pod of an operand was replaced or restarted")
+			}
+			Expect(after.pods).To(HaveLen(len(before.pods)+len(grown)), "each resource that has grown has one pod more, and no other has")
+			for child, generation := range before.children {
+				Expect(after.children).To(HaveKeyWithValue(child, generation+int64(grown[child])), "%s was changed without cause", child)
+			}
+			Expect(after.children).To(HaveLen(len(before.children)))
+			AddReportEntry(fmt.Sprintf("Upgrade %s to %s, approval %s: %d resources grew, %d other changes; longest time without an answer",
+				last, tree, approval, len(grown), touched), gap.Round(100*time.Millisecond).String())
+		},
+		Entry("automatically", operatorsv1alpha1.ApprovalAutomatic, SpecTimeout(4*patience)),
+		Entry("with an administrator's approval", operatorsv1alpha1.ApprovalManual, SpecTimeout(4*patience)),
+	)
+})
+
+// makeFleet makes resources of each kind and waits until they are carried out.
+func makeFleet(ctx context.Context, namespace string) [][]client.Object {
+	GinkgoHelper()
+	objects := make([][]client.Object, len(kinds))
+	for k, kind := range kinds {
+		for n := range fleet {
+			object := kind.make(namespace, fmt.Sprintf("%c%02d", kind.name[0]|0x20, n), 1)
+			Expect(kube.Create(ctx, object)).To(Succeed())
+			objects[k] = append(objects[k], object)
+		}
+	}
+	for k, kind := range kinds {
+		awaitSettled(ctx, kind, objects[k]...)
+	}
+	return objects
+}
+
+// world is what an upgrade must not disturb.
+type world struct {
+	pods     map[types.UID]int32 // restarts
+	children map[string]int64    // generation, by kind, name and UID
+}
+
+func look(ctx context.Context, namespace string) world {
+	GinkgoHelper()
+	w := world{pods: map[types.UID]int32{}, children: map[string]int64{}}
+	var pods corev1.PodList
+	Expect(kube.List(ctx, &pods, client.InNamespace(namespace))).To(Succeed())
+	for _, pod := range pods.Items {
+		var restarts int32
+		for _, container := range pod.Status.ContainerStatuses {
+			restarts += container.RestartCount
+		}
+		w.pods[pod.UID] = restarts
+	}
+	var deployments appsv1.DeploymentList
+	var services corev1.ServiceList
+	var budgets policyv1.PodDisruptionBudgetList
+	for _, list := range []client.ObjectList{&deployments, &services, &budgets} {
+		Expect(kube.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
+	}
+	for _, d := range deployments.Items {
+		if d.Name != "beacon" {
+			w.children[childKey("Deployment", &d)] = d.Generation
+		}
+	}
+	for _, s := range services.Items {
+		w.children[childKey("Service", &s)] = s.Generation
+	}
+	for _, p := range budgets.Items {
+		w.children[childKey("PodDisruptionBudget", &p)] = p.Generation
+	}
+	return w
+}
+
+func childKey(kind string, object client.Object) string {
+	return fmt.Sprintf("%s %s %s", kind, object.GetName(), object.GetUID())
+}
+
+// changing changes the resources of a fleet all the while.
+type changing struct {
+	end     chan struct{}
+	done    chan error
+	grown   map[string]int // by the key of the Deployment, to how many pods more
+	touched int
+}
+
+// startChanging writes to one resource after the other, round and round: an annotation, which is no change for the
+// operator, and to every other resource once one pod more.
+func startChanging(ctx context.Context, objects [][]client.Object) *changing {
+	c := &changing{end: make(chan struct{}), done: make(chan error, 1), grown: map[string]int{}}
+	// It outlives the node of the suite that has started it.
+	go func() { c.done <- c.loop(context.WithoutCancel(ctx), objects) }()
+	return c
+}
+
+func (c *changing) loop(ctx context.Context, objects [][]client.Object) error {
+	for round := 0; ; round++ {
+		for n := range fleet {
+			for k, kind := range kinds {
+				object := objects[k][n]
+				if err := kube.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+					return err
+				}
+				before := object.DeepCopyObject().(client.Object)
+				object.SetAnnotations(map[string]string{"e2e/round": fmt.Sprint(round)})
+				grows := round == 0 && n%2 == 0
+				if grows {
+					kind.grow(object)
+				}
+				if err := kube.Patch(ctx, object, client.MergeFrom(before)); err != nil {
+					return err
+				}
+				c.touched++
+				if grows {
+					var deployment appsv1.Deployment
+					if err := kube.Get(ctx, client.ObjectKeyFromObject(object), &deployment); err != nil {
+						return err
+					}
+					c.grown[childKey("Deployment", &deployment)] = 1
+				}
+				select {
+				case <-c.end:
+					if round > 0 {
+						return nil
+					}
+				case <-time.After(200 * time.Millisecond):
+				}
+			}
+		}
+	}
+}
+
+// stop ends the changes when each resource has had at least one.
+func (c *changing) stop() (grown map[string]int, touched int) {
+	GinkgoHelper()
+	close(c.end)
+	Expect(<-c.done).To(Succeed())
+	return c.grown, c.touched
+}
