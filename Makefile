@@ -86,7 +86,7 @@ lint: $(GOLANGCI_LINT) ## Look for mistakes with golangci-lint.
 
 .PHONY: unit
 unit: ## Test what needs no cluster.
-	@go test -race $(if $(V),-v) $(if $(FOCUS),-run '$(FOCUS)') $$(go list ./... | grep -v /test/)
+	@go test -race $(if $(V),-v) $(if $(FOCUS),-run '$(FOCUS)') $$(go list ./... | grep -v -e /test/contract -e /test/scorecard)
 
 .PHONY: contract
 contract: control-plane ## Test the contract, on a real API server.

@@ -1,0 +1,196 @@
+package bundle
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+)
+
+// Dangling tells what the deployments of a bundle lean on that is not there under OLM: mounts of volumes that do not exist,
+// volumes that nobody mounts, Secrets, ConfigMaps and claims that nobody creates, and arguments that name files outside of
+// every mount. There is one sentence for each, with what to do. Any of them keeps a pod from starting or has it crash, or
+// is left over from something that would.
+//
+// The bundle is taken to ship no Secret and no ConfigMap of its own; optional ones may be absent.
+func Dangling(csv *operatorsv1alpha1.ClusterServiceVersion) []string {
+	var found []string
+	for _, deployment := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		pod := deployment.Spec.Template.Spec
+		certificates := certificateMounts(csv, deployment.Name)
+		for _, sentence := range slices.Concat(unmounted(pod), absent(pod), outside(pod, certificates)) {
+			found = append(found, "deployment "+deployment.Name+": "+sentence)
+		}
+	}
+	return found
+}
+
+// certificateMounts returns where OLM itself mounts certificates into a deployment that serves webhooks or an API.
+func certificateMounts(csv *operatorsv1alpha1.ClusterServiceVersion, deployment string) []string {
+	serves := slices.ContainsFunc(csv.Spec.WebhookDefinitions, func(w operatorsv1alpha1.WebhookDescription) bool { return w.DeploymentName == deployment }) ||
+		slices.ContainsFunc(csv.Spec.APIServiceDefinitions.Owned, func(a operatorsv1alpha1.APIServiceDescription) bool { return a.DeploymentName == deployment })
+	if !serves {
+		return nil
+	}
+	return []string{"/tmp/k8s-webhook-server/serving-certs", "/apiserver.local.config/certificates"}
+}
+
+func containers(pod corev1.PodSpec) []corev1.Container {
+	return slices.Concat(pod.InitContainers, pod.Containers)
+}
+
+// unmounted compares volumes with mounts.
+func unmounted(pod corev1.PodSpec) []string {
+	volumes, mounted := map[string]bool{}, map[string]bool{}
+	for _, volume := range pod.Volumes {
+		volumes[volume.Name] = true
+	}
+	var found []string
+	use := func(container, volume, where string) {
+		mounted[volume] = true
+		if !volumes[volume] {
+			found = append(found, fmt.Sprintf("container %s mounts the volume %s at %s, and there is no such volume: take the mount away, or add the volume", container, volume, where))
+		}
+	}
+	for _, container := range containers(pod) {
+		for _, mount := range container.VolumeMounts {
+			use(container.Name, mount.Name, mount.MountPath)
+		}
+		for _, device := range container.VolumeDevices {
+			use(container.Name, device.Name, device.DevicePath)
+		}
+	}
+	for _, volume := range pod.Volumes {
+		if !mounted[volume.Name] {
+			found = append(found, fmt.Sprintf("no container mounts the volume %s: take it away", volume.Name))
+		}
+	}
+	return found
+}
+
+// Kubernetes makes this ConfigMap in every namespace.
+const rootCA = "kube-root-ca.crt"
+
+// absent finds the Secrets, ConfigMaps and claims that have to be there for the pod to start.
+func absent(pod corev1.PodSpec) []string {
+	var found []string
+	need := func(what, kind, name string, optional *bool) {
+		if ptr.Deref(optional, false) || kind == "ConfigMap" && name == rootCA {
+			return
+		}
+		found = append(found, fmt.Sprintf("%s needs the %s %s, and OLM creates none: take it away, or make it optional", what, kind, name))
+	}
+	for _, volume := range pod.Volumes {
+		what := "the volume " + volume.Name
+		if secret := volume.Secret; secret != nil {
+			need(what, "Secret", secret.SecretName, secret.Optional)
+		}
+		if configMap := volume.ConfigMap; configMap != nil {
+			need(what, "ConfigMap", configMap.Name, configMap.Optional)
+		}
+		if claim := volume.PersistentVolumeClaim; claim != nil {
+			need(what, "PersistentVolumeClaim", claim.ClaimName, nil)
+		}
+		if projected := volume.Projected; projected != nil {
+			sources(what, projected.Sources, need)
+		}
+	}
+	for _, container := range containers(pod) {
+		environment(container, need)
+	}
+	return found
+}
+
+// sources calls need for what a projected volume is made of.
+func sources(what string, from []corev1.VolumeProjection, need func(what, kind, name string, optional *bool)) {
+	for _, source := range from {
+		if source.Secret != nil {
+			need(what, "Secret", source.Secret.Name, source.Secret.Optional)
+		}
+		if source.ConfigMap != nil {
+			need(what, "ConfigMap", source.ConfigMap.Name, source.ConfigMap.Optional)
+		}
+	}
+}
+
+// environment calls need for what a container's environment is read from.
+func environment(container corev1.Container, need func(what, kind, name string, optional *bool)) {
+	what := "the environment of container " + container.Name
+	for _, from := range container.EnvFrom {
+		if from.SecretRef != nil {
+			need(what, "Secret", from.SecretRef.Name, from.SecretRef.Optional)
+		}
+		if from.ConfigMapRef != nil {
+			need(what, "ConfigMap", from.ConfigMapRef.Name, from.ConfigMapRef.Optional)
+		}
+	}
+	for _, variable := range container.Env {
+		if variable.ValueFrom == nil {
+			continue
+		}
+		if ref := variable.ValueFrom.SecretKeyRef; ref != nil {
+			need(what, "Secret", ref.Name, ref.Optional)
+		}
+		if ref := variable.ValueFrom.ConfigMapKeyRef; ref != nil {
+			need(what, "ConfigMap", ref.Name, ref.Optional)
+		}
+	}
+}
+
+// What every container has without a mount of its own.
+var everywhere = []string{"/dev", "/proc", "/var/run/secrets/kubernetes.io/serviceaccount"}
+
+// namesFile is what flags are called whose value is a file or a directory.
+var namesFile = regexp.MustCompile(`(cert|key|config|token|ca)-?(path|dir|file)$|-(dir|file)$`)
+
+// outside finds arguments that name files that lie in no mount.
+func outside(pod corev1.PodSpec, certificates []string) []string {
+	var found []string
+	for _, container := range containers(pod) {
+		mounts := slices.Concat(everywhere, certificates)
+		for _, mount := range container.VolumeMounts {
+			mounts = append(mounts, mount.MountPath)
+		}
+		for _, flag := range flags(container) {
+			isFile := path.IsAbs(flag.value) || flag.value != "" && namesFile.MatchString(flag.name)
+			if isFile && !slices.ContainsFunc(mounts, func(mount string) bool { return within(mount, flag.value) }) {
+				found = append(found, fmt.Sprintf("container %s has the argument %s=%s, which lies in no mount: take the argument away together with its volume", container.Name, flag.name, flag.value))
+			}
+		}
+	}
+	return found
+}
+
+type flag struct{ name, value string }
+
+// flags returns the flags of a container that have a value, written --flag=value or --flag value.
+func flags(container corev1.Container) []flag {
+	var all []flag
+	name := "" // of a flag whose value may come next
+	for _, argument := range slices.Concat(container.Command, container.Args) {
+		isFlag := strings.HasPrefix(argument, "-")
+		switch {
+		case isFlag && strings.Contains(argument, "="):
+			before, value, _ := strings.Cut(argument, "=")
+			all = append(all, flag{before, value})
+			name = ""
+		case isFlag:
+			name = argument
+		case name != "":
+			all = append(all, flag{name, argument})
+			name = ""
+		}
+	}
+	return all
+}
+
+// within tells whether a path is a directory or lies in it.
+func within(directory, p string) bool {
+	directory, p = path.Clean(directory), path.Clean(p)
+	return p == directory || strings.HasPrefix(p, strings.TrimSuffix(directory, "/")+"/")
+}
