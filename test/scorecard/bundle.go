@@ -13,6 +13,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
 
@@ -73,7 +74,8 @@ func (c *contents) sample(k kind) (client.Object, error) {
 			continue
 		}
 		sample := k.empty()
-		if err := yaml.UnmarshalStrict(example, sample); err != nil {
+		unknown, err := kjson.UnmarshalStrict(example, sample)
+		if err := errors.Join(append(unknown, err)...); err != nil {
 			return nil, failed("the example of a %s has to be one: %w; look at config/samples", k.name, err)
 		}
 		return sample, nil

@@ -25,7 +25,7 @@ import (
 
 func doNotMake(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	forbid(ctx, namespace, admissionregistrationv1.Create, func(operator client.Client) error {
+	forbid(ctx, namespace, admissionregistrationv1.Create, "true", func(operator client.Client) error {
 		return operator.Create(ctx, newDeployment(namespace), client.DryRunAll)
 	})
 }
@@ -34,12 +34,33 @@ func doNotChange(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	probe := newDeployment(namespace)
 	Expect(k8s.Create(ctx, probe)).To(Succeed())
-	forbid(ctx, namespace, admissionregistrationv1.Update, func(operator client.Client) error {
+	forbid(ctx, namespace, admissionregistrationv1.Update, "true", func(operator client.Client) error {
 		changed := probe.DeepCopy()
 		changed.Labels["a"] = "b"
 		return operator.Patch(ctx, changed, client.MergeFrom(probe), client.DryRunAll)
 	})
 	Expect(k8s.Delete(ctx, probe)).To(Succeed())
+}
+
+// doNotMakeAgain allows one Deployment under each name: a ConfigMap remembers those that there have been.
+func doNotMakeAgain(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	names := forbid(ctx, namespace, admissionregistrationv1.Create, "object.metadata.name in params.data", func(operator client.Client) error {
+		return operator.Create(ctx, newDeployment(namespace), client.DryRunAll)
+	})
+	meanwhile(func(ctx context.Context) {
+		var deployments appsv1.DeploymentList
+		if k8s.List(ctx, &deployments, client.InNamespace(namespace)) != nil {
+			return
+		}
+		known := names.DeepCopy()
+		for _, deployment := range deployments.Items {
+			known.Data[deployment.Name] = ""
+		}
+		if len(known.Data) > len(names.Data) && k8s.Patch(ctx, known, client.MergeFrom(names)) == nil {
+			names = known
+		}
+	})
 }
 
 func labelAllAlike(ctx context.Context, namespace string) {
@@ -52,6 +73,12 @@ func labelAllAlike(ctx context.Context, namespace string) {
 			Expect(k8s.Create(ctx, probe, client.DryRunAll)).To(Succeed())
 			return probe.Spec.Selector.MatchLabels["app"] == "shared"
 		})
+}
+
+func holdPods(ctx context.Context, name string) {
+	GinkgoHelper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	Expect(k8s.Patch(ctx, namespace, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+testenv.HoldPods+`":""}}}`)))).To(Succeed())
 }
 
 func exaggerate(ctx context.Context, namespace string) {
@@ -139,26 +166,31 @@ func meanwhile(do func(ctx context.Context)) {
 	})
 }
 
-// forbid has the API server refuse an operation of the operator on Deployments, as if it had no right to it, and waits until
-// a probe is told so.
-func forbid(ctx context.Context, namespace string, operation admissionregistrationv1.OperationType, probe func(operator client.Client) error) {
+// forbid has the API server refuse an operation of the operator on Deployments that a condition in CEL is true of, as if it had
+// no right to it, and waits until a probe is told so. The parameters of the condition are the data of the ConfigMap it returns.
+func forbid(ctx context.Context, namespace string, operation admissionregistrationv1.OperationType, condition string, probe func(operator client.Client) error) *corev1.ConfigMap {
 	GinkgoHelper()
+	params := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "params"}, Data: map[string]string{"probe": ""}}
+	put(ctx, params)
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "forbid-" + namespace},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			ParamKind:        &admissionregistrationv1.ParamKind{APIVersion: "v1", Kind: "ConfigMap"},
 			MatchConstraints: in(namespace, operation, "apps", "deployments"),
 			Validations: []admissionregistrationv1.Validation{{
-				Expression: "request.userInfo.username != '" + testenv.OperatorUser + "'", Message: "sabotage"}},
+				Expression: fmt.Sprintf("request.userInfo.username != '%s' || !(%s)", testenv.OperatorUser, condition), Message: "sabotage"}},
 		},
 	}
 	put(ctx, policy, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: policy.Name},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: policy.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}},
+			PolicyName: policy.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+			ParamRef: &admissionregistrationv1.ParamRef{Name: params.Name, ParameterNotFoundAction: ptr.To(admissionregistrationv1.DenyAction)}},
 	})
 	operator, err := cp.ClientAs(testenv.OperatorUser)
 	Expect(err).NotTo(HaveOccurred())
 	Eventually(ctx, func() error { return probe(operator) }).Should(MatchError(ContainSubstring("sabotage")), "the API server does not take the policy up")
+	return params
 }
 
 // distort has the API server change what is written to a resource, by a JSON patch in CEL, and waits until a probe sees it.

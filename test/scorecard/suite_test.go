@@ -66,12 +66,9 @@ var _ = BeforeSuite(func(ctx context.Context) {
 })
 
 // newNamespace makes a namespace in which the tests may run.
-func newNamespace(ctx context.Context, labels ...string) string {
+func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "scorecard-", Labels: map[string]string{}}}
-	for _, label := range labels {
-		namespace.Labels[label] = ""
-	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "scorecard-"}}
 	Expect(k8s.Create(ctx, namespace)).To(Succeed())
 	manifests, err := cp.Kubectl("kustomize", filepath.Join(testenv.Root(), "config", "scorecard", "rbac"))
 	Expect(err).NotTo(HaveOccurred(), manifests)
@@ -107,6 +104,18 @@ func summary(status scorecardv1alpha3.TestStatus) map[string]scorecardv1alpha3.S
 		states[result.Name] = result.State
 	}
 	return states
+}
+
+// errorsOf returns the errors of the result of a name.
+func errorsOf(status scorecardv1alpha3.TestStatus, name string) []string {
+	GinkgoHelper()
+	for _, result := range status.Results {
+		if result.Name == name {
+			return result.Errors
+		}
+	}
+	Fail("there is no result " + name)
+	return nil
 }
 
 // describe returns all that a status says, for who wants to know why it is not as expected.

@@ -113,7 +113,7 @@ func (t *trial) newObject() client.Object {
 // create makes something that is removed when the test is over.
 func (t *trial) create(ctx context.Context, object client.Object) error {
 	if err := t.Create(ctx, object); err != nil {
-		return fmt.Errorf("creating %s: %w", t.called(object), err)
+		return refusal(fmt.Errorf("creating %s: %w", t.called(object), err))
 	}
 	t.made = append(t.made, object)
 	t.logf("created %s", t.called(object))
@@ -135,10 +135,18 @@ func (t *trial) change(ctx context.Context, object client.Object, change func(cl
 	before := object.DeepCopyObject().(client.Object)
 	change(object)
 	if err := t.Patch(ctx, object, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("changing %s: %w", t.called(object), err)
+		return refusal(fmt.Errorf("changing %s: %w", t.called(object), err))
 	}
 	t.logf("changed %s", t.called(object))
 	return nil
+}
+
+// refusal makes a failure of an error that says that the API server does not take what users may well write.
+func refusal(err error) error {
+	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+		return failed("%w; look at the CustomResourceDefinition, and at config/samples", err)
+	}
+	return err
 }
 
 // cleanUp removes what was made, the last first, and with each object what it owns.
