@@ -41,8 +41,11 @@ CONTROLLER_GEN := cd test/tools && go tool controller-gen
 GOLANGCI_LINT := $(CACHE)/bin/golangci-lint
 OPERATOR_SDK := $(CACHE)/bin/operator-sdk
 OPM := $(CACHE)/bin/opm
+# Where images are made of, and how the programs that use the cluster are told of it: ours tells it in a file.
+IMAGES := $(CACHE)/images
+CLUSTER_ENV := $(if $(TEST_REGISTRY),TEST_REGISTRY='$(TEST_REGISTRY)' && export TEST_REGISTRY,. '$(CACHE)/cluster/env')
 # The modules of the repository.
-MODULES := . test/cluster/kubernetes test/cluster/containerd test/cluster/coredns test/cluster/olm \
+MODULES := . test/cluster test/cluster/kubernetes test/cluster/containerd test/cluster/coredns test/cluster/olm \
 	test/tools test/tools/golangci-lint test/tools/operator-sdk
 
 # The manifests of the operator, with the images that have been chosen.
@@ -111,7 +114,7 @@ lint: $(GOLANGCI_LINT) ## Look for mistakes with golangci-lint.
 
 .PHONY: unit
 unit: kubectl ## Test what needs no cluster.
-	@KUBECTL='$(KUBECTL)' go test -race $(if $(V),-v) $(if $(FOCUS),-run '$(FOCUS)') $$(go list ./... | grep -v -e /test/contract -e /test/scorecard)
+	@KUBECTL='$(KUBECTL)' go test -race $(if $(V),-v) $(if $(FOCUS),-run '$(FOCUS)') $$(go list ./... | grep -v -e /test/contract -e /test/e2e -e /test/scorecard)
 
 .PHONY: contract
 contract: control-plane ## Test the contract, on a real API server.
@@ -136,6 +139,34 @@ verify: kubectl bundle-validate ## Check that all that is generated, formatted o
 	[ "$$before" = "$$(state)" ] || { git --no-pager status --short >&2; \
 		echo "verify: these files were not as their sources say; they are now. Look at them and commit. (make generate manifests bundle catalog golden fmt tidy)" >&2; exit 1; }
 	@echo "verify: everything is as its sources say."
+
+.PHONY: e2e
+e2e: images ## Test everything end to end: on the cluster that "make cluster" brings up, or on yours (KUBECONFIG, TEST_REGISTRY).
+	@$(CLUSTER_ENV); TEST_WORK='$(IMAGES)' OPERATOR_SDK='$(OPERATOR_SDK)' KUBECTL='$(KUBECTL)' \
+		go test -v -count=1 -timeout 80m ./test/e2e -ginkgo.v=$(if $(V),true,false) $(if $(FOCUS),-ginkgo.focus '$(FOCUS)' -ginkgo.fail-on-empty)
+
+##@ Cluster
+
+.PHONY: cluster
+cluster: programs ## Bring up a cluster with real pods and OLM on this machine, or bring it up to date. Needs root.
+	@'$(CACHE)/bin/cluster' --bin='$(CACHE)/bin' --dir='$(CACHE)/cluster' up
+
+.PHONY: cluster-down
+cluster-down: ## Stop the cluster and delete what it kept.
+	@[ ! -x '$(CACHE)/bin/cluster' ] || '$(CACHE)/bin/cluster' --bin='$(CACHE)/bin' --dir='$(CACHE)/cluster' down
+
+.PHONY: cluster-status
+cluster-status: ## Tell how the cluster is.
+	@[ -x '$(CACHE)/bin/cluster' ] || { echo "There is no cluster; 'make cluster' brings one up." >&2; exit 1; }
+	@'$(CACHE)/bin/cluster' --bin='$(CACHE)/bin' --dir='$(CACHE)/cluster' status
+
+.PHONY: images
+images: programs $(if $(TEST_REGISTRY),,cluster) ## Build the images of the tree and of all releases, and push them to the cluster's registry or to TEST_REGISTRY.
+	@$(CLUSTER_ENV); '$(CACHE)/bin/publish' --registry="$$TEST_REGISTRY" --bin='$(CACHE)/bin' --work='$(IMAGES)'
+
+.PHONY: programs
+programs:
+	@test/cluster/build.sh '$(CACHE)/bin' $(if $(TEST_REGISTRY),olm operator-sdk cluster,kubernetes containerd coredns olm operator-sdk cluster)
 
 ##@ Try
 

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/blang/semver/v4"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// contents are what the tests read of a bundle.
+type contents struct {
+	csv  *operatorsv1alpha1.ClusterServiceVersion
+	crds []*apiextensionsv1.CustomResourceDefinition
+}
+
+// read reads the manifests of a bundle.
+func read(dir string) (*contents, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "manifests", "*.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	c := &contents{}
+	for _, path := range paths {
+		if err := c.add(path); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", path, err)
+		}
+	}
+	if c.csv == nil || len(c.crds) == 0 {
+		return nil, fmt.Errorf("%s is no bundle: it has no ClusterServiceVersion or no CustomResourceDefinition in manifests", dir)
+	}
+	return c, nil
+}
+
+func (c *contents) add(path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var object metav1.TypeMeta
+	if err := yaml.Unmarshal(text, &object); err != nil {
+		return err
+	}
+	switch object.Kind {
+	case "ClusterServiceVersion":
+		c.csv = &operatorsv1alpha1.ClusterServiceVersion{}
+		return yaml.Unmarshal(text, c.csv)
+	case "CustomResourceDefinition":
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		c.crds = append(c.crds, crd)
+		return yaml.Unmarshal(text, crd)
+	}
+	return nil
+}
+
+// sample returns the example of a kind that the bundle offers to users. A field that the kind does not have is a failure.
+func (c *contents) sample(k kind) (client.Object, error) {
+	var examples []json.RawMessage
+	if err := json.Unmarshal([]byte(c.csv.Annotations["alm-examples"]), &examples); err != nil {
+		return nil, failed("the annotation alm-examples of %s has to be a list in JSON: %w; look at config/samples", c.csv.Name, err)
+	}
+	for _, example := range examples {
+		var object metav1.TypeMeta
+		if err := json.Unmarshal(example, &object); err != nil || object.Kind != k.name {
+			continue
+		}
+		sample := k.empty()
+		unknown, err := kjson.UnmarshalStrict(example, sample)
+		if err := errors.Join(append(unknown, err)...); err != nil {
+			return nil, failed("the example of a %s has to be one: %w; look at config/samples", k.name, err)
+		}
+		return sample, nil
+	}
+	return nil, failed("%s has to offer an example of a %s, and has none in alm-examples; look at config/samples", c.csv.Name, k.name)
+}
+
+// crd returns the definition of a name, or nil.
+func (c *contents) crd(name string) *apiextensionsv1.CustomResourceDefinition {
+	for _, crd := range c.crds {
+		if crd.Name == name {
+			return crd
+		}
+	}
+	return nil
+}
+
+// lastRelease returns the latest bundle that was released before the one of a version, or nil if there is none.
+// The directories below dir are named by their versions.
+func lastRelease(dir string, before semver.Version) (*contents, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var last semver.Version
+	var path string
+	for _, entry := range entries {
+		version, err := semver.ParseTolerant(entry.Name()) // with or without a v
+		if err != nil || !entry.IsDir() || version.GTE(before) {
+			continue
+		}
+		if path == "" || version.GT(last) {
+			last, path = version, filepath.Join(dir, entry.Name())
+		}
+	}
+	if path == "" {
+		return nil, nil
+	}
+	return read(path)
+}
+
+// untried returns the fields of the spec that no write of a kind changes, sorted.
+func (c *contents) untried(k kind) []string {
+	crd := c.crd(k.crd)
+	if crd == nil {
+		return nil
+	}
+	var fields []string
+	for _, version := range crd.Spec.Versions {
+		if version.Schema == nil || version.Schema.OpenAPIV3Schema == nil {
+			continue
+		}
+		for field := range version.Schema.OpenAPIV3Schema.Properties["spec"].Properties {
+			if !slices.ContainsFunc(k.writes, func(w write) bool { return w.field == field }) && !slices.Contains(fields, field) {
+				fields = append(fields, field)
+			}
+		}
+	}
+	slices.Sort(fields)
+	return fields
+}

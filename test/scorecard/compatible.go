@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/memcached-operator/test/bundle"
+)
+
+// crdsAreCompatible shows that everything that users could write in the last release they can write now: by the definitions in
+// the bundle, and by those that the cluster has.
+func crdsAreCompatible(ctx context.Context, s settings) ([]finding, error) {
+	now, err := read(s.bundle)
+	if err != nil {
+		return nil, err
+	}
+	last, err := lastRelease(s.released, now.csv.Spec.Version.Version)
+	if err != nil {
+		return nil, fmt.Errorf("reading the last release: %w", err)
+	}
+	if last == nil {
+		return []finding{{suggestions: []string{fmt.Sprintf("there is no release before %s in %s to compare with: nothing to do for the first one",
+			now.csv.Spec.Version, s.released)}}}, nil
+	}
+	k8s, err := connect()
+	if err != nil {
+		return nil, err
+	}
+	findings := make([]finding, 0, len(last.crds))
+	for _, released := range last.crds {
+		f := finding{subject: released.Name, log: fmt.Sprintf("compared with %s\n", last.csv.Name)}
+		f.err = compatible(ctx, k8s, last.csv.Name, released, now.crd(released.Name))
+		findings = append(findings, f)
+	}
+	return findings, nil
+}
+
+// compatible compares a released definition with the one of the bundle, which may be nil, and with the one of the cluster.
+func compatible(ctx context.Context, k8s client.Client, release string, released, bundled *apiextensionsv1.CustomResourceDefinition) error {
+	if bundled == nil {
+		return failed("%s has %s, and the bundle has not: definitions are never removed, put it back", release, released.Name)
+	}
+	if err := tightened("the bundle", release, released, bundled); err != nil {
+		return err
+	}
+	installed := &apiextensionsv1.CustomResourceDefinition{}
+	err := k8s.Get(ctx, client.ObjectKeyFromObject(released), installed)
+	if apierrors.IsNotFound(err) {
+		return failed("%s has to be on the cluster, and is not; look at the operator's ClusterServiceVersion and InstallPlan", released.Name)
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s from the cluster: %w", released.Name, err)
+	}
+	return tightened("the cluster", release, released, installed)
+}
+
+func tightened(where, release string, released, now *apiextensionsv1.CustomResourceDefinition) error {
+	found := bundle.Tightened(released, now)
+	if len(found) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("the definition of %s has to accept all that the one of %s does", where, release)
+	for _, sentence := range found {
+		text += "\n" + sentence
+	}
+	return failed("%s", text)
+}

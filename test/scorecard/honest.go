@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// statusIsHonest shows that the status says what the pods and the Deployment really are: with all pods of the sample, with one
+// more, and with none. It is the only test that needs pods that are ready.
+func statusIsHonest(ctx context.Context, t *trial) error {
+	object, err := t.createSample(ctx)
+	if err != nil {
+		return err
+	}
+	for _, pods := range []int32{t.pods(object), t.pods(object) + 1, 0} {
+		if t.pods(object) != pods {
+			if err := t.change(ctx, object, func(object client.Object) { t.resize(object, pods) }); err != nil {
+				return err
+			}
+		}
+		what := fmt.Sprintf("%s with %d pods has settled, and its status says what is the case", t.called(object), pods)
+		if err := t.until(ctx, what, "the pods (have their images been pulled?), and the log of the operator", t.isHonest(object)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isHonest is a check that all pods wanted are ready, and that nothing in the status contradicts what can be seen.
+func (t *trial) isHonest(object client.Object) check {
+	return func(ctx context.Context) (string, error) {
+		if err := t.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return "", err
+		}
+		said := t.status(object)
+		pods, err := t.podsOf(ctx, said.selector)
+		if err != nil {
+			return "", err
+		}
+		if wrong := settled(pods, t.pods(object)); wrong != "" {
+			return wrong, nil
+		}
+		deployment := t.deployment(object)
+		if err := t.Get(ctx, client.ObjectKeyFromObject(deployment), deployment); err != nil {
+			return "", err
+		}
+		ready := int32(len(slices.DeleteFunc(slices.Clone(pods), notReady)))
+		names := make([]string, 0, len(pods))
+		for _, pod := range pods {
+			names = append(names, pod.Name)
+		}
+		slices.Sort(names)
+		switch {
+		case said.observedGeneration != object.GetGeneration():
+			return fmt.Sprintf("status.observedGeneration is %d, and the generation %d", said.observedGeneration, object.GetGeneration()), nil
+		case said.pods != int32(len(pods)):
+			return fmt.Sprintf("the status tells of %d pods, and there are %d", said.pods, len(pods)), nil
+		case said.ready != ready:
+			return fmt.Sprintf("the status tells of %d ready pods, and there are %d", said.ready, ready), nil
+		case said.ready != deployment.Status.AvailableReplicas:
+			return fmt.Sprintf("the status tells of %d ready pods, and its Deployment of %d", said.ready, deployment.Status.AvailableReplicas), nil
+		case said.nodes != nil && !slices.Equal(said.nodes, names):
+			return fmt.Sprintf("status.nodes are %v, and the pods %v", said.nodes, names), nil
+		}
+		return untrue(said.conditions, object.GetGeneration()), nil
+	}
+}
+
+// podsOf returns the pods of a selector that have not ended and are not ending.
+func (t *trial) podsOf(ctx context.Context, text string) ([]corev1.Pod, error) {
+	if text == "" {
+		return nil, failed("the status has no selector yet")
+	}
+	selector, err := labels.Parse(text)
+	if err != nil {
+		return nil, failed("status.selector %q has to be a label selector: %w", text, err)
+	}
+	var pods corev1.PodList
+	if err := t.List(ctx, &pods, client.InNamespace(t.namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool {
+		return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+	}), nil
+}
+
+// settled tells what pods lack to be as many as are wanted, all ready.
+func settled(pods []corev1.Pod, want int32) (wrong string) {
+	for _, pod := range pods {
+		if notReady(pod) {
+			return fmt.Sprintf("pod %s is not ready%s", pod.Name, waitsFor(pod))
+		}
+	}
+	if int32(len(pods)) != want {
+		return fmt.Sprintf("there are %d pods of %d", len(pods), want)
+	}
+	return ""
+}
+
+func notReady(pod corev1.Pod) bool {
+	return !slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// waitsFor returns why the containers of a pod do not run, as the kubelet says.
+func waitsFor(pod corev1.Pod) string {
+	var reasons []string
+	for _, container := range pod.Status.ContainerStatuses {
+		if waiting := container.State.Waiting; waiting != nil {
+			reasons = append(reasons, strings.TrimSpace(waiting.Reason+" "+waiting.Message))
+		}
+	}
+	if len(reasons) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(reasons, "; ")
+}
+
+// untrue tells which condition does not say that all is well.
+func untrue(conditions []metav1.Condition, generation int64) (wrong string) {
+	for _, well := range []metav1.Condition{
+		{Type: "Available", Status: metav1.ConditionTrue},
+		{Type: "Progressing", Status: metav1.ConditionFalse},
+		{Type: "Degraded", Status: metav1.ConditionFalse},
+	} {
+		c := meta.FindStatusCondition(conditions, well.Type)
+		switch {
+		case c == nil:
+			return "there is no condition " + well.Type
+		case c.ObservedGeneration != generation:
+			return fmt.Sprintf("condition %s is of generation %d, not %d", c.Type, c.ObservedGeneration, generation)
+		case c.Status != well.Status:
+			return fmt.Sprintf("all pods are ready, and condition %s is %s, reason %s: %s", c.Type, c.Status, c.Reason, c.Message)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,136 @@
+// Memcached-operator-scorecard holds the tests of this project for "operator-sdk scorecard". It runs one of them, against the
+// operator that is installed in the cluster and against the bundle it is installed from, and prints a TestStatus in JSON.
+//
+// Scorecard reads the log of the pod, in which standard output and standard error are one. So nothing is ever written to
+// standard error: what is worth knowing is in the Log of the results.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	scorecardv1alpha3 "github.com/operator-framework/api/pkg/apis/scorecard/v1alpha3"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// tests are all there are. The configuration of scorecard names each of them once.
+var tests = []struct {
+	name string
+	run  func(ctx context.Context, s settings) ([]finding, error)
+}{
+	{"writing-into-crs-has-effect", forEachKind(writingHasEffect)},
+	{"crs-are-isolated", forEachKind(areIsolated)},
+	{"drift-is-repaired", forEachKind(driftIsRepaired)},
+	{"foreign-deployment-is-refused", forEachKind(foreignDeploymentIsRefused)},
+	{"status-is-honest", forEachKind(statusIsHonest)},
+	{"crds-are-compatible", crdsAreCompatible},
+	{"no-dangling-volumes", noDanglingVolumes},
+}
+
+// settings are what flags and environment say.
+type settings struct {
+	bundle    string // the directory of the bundle
+	released  string // the directory of the bundles released so far, one directory for each version
+	namespace string // where to make things
+	timeout   time.Duration
+}
+
+func main() {
+	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+
+	status := run(ctx, os.Args[1:], os.Getenv("SCORECARD_NAMESPACE"))
+	encoder := json.NewEncoder(os.Stdout)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "    ")
+	if err := encoder.Encode(status); err != nil || !passed(status) {
+		os.Exit(1)
+	}
+}
+
+// run runs the test that the arguments name. Whatever goes wrong is in the status it returns.
+func run(ctx context.Context, args []string, namespace string) scorecardv1alpha3.TestStatus {
+	s := settings{namespace: namespace}
+	flags := flag.NewFlagSet("memcached-operator-scorecard", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&s.bundle, "bundle", "/bundle", "the directory of the bundle")
+	flags.StringVar(&s.released, "released", "/released", "the directory of the released bundles, <version>/manifests each")
+	flags.DurationVar(&s.timeout, "timeout", time.Minute, "how long a test may take")
+	if err := flags.Parse(args); err != nil {
+		return statusOf("", []finding{{err: fmt.Errorf("wrong arguments %q: %w", args, err)}})
+	}
+
+	for _, test := range tests {
+		if flags.NArg() == 1 && flags.Arg(0) == test.name {
+			ctx, cancel := context.WithTimeout(ctx, s.timeout)
+			defer cancel()
+			findings, err := test.run(ctx, s)
+			if err != nil {
+				findings = append(findings, finding{err: err})
+			}
+			return statusOf(test.name, findings)
+		}
+	}
+	names := make([]string, 0, len(tests))
+	for _, test := range tests {
+		names = append(names, test.name)
+	}
+	return statusOf("", []finding{{err: failed("there is no test %q: name one of %s", strings.Join(flags.Args(), " "), strings.Join(names, ", "))}})
+}
+
+// finding is what a test has found out about one subject.
+type finding struct {
+	subject     string // a kind, or nothing if the test has one subject only
+	err         error  // a failure if the subject is not as it should be; another error if that could not be found out
+	suggestions []string
+	log         string
+}
+
+// failure is an error that the subject of a test is to blame for.
+type failure struct{ error }
+
+// failed returns a failure. It says what was expected, what was seen, and what to look at.
+func failed(format string, args ...any) error {
+	return failure{fmt.Errorf(format, args...)}
+}
+
+func statusOf(test string, findings []finding) scorecardv1alpha3.TestStatus {
+	var status scorecardv1alpha3.TestStatus
+	for _, f := range findings {
+		result := scorecardv1alpha3.TestResult{Name: test, State: scorecardv1alpha3.PassState, Log: f.log, Suggestions: f.suggestions}
+		if f.subject != "" {
+			result.Name += "/" + f.subject
+		}
+		if f.err != nil {
+			result.State = scorecardv1alpha3.ErrorState
+			if _, ok := errors.AsType[failure](f.err); ok {
+				result.State = scorecardv1alpha3.FailState
+			}
+			result.Errors = strings.Split(f.err.Error(), "\n")
+		}
+		status.Results = append(status.Results, result)
+	}
+	return status
+}
+
+func passed(status scorecardv1alpha3.TestStatus) bool {
+	for _, result := range status.Results {
+		if result.State != scorecardv1alpha3.PassState {
+			return false
+		}
+	}
+	return len(status.Results) > 0
+}

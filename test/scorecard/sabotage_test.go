@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
+	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	"github.com/example/memcached-operator/test/testenv"
+)
+
+// Each of these has the operator seem to be broken in one namespace, until the spec is over.
+
+func doNotMake(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	forbid(ctx, namespace, admissionregistrationv1.Create, "true", func(operator client.Client) error {
+		return operator.Create(ctx, newDeployment(namespace), client.DryRunAll)
+	})
+}
+
+func doNotChange(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	probe := newDeployment(namespace)
+	Expect(k8s.Create(ctx, probe)).To(Succeed())
+	forbid(ctx, namespace, admissionregistrationv1.Update, "true", func(operator client.Client) error {
+		changed := probe.DeepCopy()
+		changed.Labels["a"] = "b"
+		return operator.Patch(ctx, changed, client.MergeFrom(probe), client.DryRunAll)
+	})
+	Expect(k8s.Delete(ctx, probe)).To(Succeed())
+}
+
+// doNotMakeAgain allows one Deployment under each name: a ConfigMap remembers those that there have been.
+func doNotMakeAgain(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	names := forbid(ctx, namespace, admissionregistrationv1.Create, "object.metadata.name in params.data", func(operator client.Client) error {
+		return operator.Create(ctx, newDeployment(namespace), client.DryRunAll)
+	})
+	meanwhile(func(ctx context.Context) {
+		var deployments appsv1.DeploymentList
+		if k8s.List(ctx, &deployments, client.InNamespace(namespace)) != nil {
+			return
+		}
+		known := names.DeepCopy()
+		for _, deployment := range deployments.Items {
+			known.Data[deployment.Name] = ""
+		}
+		if len(known.Data) > len(names.Data) && k8s.Patch(ctx, known, client.MergeFrom(names)) == nil {
+			names = known
+		}
+	})
+}
+
+func labelAllAlike(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	distort(ctx, namespace, admissionregistrationv1.Create, "apps", "deployments", `[
+		JSONPatch{op: "replace", path: "/spec/selector/matchLabels", value: {"app": "shared"}},
+		JSONPatch{op: "replace", path: "/spec/template/metadata/labels", value: {"app": "shared"}}]`,
+		func() bool {
+			probe := newDeployment(namespace)
+			Expect(k8s.Create(ctx, probe, client.DryRunAll)).To(Succeed())
+			return probe.Spec.Selector.MatchLabels["app"] == "shared"
+		})
+}
+
+func holdPods(ctx context.Context, name string) {
+	GinkgoHelper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	Expect(k8s.Patch(ctx, namespace, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+testenv.HoldPods+`":""}}}`)))).To(Succeed())
+}
+
+func exaggerate(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	foo := &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"}, Spec: samplev1alpha1.FooSpec{DeploymentName: "probe"}}
+	Expect(k8s.Create(ctx, foo)).To(Succeed())
+	distort(ctx, namespace, admissionregistrationv1.Update, "samplecontroller.k8s.io", "foos/status",
+		`[JSONPatch{op: "add", path: "/status/availableReplicas", value: 7}]`,
+		func() bool { return changedStatus(ctx, foo).(*samplev1alpha1.Foo).Status.AvailableReplicas == 7 })
+	Expect(k8s.Delete(ctx, foo)).To(Succeed())
+
+	mc := &cachev1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"}}
+	Expect(k8s.Create(ctx, mc)).To(Succeed())
+	distort(ctx, namespace, admissionregistrationv1.Update, "cache.example.com", "memcacheds/status",
+		`[JSONPatch{op: "add", path: "/status/readyNodes", value: 7}]`,
+		func() bool { return changedStatus(ctx, mc).(*cachev1alpha1.Memcached).Status.ReadyNodes == 7 })
+	Expect(k8s.Delete(ctx, mc)).To(Succeed())
+}
+
+// changedStatus returns what would become of an object if its status were changed.
+func changedStatus(ctx context.Context, object client.Object) client.Object {
+	GinkgoHelper()
+	changed := object.DeepCopyObject().(client.Object)
+	Expect(k8s.Status().Patch(ctx, changed, client.RawPatch(types.MergePatchType, []byte(`{"status":{"selector":"probe"}}`)), client.DryRunAll)).To(Succeed())
+	return changed
+}
+
+// adopt gives every Deployment of somebody else to the resource that wants its name.
+func adopt(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	meanwhile(func(ctx context.Context) {
+		var deployments appsv1.DeploymentList
+		if k8s.List(ctx, &deployments, client.InNamespace(namespace), client.HasLabels{"somebody"}) != nil {
+			return
+		}
+		for _, deployment := range deployments.Items {
+			for _, k := range kinds {
+				owner := k.empty()
+				if len(deployment.OwnerReferences) == 0 && k8s.Get(ctx, client.ObjectKeyFromObject(&deployment), owner) == nil {
+					adopted := deployment.DeepCopy()
+					_ = controllerutil.SetControllerReference(owner, adopted, k8s.Scheme())
+					_ = k8s.Patch(ctx, adopted, client.MergeFrom(&deployment))
+				}
+			}
+		}
+	})
+}
+
+// scaleAllAlike scales every Deployment as the largest one of its application.
+func scaleAllAlike(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	meanwhile(func(ctx context.Context) {
+		var deployments appsv1.DeploymentList
+		if k8s.List(ctx, &deployments, client.InNamespace(namespace)) != nil {
+			return
+		}
+		most := map[string]int32{}
+		for _, deployment := range deployments.Items {
+			app := deployment.Labels["app.kubernetes.io/name"]
+			most[app] = max(most[app], *deployment.Spec.Replicas)
+		}
+		for _, deployment := range deployments.Items {
+			if app := deployment.Labels["app.kubernetes.io/name"]; *deployment.Spec.Replicas < most[app] {
+				scaled := deployment.DeepCopy()
+				scaled.Spec.Replicas = ptr.To(most[app])
+				_ = k8s.Patch(ctx, scaled, client.MergeFrom(&deployment))
+			}
+		}
+	})
+}
+
+// meanwhile does something over and over until the spec is over.
+func meanwhile(do func(ctx context.Context)) {
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			do(ctx)
+		}
+	}()
+	DeferCleanup(func() {
+		stop()
+		<-done
+	})
+}
+
+// forbid has the API server refuse an operation of the operator on Deployments that a condition in CEL is true of, as if it had
+// no right to it, and waits until a probe is told so. The parameters of the condition are the data of the ConfigMap it returns.
+func forbid(ctx context.Context, namespace string, operation admissionregistrationv1.OperationType, condition string, probe func(operator client.Client) error) *corev1.ConfigMap {
+	GinkgoHelper()
+	params := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "params"}, Data: map[string]string{"probe": ""}}
+	put(ctx, params)
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "forbid-" + namespace},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			ParamKind:        &admissionregistrationv1.ParamKind{APIVersion: "v1", Kind: "ConfigMap"},
+			MatchConstraints: in(namespace, operation, "apps", "deployments"),
+			Validations: []admissionregistrationv1.Validation{{
+				Expression: fmt.Sprintf("request.userInfo.username != '%s' || !(%s)", testenv.OperatorUser, condition), Message: "sabotage"}},
+		},
+	}
+	put(ctx, policy, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: policy.Name},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: policy.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+			ParamRef: &admissionregistrationv1.ParamRef{Name: params.Name, ParameterNotFoundAction: ptr.To(admissionregistrationv1.DenyAction)}},
+	})
+	operator, err := cp.ClientAs(testenv.OperatorUser)
+	Expect(err).NotTo(HaveOccurred())
+	Eventually(ctx, func() error { return probe(operator) }).Should(MatchError(ContainSubstring("sabotage")), "the API server does not take the policy up")
+	return params
+}
+
+// distort has the API server change what is written to a resource, by a JSON patch in CEL, and waits until a probe sees it.
+func distort(ctx context.Context, namespace string, operation admissionregistrationv1.OperationType, group, resource, patch string, probe func() bool) {
+	GinkgoHelper()
+	name := fmt.Sprintf("distort-%s-%s", namespace, strings.ReplaceAll(resource, "/", "-"))
+	put(ctx, &admissionregistrationv1.MutatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
+			MatchConstraints:   in(namespace, operation, group, resource),
+			ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
+			Mutations: []admissionregistrationv1.Mutation{{PatchType: admissionregistrationv1.PatchTypeJSONPatch,
+				JSONPatch: &admissionregistrationv1.JSONPatch{Expression: patch}}},
+		},
+	}, &admissionregistrationv1.MutatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name},
+	})
+	Eventually(ctx, probe).Should(BeTrue(), "the API server does not take the policy up")
+}
+
+// put creates objects, until the spec is over.
+func put(ctx context.Context, objects ...client.Object) {
+	GinkgoHelper()
+	for _, object := range objects {
+		Expect(k8s.Create(ctx, object)).To(Succeed())
+		DeferCleanup(func(ctx context.Context) { Expect(k8s.Delete(ctx, object)).To(Succeed()) })
+	}
+}
+
+// in returns what a policy for an operation on a resource in a namespace matches.
+func in(namespace string, operation admissionregistrationv1.OperationType, group, resource string) *admissionregistrationv1.MatchResources {
+	return &admissionregistrationv1.MatchResources{
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
+		ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+			Operations: []admissionregistrationv1.OperationType{operation},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: []string{resource}},
+		}}},
+	}
+}
+
+// newDeployment returns one of nobody in particular.
+func newDeployment(namespace string) *appsv1.Deployment {
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"}}
+	theirs(deployment)
+	return deployment
+}

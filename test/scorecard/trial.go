@@ -1,0 +1,262 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/wait"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+
+	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
+	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+)
+
+const (
+	// How often the cluster is asked whether something has happened.
+	interval = 250 * time.Millisecond
+	// How long what a test has made may take to go. It is beyond the time of the test, which may be over.
+	cleanupTimeout = 20 * time.Second
+)
+
+// connect returns a client for the cluster that KUBECONFIG names, or else the one that this pod runs in.
+func connect() (client.Client, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme),
+		samplev1alpha1.AddToScheme(scheme), cachev1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	cfg, err := config.GetConfig()
+	if err != nil {
+		return nil, fmt.Errorf("finding the cluster: %w", err)
+	}
+	k8s, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	return k8s, nil
+}
+
+// trial is a test of one kind on the cluster.
+type trial struct {
+	client.Client
+	kind
+	namespace string
+	bundle    *contents
+	sample    client.Object
+
+	begin       time.Time
+	log         strings.Builder
+	suggestions []string
+	made        []client.Object
+}
+
+// forEachKind makes a test of all kinds from the test of one. The kinds are tried at the same time.
+func forEachKind(test func(ctx context.Context, t *trial) error) func(ctx context.Context, s settings) ([]finding, error) {
+	return func(ctx context.Context, s settings) ([]finding, error) {
+		if s.namespace == "" {
+			return nil, errors.New("SCORECARD_NAMESPACE is not set: name the namespace to test in")
+		}
+		contents, err := read(s.bundle)
+		if err != nil {
+			return nil, err
+		}
+		k8s, err := connect()
+		if err != nil {
+			return nil, err
+		}
+		findings := make([]finding, len(kinds))
+		var all sync.WaitGroup
+		for i, k := range kinds {
+			all.Go(func() { findings[i] = try(ctx, k8s, s.namespace, k, contents, test) })
+		}
+		all.Wait()
+		return findings, nil
+	}
+}
+
+// try runs a test of one kind and removes what it has made, whatever has become of it.
+func try(ctx context.Context, k8s client.Client, namespace string, k kind, contents *contents, test func(ctx context.Context, t *trial) error) finding {
+	t := &trial{Client: k8s, kind: k, namespace: namespace, bundle: contents, begin: time.Now()}
+	var err error
+	if t.sample, err = contents.sample(k); err == nil {
+		err = test(ctx, t)
+		err = errors.Join(err, t.cleanUp(context.WithoutCancel(ctx)))
+	}
+	return finding{subject: k.name, err: err, suggestions: t.suggestions, log: t.log.String()}
+}
+
+// logf notes what happens, for whoever wants to know why the test has failed.
+func (t *trial) logf(format string, args ...any) {
+	fmt.Fprintf(&t.log, "%6.2fs %s\n", time.Since(t.begin).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// newObject returns the sample under a name that nobody else has.
+func (t *trial) newObject() client.Object {
+	object := t.sample.DeepCopyObject().(client.Object)
+	object.SetNamespace(t.namespace)
+	t.rename(object, fmt.Sprintf("%s-%s", object.GetName(), rand.String(5)))
+	return object
+}
+
+// create makes something that is removed when the test is over.
+func (t *trial) create(ctx context.Context, object client.Object) error {
+	if err := t.Create(ctx, object); err != nil {
+		return refusal(fmt.Errorf("creating %s: %w", t.called(object), err))
+	}
+	t.made = append(t.made, object)
+	t.logf("created %s", t.called(object))
+	return nil
+}
+
+// createSample makes a new object from the sample and waits until the operator has carried it out, as far as that needs no
+// pods to come up.
+func (t *trial) createSample(ctx context.Context) (client.Object, error) {
+	object := t.newObject()
+	if err := t.create(ctx, object); err != nil {
+		return nil, err
+	}
+	return object, t.carriedOut(ctx, object)
+}
+
+// change writes into an object as somebody would who only cares for that change.
+func (t *trial) change(ctx context.Context, object client.Object, change func(client.Object)) error {
+	before := object.DeepCopyObject().(client.Object)
+	change(object)
+	if err := t.Patch(ctx, object, client.MergeFrom(before)); err != nil {
+		return refusal(fmt.Errorf("changing %s: %w", t.called(object), err))
+	}
+	t.logf("changed %s", t.called(object))
+	return nil
+}
+
+// refusal makes a failure of an error that says that the API server does not take what users may well write.
+func refusal(err error) error {
+	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+		return failed("%w; look at the CustomResourceDefinition, and at config/samples", err)
+	}
+	return err
+}
+
+// cleanUp removes what was made, the last first, and with each object what it owns.
+func (t *trial) cleanUp(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
+	defer cancel()
+	var errs []error
+	for i := len(t.made) - 1; i >= 0; i-- {
+		errs = append(errs, client.IgnoreNotFound(t.Delete(ctx, t.made[i], client.PropagationPolicy(metav1.DeletePropagationForeground))))
+	}
+	for _, object := range t.made {
+		errs = append(errs, t.until(ctx, t.called(object)+" is gone", "its finalizers, and the objects that it owns", t.gone(object)))
+	}
+	return errors.Join(errs...)
+}
+
+// A check looks at the cluster and returns what is wrong, or nothing.
+type check func(ctx context.Context) (wrong string, err error)
+
+// until waits until nothing is wrong any more. If the time is over before, it tells what was awaited and seen, and where to look.
+func (t *trial) until(ctx context.Context, what, look string, check check) error {
+	last := "nothing yet"
+	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
+		wrong, err := check(ctx)
+		switch {
+		case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
+			return false, err // is what it will be next time
+		case ctx.Err() != nil:
+			return false, nil // was not seen to the end
+		case err != nil:
+			wrong = err.Error()
+		}
+		if wrong != "" && wrong != last {
+			t.logf("%s", wrong)
+		}
+		last = wrong
+		return wrong == "", nil
+	})
+	switch {
+	case err == nil:
+		t.logf("%s", what)
+		return nil
+	case wait.Interrupted(err):
+		return failed("waited until %s; seen last: %s; look at %s", what, last, look)
+	}
+	return fmt.Errorf("waiting until %s: %w", what, err)
+}
+
+// gone is a check that an object does not exist any more.
+func (t *trial) gone(object client.Object) check {
+	uid := object.GetUID()
+	return func(ctx context.Context) (string, error) {
+		now := object.DeepCopyObject().(client.Object)
+		err := t.Get(ctx, client.ObjectKeyFromObject(object), now)
+		if apierrors.IsNotFound(err) || err == nil && uid != "" && now.GetUID() != uid {
+			return "", nil
+		}
+		return t.called(object) + " still exists", err
+	}
+}
+
+const managerLog = "the log of the operator, and the status and events of the resource"
+
+// carriedOut waits until the children of an object are as its spec wants them, and its status speaks of that spec.
+func (t *trial) carriedOut(ctx context.Context, object client.Object) error {
+	return t.until(ctx, t.called(object)+" is carried out", managerLog, func(ctx context.Context) (string, error) {
+		if err := t.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return "", err
+		}
+		if observed := t.status(object).observedGeneration; observed != object.GetGeneration() {
+			return fmt.Sprintf("status.observedGeneration of %s is %d, its generation is %d", t.called(object), observed, object.GetGeneration()), nil
+		}
+		for _, child := range t.children(object) {
+			if wrong, err := t.isOwn(ctx, object, child); wrong != "" || err != nil {
+				return wrong, err
+			}
+		}
+		return t.contradiction(ctx, t.Client, object)
+	})
+}
+
+// isOwn reads a child and tells what keeps it from being one.
+func (t *trial) isOwn(ctx context.Context, object, child client.Object) (wrong string, err error) {
+	err = t.Get(ctx, client.ObjectKeyFromObject(child), child)
+	switch {
+	case apierrors.IsNotFound(err):
+		return fmt.Sprintf("%s has no %s", t.called(object), t.called(child)), nil
+	case err != nil:
+		return "", err
+	case !metav1.IsControlledBy(child, object):
+		return fmt.Sprintf("%s is not controlled by %s", t.called(child), t.called(object)), nil
+	}
+	return "", nil
+}
+
+// called returns what users call an object, such as "Foo web".
+func (t *trial) called(object client.Object) string {
+	gvk, err := t.GroupVersionKindFor(object)
+	if err != nil {
+		return fmt.Sprintf("%T %s", object, object.GetName())
+	}
+	return gvk.Kind + " " + object.GetName()
+}
+
+// deployment returns the Deployment among the children of an object, to be read, or nil.
+func (t *trial) deployment(object client.Object) *appsv1.Deployment {
+	for _, child := range t.children(object) {
+		if deployment, ok := child.(*appsv1.Deployment); ok {
+			return deployment
+		}
+	}
+	return nil
+}

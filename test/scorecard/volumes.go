@@ -1,0 +1,21 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/example/memcached-operator/test/bundle"
+)
+
+// noDanglingVolumes shows that the pods of the operator lean on nothing that is not there under OLM.
+func noDanglingVolumes(_ context.Context, s settings) ([]finding, error) {
+	now, err := read(s.bundle)
+	if err != nil {
+		return nil, err
+	}
+	f := finding{log: "read " + now.csv.Name + "\n"}
+	if found := bundle.Dangling(now.csv); len(found) > 0 {
+		f.err = failed("%s", strings.Join(found, "\n"))
+	}
+	return []finding{f}, nil
+}
