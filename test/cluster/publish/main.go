@@ -61,6 +61,9 @@ func (p *publisher) publish(ctx context.Context) error {
 		}
 		*path = absolute
 	}
+	if err := os.MkdirAll(p.work, 0o755); err != nil {
+		return err
+	}
 	releases, err := filepath.Glob(filepath.Join(p.repository, "config/catalog/released/*/commit"))
 	if err != nil {
 		return err
@@ -224,9 +227,6 @@ func (p *publisher) checkOut(ctx context.Context, commit, dir string) error {
 
 // build builds a static program, with more to say to the linker if given.
 func (p *publisher) build(ctx context.Context, source, program, pkg, ldflags string) error {
-	if err := os.MkdirAll(p.work, 0o755); err != nil {
-		return err
-	}
 	_, err := p.run(ctx, source, "env", "CGO_ENABLED=0", "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w "+ldflags, "-o", program, pkg)
 	return err
 }
