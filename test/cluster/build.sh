@@ -56,7 +56,8 @@ for set in "$@"; do
 		cd olm
 		tags=json1,containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper
 		ldflags="-X github.com/operator-framework/operator-lifecycle-manager/pkg/version.OLMVersion=$(version github.com/operator-framework/operator-lifecycle-manager)"
-		build "$set" github.com/operator-framework/operator-lifecycle-manager/cmd/catalog \
+		build "$set" github.com/grpc-ecosystem/grpc-health-probe \
+			github.com/operator-framework/operator-lifecycle-manager/cmd/catalog \
 			github.com/operator-framework/operator-lifecycle-manager/cmd/copy-content \
 			github.com/operator-framework/operator-lifecycle-manager/cmd/olm \
 			github.com/operator-framework/operator-lifecycle-manager/cmd/package-server \

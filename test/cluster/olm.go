@@ -60,6 +60,7 @@ func (c *cluster) renderOLM() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	chart.Metadata.Version = strings.TrimPrefix(c.version("olm"), "v")
 	content, err := os.ReadFile(filepath.Join(dir, "upstream-values.yaml"))
 	if err != nil {
 		return nil, err

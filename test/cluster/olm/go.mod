@@ -3,6 +3,7 @@ module github.com/example/memcached-operator/test/cluster/olm
 go 1.26.3
 
 tool (
+	github.com/grpc-ecosystem/grpc-health-probe
 	github.com/operator-framework/operator-lifecycle-manager/cmd/catalog
 	github.com/operator-framework/operator-lifecycle-manager/cmd/copy-content
 	github.com/operator-framework/operator-lifecycle-manager/cmd/olm
@@ -10,6 +11,8 @@ tool (
 	github.com/operator-framework/operator-lifecycle-manager/util/cpb
 	github.com/operator-framework/operator-registry/cmd/opm
 )
+
+require github.com/grpc-ecosystem/grpc-health-probe v0.4.53 // indirect
 
 require (
 	cel.dev/expr v0.25.1 // indirect
@@ -149,6 +152,7 @@ require (
 	github.com/smallstep/pkcs7 v0.2.1 // indirect
 	github.com/spf13/cobra v1.10.2 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
+	github.com/spiffe/go-spiffe/v2 v2.8.1 // indirect
 	github.com/stefanberger/go-pkcs11uri v0.0.0-20230803200340-78284954bff6 // indirect
 	github.com/stretchr/testify v1.11.1 // indirect
 	github.com/tidwall/btree v1.8.1 // indirect
