@@ -232,7 +232,7 @@ catalog-push: ## Push the image CATALOG_IMG.
 
 .PHONY: release
 release: kubectl $(OPERATOR_SDK) $(OPM) ## Release VERSION to CHANNELS; docs/releasing.md tells what that does.
-	@MAKE='$(MAKE)' config/catalog/release.sh '$(VERSION)' $(CHANNELS)
+	@MAKE='$(MAKE)' KUBECTL='$(KUBECTL)' config/catalog/release.sh '$(VERSION)' $(CHANNELS)
 
 # Tools that are built when they are missing or their version has changed.
 

@@ -1,7 +1,7 @@
 package bundle
 
 import (
-	"crypto/sha1" //nolint:gosec // what git names files by
+	"crypto/sha1" // what git names files by
 	"fmt"
 	"io/fs"
 	"os"

@@ -100,6 +100,8 @@ var _ = Describe("The manager", func() {
 	It("logs in JSON, and nothing at rest", func(ctx context.Context) {
 		restart(ctx)
 		Eventually(func() int { return strings.Count(manager.Logs(), "Starting workers") }).Should(Equal(len(kinds)))
+		// Its key takes a while on a busy machine, and longer with the race detector.
+		Eventually(func() string { return manager.Logs() }).Should(ContainSubstring("Serving metrics server"))
 		before := len(manager.Logs())
 		time.Sleep(time.Second)
 		Expect(manager.Logs()[before:]).To(BeEmpty())

@@ -1,7 +1,8 @@
 // Package contract shows, on a real API server and with the operator as a process of its own, that it keeps its contract:
 // what every kind promises (contract_test.go), what each kind promises besides (foo_test.go, memcached_test.go), what
 // becomes of bad input (badinput_test.go), what all that costs (requests_test.go), how the process behaves
-// (manager_test.go), and that it may do what it does and no more (rbac_test.go).
+// (manager_test.go), that it may do what it does and no more (rbac_test.go), and that what is left out of its manifests can
+// be added (components_test.go).
 package contract
 
 import (
