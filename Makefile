@@ -7,7 +7,7 @@ REGISTRY ?= ghcr.io/example
 # The image of the operator, and those of its bundle, of the catalog with all its bundles, and of the scorecard's tests.
 IMG ?= $(REGISTRY)/memcached-operator:v$(VERSION)
 BUNDLE_IMG ?= $(REGISTRY)/memcached-operator-bundle:v$(VERSION)
-CATALOG_IMG ?= $(REGISTRY)/memcached-operator-catalog:v$(VERSION)
+CATALOG_IMG ?= $(REGISTRY)/memcached-operator-catalog:latest
 SCORECARD_IMG ?= $(REGISTRY)/memcached-operator-scorecard:v$(VERSION)
 # The images of what the operator runs, where a cluster cannot reach docker.io; empty for those in config/manager.
 RELATED_IMAGE_MEMCACHED ?=
@@ -147,6 +147,10 @@ e2e: images ## Test everything end to end: on the cluster that "make cluster" br
 
 ##@ Cluster
 
+.PHONY: demo
+demo: ## Show the main job: a cluster, the last release installed from a catalog by OLM, the samples, the upgrade to this tree. Needs root.
+	@BEGAN=$$(date +%s) && export BEGAN && $(MAKE) --no-print-directory images && $(CLUSTER_ENV) && KUBECTL='$(KUBECTL)' test/demo/demo.sh
+
 .PHONY: cluster
 cluster: programs ## Bring up a cluster with real pods and OLM on this machine, or bring it up to date. Needs root.
 	@'$(CACHE)/bin/cluster' --bin='$(CACHE)/bin' --dir='$(CACHE)/cluster' up
@@ -164,9 +168,12 @@ cluster-status: ## Tell how the cluster is.
 images: programs $(if $(TEST_REGISTRY),,cluster) ## Build the images of the tree and of all releases, and push them to the cluster's registry or to TEST_REGISTRY.
 	@$(CLUSTER_ENV); '$(CACHE)/bin/publish' --registry="$$TEST_REGISTRY" --bin='$(CACHE)/bin' --work='$(IMAGES)'
 
+# Whether the machine can carry a cluster is found out before minutes are spent on building one.
 .PHONY: programs
 programs:
-	@test/cluster/build.sh '$(CACHE)/bin' $(if $(TEST_REGISTRY),olm operator-sdk cluster,kubernetes containerd coredns olm operator-sdk cluster)
+	@test/cluster/build.sh '$(CACHE)/bin' cluster
+	@$(if $(TEST_REGISTRY),,'$(CACHE)/bin/cluster' check)
+	@test/cluster/build.sh '$(CACHE)/bin' $(if $(TEST_REGISTRY),olm operator-sdk,kubernetes containerd coredns olm operator-sdk)
 
 ##@ Try
 

@@ -65,5 +65,5 @@ Look at it with git log -p -2, then publish it:
 and from a checkout of v$version the images:
   make docker-buildx bundle-build bundle-push VERSION=$version
 and from this commit, which has the catalog:
-  make catalog-build catalog-push VERSION=$version
+  make catalog-build catalog-push
 EOF

@@ -45,6 +45,8 @@ func main() {
 		err = c.down(ctx)
 	case "status":
 		err = c.status(ctx)
+	case "check": // not for users: whether "up" can be, before everything is built
+		err = c.prepareHost(ctx)
 	case "registry": // not for users: what "up" starts
 		err = serveRegistry(ctx, c)
 	default:

@@ -3,13 +3,16 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 )
 
 // packageName is the operator's name in catalogs, and that of all objects here that install it.
@@ -27,27 +30,25 @@ type installation struct {
 // says it.
 func subscribe(ctx context.Context, namespace, catalogTag string, approval operatorsv1alpha1.Approval, watched ...string) *installation {
 	GinkgoHelper()
-	name := metav1.ObjectMeta{Namespace: namespace, Name: packageName}
 	i := &installation{
-		namespace: namespace,
-		catalog: &operatorsv1alpha1.CatalogSource{
-			ObjectMeta: name,
-			Spec: operatorsv1alpha1.CatalogSourceSpec{
-				SourceType:    operatorsv1alpha1.SourceTypeGrpc,
-				Image:         image("-catalog", catalogTag),
-				GrpcPodConfig: &operatorsv1alpha1.GrpcPodConfig{SecurityContextConfig: operatorsv1alpha1.Restricted},
-			},
-		},
-		group: &operatorsv1.OperatorGroup{ObjectMeta: name, Spec: operatorsv1.OperatorGroupSpec{TargetNamespaces: watched}},
-		subscription: &operatorsv1alpha1.Subscription{
-			ObjectMeta: name,
-			Spec: &operatorsv1alpha1.SubscriptionSpec{
-				CatalogSource: packageName, CatalogSourceNamespace: namespace,
-				Package: packageName, Channel: "stable", InstallPlanApproval: approval,
-				Config: &operatorsv1alpha1.SubscriptionConfig{Env: operandImages()},
-			},
-		},
+		namespace:    namespace,
+		catalog:      &operatorsv1alpha1.CatalogSource{},
+		group:        &operatorsv1.OperatorGroup{},
+		subscription: &operatorsv1alpha1.Subscription{},
 	}
+	// What the README has administrators apply, and what they may change of it.
+	content, err := os.ReadFile(filepath.Join(root, "config/catalog/install.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	documents := strings.Split(string(content), "\n---\n")
+	Expect(documents).To(HaveLen(4), "the first is the namespace")
+	for n, object := range []client.Object{i.catalog, i.group, i.subscription} {
+		Expect(yaml.UnmarshalStrict([]byte(documents[n+1]), object)).To(Succeed())
+		Expect(object.GetNamespace()).To(Equal(namespace))
+	}
+	i.catalog.Spec.Image = image("-catalog", catalogTag)
+	i.group.Spec.TargetNamespaces = watched
+	i.subscription.Spec.InstallPlanApproval = approval
+	i.subscription.Spec.Config = &operatorsv1alpha1.SubscriptionConfig{Env: operandImages()}
 	for _, object := range []client.Object{i.catalog, i.group, i.subscription} {
 		Expect(kube.Create(ctx, object)).To(Succeed())
 	}

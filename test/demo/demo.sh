@@ -1,0 +1,101 @@
+#!/bin/sh
+# Shows the main job on the cluster of "make cluster": the last release is installed from a catalog by Operator Lifecycle
+# Manager, runs the samples, and is upgraded to the tree under their eyes. "make demo" builds and pushes all that is needed first.
+# Settings, besides those of the cluster (KUBECONFIG, TEST_REGISTRY, RELATED_IMAGE_...): KUBECTL; BEGAN, the seconds
+# since 1970 when it all began.
+set -eu
+cd "$(dirname "$0")/../.."
+: "${KUBECTL:=kubectl}" "${BEGAN:=$(date +%s)}"
+system=memcached-operator-system
+images=$TEST_REGISTRY/memcached-operator
+tree=$(sed -n 's/^  version: //p' bundle/manifests/memcached-operator.clusterserviceversion.yaml)
+last=$(ls config/catalog/released | sort -V | tail -n 1)
+
+kubectl() {
+	"$KUBECTL" "$@"
+}
+
+step() {
+	printf '\n[%4ds] %s\n' $(($(date +%s) - BEGAN)) "$*"
+}
+
+# show COMMAND...: runs a command as a user would type it, and what it prints.
+show() {
+	printf '        $ %s\n' "$*"
+	"$@" 2>&1 | sed 's/^/          /'
+}
+
+# installed VERSION: waits until OLM has installed it.
+installed() {
+	kubectl wait --namespace $system subscription/memcached-operator --for=jsonpath='{.status.installedCSV}'=memcached-operator.v"$1" --timeout=300s >/dev/null &&
+		kubectl wait --namespace $system clusterserviceversion/memcached-operator.v"$1" --for=jsonpath='{.status.phase}'=Succeeded --timeout=300s >/dev/null || {
+		echo "demo: OLM has not installed $1:" >&2
+		kubectl get --namespace $system catalogsources,subscriptions,installplans,clusterserviceversions,pods >&2
+		kubectl get --namespace $system subscription/memcached-operator -o jsonpath='{.status.conditions}' >&2
+		exit 1
+	}
+}
+
+# pods: name, restarts and time of start of what the samples run.
+pods() {
+	kubectl get pods --selector 'app in (nginx, memcached)' --sort-by=.metadata.name --no-headers \
+		-o 'custom-columns=NAME:.metadata.name,RESTARTS:.status.containerStatuses[0].restartCount,STARTED:.status.startTime'
+}
+
+if kubectl get namespace $system >/dev/null 2>&1; then
+	step "Clearing away an earlier demo."
+	kubectl delete --ignore-not-found namespace $system >/dev/null
+	kubectl delete --ignore-not-found -k config/crd >/dev/null
+fi
+
+step "Subscribing to release $last: config/catalog/install.yaml, with the catalog's image from this cluster's registry."
+sed "s|image: .*|image: $images-catalog:released|" config/catalog/install.yaml | kubectl apply -f - | sed 's/^/          /'
+# Docker Hub is out of reach here; Debian's memcached and nginx are not.
+[ -z "${RELATED_IMAGE_MEMCACHED:-}" ] || kubectl patch --namespace $system subscription/memcached-operator --type=merge --patch "{\"spec\": {\"config\": {\"env\": [
+	{\"name\": \"RELATED_IMAGE_MEMCACHED\", \"value\": \"$RELATED_IMAGE_MEMCACHED\"},
+	{\"name\": \"RELATED_IMAGE_NGINX\", \"value\": \"$RELATED_IMAGE_NGINX\"}]}}}" >/dev/null
+installed "$last"
+step "OLM has installed it."
+show kubectl get --namespace $system clusterserviceversions,pods
+
+step "Applying the samples: a Memcached and a Foo."
+show kubectl apply -k config/samples
+kubectl wait --for=condition=Available --timeout=180s memcached/memcached-sample foo/foo-sample >/dev/null
+kubectl wait --for=condition=Progressing=false --timeout=180s memcached/memcached-sample foo/foo-sample >/dev/null
+step "They work."
+show kubectl get memcacheds,foos,deployments,pods
+
+step "Asking every node of the Memcached to keep a value and to give it back, by its DNS name."
+show kubectl run ask --image="$images-probe:v$tree" --restart=Never --rm --stdin --quiet -- memcached memcached-sample.default.svc.cluster.local
+
+step "Upgrading to $tree: the catalog offers it from now on, and OLM does the rest."
+before=$(pods)
+kubectl patch --namespace $system catalogsource/memcached-operator --type=merge --patch "{\"spec\": {\"image\": \"$images-catalog:tree\"}}" >/dev/null
+installed "$tree"
+kubectl rollout status --namespace $system deployment/memcached-operator-controller-manager --timeout=180s >/dev/null
+step "The operator is upgraded; its operands have not noticed."
+show kubectl get --namespace $system clusterserviceversions,pods
+show pods
+[ "$before" = "$(pods)" ] || {
+	printf 'demo: the pods of the operands were, before the upgrade:\n%s\n' "$before" >&2
+	exit 1
+}
+
+step "The new operator at work: kubectl scale memcached/memcached-sample --replicas=4"
+show kubectl scale memcached/memcached-sample --replicas=4
+kubectl wait --for=jsonpath='{.status.readyNodes}'=4 --timeout=180s memcached/memcached-sample >/dev/null
+show kubectl get memcached/memcached-sample
+
+step "Done: release $last was installed from a catalog, ran a Memcached and a Foo, and was upgraded to $tree without a restart of theirs."
+cat <<EOF
+
+The cluster stays up. To use it:
+  export KUBECONFIG=$KUBECONFIG
+Try next:
+  $KUBECTL describe memcached memcached-sample
+  $KUBECTL patch memcached memcached-sample --type=merge -p '{"spec":{"size": 2}}'
+  $KUBECTL delete deployment memcached-sample        # and look at it again
+  $KUBECTL explain memcached.status
+To remove it and all it keeps:
+  make cluster-down
+EOF
