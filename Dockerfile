@@ -22,15 +22,17 @@ RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
 FROM builder AS scorecard-builder
 COPY test/bundle/ test/bundle/
 COPY test/scorecard/ test/scorecard/
+COPY config/catalog/ config/catalog/
 ARG TARGETOS
 ARG TARGETARCH
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
-    go build -trimpath -ldflags "-s -w" -o /memcached-operator-scorecard ./test/scorecard
+    go build -trimpath -ldflags "-s -w" -o /memcached-operator-scorecard ./test/scorecard && \
+    mkdir -p config/catalog/released
 
 FROM ${BASE_IMAGE} AS scorecard
 COPY LICENSE /licenses/LICENSE
 # What the bundle is compared with. The tests are released with the operator, so they know all releases before it.
-COPY config/catalog/released/ /released/
+COPY --from=scorecard-builder /src/config/catalog/released /released
 COPY --from=scorecard-builder /memcached-operator-scorecard /usr/local/bin/memcached-operator-scorecard
 # operator-sdk runs "memcached-operator-scorecard NAME" by the PATH of the image, as the command of the pod.
 ENV PATH=/usr/local/bin:/usr/bin:/bin

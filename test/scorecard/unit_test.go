@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/blang/semver/v4"
+	"sigs.k8s.io/yaml"
 )
 
 func TestLastRelease(t *testing.T) {
@@ -84,5 +85,31 @@ func TestRightsNameEveryKind(t *testing.T) {
 				t.Errorf("%s does not name %s: the tests of a %s would be refused", file, k.crd, k.name)
 			}
 		}
+	}
+}
+
+// Scorecard runs what its configuration names, and nothing else.
+func TestConfigurationNamesEveryTest(t *testing.T) {
+	text, err := os.ReadFile("../../config/scorecard/patches/custom.config.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var patches []struct {
+		Value struct{ Entrypoint []string }
+	}
+	if err := yaml.Unmarshal(text, &patches); err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]int{}
+	for _, patch := range patches {
+		named[strings.Join(patch.Value.Entrypoint, " ")]++
+	}
+	for _, test := range tests {
+		if named["memcached-operator-scorecard "+test.name] != 1 {
+			t.Errorf("%s is run %d times", test.name, named["memcached-operator-scorecard "+test.name])
+		}
+	}
+	if len(named) != len(tests) {
+		t.Errorf("%v, and there are %d tests", named, len(tests))
 	}
 }
