@@ -17,7 +17,28 @@ ARG TARGETARCH
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
     go build -trimpath -ldflags "-s -w -X main.version=$VERSION -X main.commit=$COMMIT" -o /manager ./cmd
 
-FROM ${BASE_IMAGE}
+# The tests of the scorecard: "docker build --target scorecard". They are a stage of their own, so that building the manager,
+# which is the last stage, does not compile them.
+FROM builder AS scorecard-builder
+COPY test/bundle/ test/bundle/
+COPY test/scorecard/ test/scorecard/
+COPY config/catalog/ config/catalog/
+ARG TARGETOS
+ARG TARGETARCH
+RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
+    go build -trimpath -ldflags "-s -w" -o /memcached-operator-scorecard ./test/scorecard && \
+    mkdir -p config/catalog/released
+
+FROM ${BASE_IMAGE} AS scorecard
+COPY LICENSE /licenses/LICENSE
+# What the bundle is compared with. The tests are released with the operator, so they know all releases before it.
+COPY --from=scorecard-builder /src/config/catalog/released /released
+COPY --from=scorecard-builder /memcached-operator-scorecard /usr/local/bin/memcached-operator-scorecard
+# operator-sdk runs "memcached-operator-scorecard NAME" by the PATH of the image, as the command of the pod.
+ENV PATH=/usr/local/bin:/usr/bin:/bin
+USER 65532:65532
+
+FROM ${BASE_IMAGE} AS manager
 ARG BASE_IMAGE
 ARG VERSION=devel
 ARG COMMIT=unknown

@@ -62,8 +62,8 @@ SHELL := /bin/sh
 help: ## Tell what there is.
 	@awk 'BEGIN {FS = ":.*##"; printf "Usage: make TARGET [VARIABLE=value]\n"} \
 		/^##@/ {printf "\n%s\n", substr($$0, 5)} \
-		/^[a-z0-9-]+:.*##/ {printf "  %-16s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@printf '\nVariables:\n  FOCUS=text      only tests whose name matches (test, unit, contract)\n  V=1             tell of each test\n  REGISTRY=name   where images are pushed to (%s)\n  IMG=image       the image to build, push and deploy (%s)\n  RELATED_IMAGE_MEMCACHED=image, RELATED_IMAGE_NGINX=image\n                  what the deployed operator runs, where docker.io is out of reach\n  CACHE=dir       where all that is built goes (%s)\n\nThe map of the code is internal/README.md.\n' '$(REGISTRY)' '$(IMG)' '$(CACHE)'
+		/^[a-z0-9-]+:.*##/ {printf "  %-24s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@printf '\nVariables:\n  FOCUS=text      only tests whose name matches (test, unit, contract, scorecard-selftest)\n  V=1             tell of each test\n  REGISTRY=name   where images are pushed to (%s)\n  IMG=image       the image to build, push and deploy (%s)\n  RELATED_IMAGE_MEMCACHED=image, RELATED_IMAGE_NGINX=image\n                  what the deployed operator runs, where docker.io is out of reach\n  CACHE=dir       where all that is built goes (%s)\n\nThe map of the code is internal/README.md.\n' '$(REGISTRY)' '$(IMG)' '$(CACHE)'
 
 ##@ Change
 
@@ -100,7 +100,7 @@ tidy: ## Tidy the go.mod of every module.
 ##@ Check
 
 .PHONY: test
-test: vet lint unit contract ## Check everything: vet, lint, unit tests, and the contract on a real API server.
+test: vet lint unit contract scorecard-selftest ## Check everything: vet, lint, unit tests, and on a real API server the contract and the scorecard's own tests.
 
 # With the flags that the code is built with elsewhere, so that nothing is compiled twice.
 .PHONY: vet
@@ -120,6 +120,11 @@ unit: kubectl ## Test what needs no cluster.
 contract: control-plane ## Test the contract, on a real API server.
 	@KUBEBUILDER_ASSETS='$(ASSETS)' KUBE_CONTROLLER_MANAGER='$(CONTROLLER_MANAGER)' \
 		go test -v -race -count=1 -timeout 25m ./test/contract $(if $(V),-ginkgo.v) $(if $(FOCUS),-ginkgo.focus '$(FOCUS)' $(if $(filter contract,$(MAKECMDGOALS)),-ginkgo.fail-on-empty))
+
+.PHONY: scorecard-selftest
+scorecard-selftest: control-plane ## Show that each test of the scorecard passes on the operator, and fails on a defect.
+	@KUBEBUILDER_ASSETS='$(ASSETS)' KUBE_CONTROLLER_MANAGER='$(CONTROLLER_MANAGER)' \
+		go test -v -race -count=1 -timeout 10m ./test/scorecard $(if $(V),-ginkgo.v) $(if $(FOCUS),-ginkgo.focus '$(FOCUS)' $(if $(filter scorecard-selftest,$(MAKECMDGOALS)),-ginkgo.fail-on-empty))
 
 .PHONY: control-plane
 control-plane: ## Build the control plane of the tests and print where it is, for KUBEBUILDER_ASSETS.
@@ -207,6 +212,10 @@ undeploy: kubectl ## Remove the operator, the CustomResourceDefinitions, and wit
 .PHONY: docker-build
 docker-build: ## Build the image IMG.
 	$(CONTAINER_TOOL) build --build-arg VERSION=v$(VERSION) --build-arg COMMIT=$(COMMIT) -t $(IMG) .
+
+.PHONY: docker-build-scorecard
+docker-build-scorecard: ## Build the image SCORECARD_IMG of the scorecard's tests.
+	$(CONTAINER_TOOL) build --target scorecard -t $(SCORECARD_IMG) .
 
 .PHONY: docker-push
 docker-push: ## Push the image IMG.

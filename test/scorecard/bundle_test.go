@@ -1,10 +1,8 @@
 package main
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
-	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -13,45 +11,11 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// The name and version of the bundle that is tested, where there is none but the one made here.
-const version = "0.1.0"
-
-// newBundle returns a directory with a copy of the bundle, to be changed. Without a bundle in the repository it is made of
-// the CustomResourceDefinitions, the samples and the manager's Deployment.
+// newBundle returns a directory with a copy of the bundle, to be changed.
 func newBundle() string {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
-	root := testenv.Root()
-	if _, err := os.Stat(filepath.Join(root, "bundle", "manifests")); err == nil {
-		Expect(os.CopyFS(dir, os.DirFS(filepath.Join(root, "bundle")))).To(Succeed())
-		return dir
-	}
-	manifests := filepath.Join(dir, "manifests")
-	Expect(os.CopyFS(manifests, os.DirFS(filepath.Join(root, "config", "crd", "bases")))).To(Succeed())
-
-	var examples []any
-	for _, path := range glob(filepath.Join(root, "config", "samples", "*_v*.yaml")) {
-		var sample any
-		unmarshal(path, &sample)
-		examples = append(examples, sample)
-	}
-	samples, err := json.Marshal(examples)
-	Expect(err).NotTo(HaveOccurred())
-	text, err := os.ReadFile(filepath.Join(root, "config", "manager", "manager.yaml"))
-	Expect(err).NotTo(HaveOccurred())
-	var deployment struct{ Spec any }
-	_, manager, _ := strings.Cut(string(text), "\n---\n")
-	Expect(yaml.Unmarshal([]byte(manager), &deployment)).To(Succeed())
-	marshal(filepath.Join(manifests, "memcached-operator.clusterserviceversion.yaml"), map[string]any{
-		"apiVersion": "operators.coreos.com/v1alpha1",
-		"kind":       "ClusterServiceVersion",
-		"metadata":   map[string]any{"name": "memcached-operator.v" + version, "annotations": map[string]string{"alm-examples": string(samples)}},
-		"spec": map[string]any{
-			"version": version,
-			"install": map[string]any{"strategy": "deployment", "spec": map[string]any{
-				"deployments": []any{map[string]any{"name": "controller-manager", "spec": deployment.Spec}}}},
-		},
-	})
+	Expect(os.CopyFS(dir, os.DirFS(filepath.Join(testenv.Root(), "bundle")))).To(Succeed())
 	return dir
 }
 

@@ -49,16 +49,21 @@ type settings struct {
 func main() {
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
+	if !printed(os.Args[1:], os.Getenv("SCORECARD_NAMESPACE")) {
+		os.Exit(1)
+	}
+}
+
+// printed prints the status of the test that the arguments name and tells whether it has passed. A signal ends the test, which
+// then still removes what it has made.
+func printed(args []string, namespace string) bool {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
-
-	status := run(ctx, os.Args[1:], os.Getenv("SCORECARD_NAMESPACE"))
+	status := run(ctx, args, namespace)
 	encoder := json.NewEncoder(os.Stdout)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "    ")
-	if err := encoder.Encode(status); err != nil || !passed(status) {
-		os.Exit(1)
-	}
+	return encoder.Encode(status) == nil && passed(status)
 }
 
 // run runs the test that the arguments name. Whatever goes wrong is in the status it returns.

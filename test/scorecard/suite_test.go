@@ -73,7 +73,7 @@ func newNamespace(ctx context.Context) string {
 	manifests, err := cp.Kubectl("kustomize", filepath.Join(testenv.Root(), "config", "scorecard", "rbac"))
 	Expect(err).NotTo(HaveOccurred(), manifests)
 	path := filepath.Join(GinkgoT().TempDir(), "rbac.yaml")
-	Expect(os.WriteFile(path, []byte(strings.ReplaceAll(manifests, "namespace: default", "namespace: "+namespace.Name)), 0o600)).To(Succeed())
+	Expect(os.WriteFile(path, []byte(strings.ReplaceAll(manifests, "namespace: "+testenv.OperatorNamespace, "namespace: "+namespace.Name)), 0o600)).To(Succeed())
 	out, err := cp.Kubectl("apply", "-f", path)
 	Expect(err).NotTo(HaveOccurred(), out)
 	return namespace.Name

@@ -171,12 +171,13 @@ func (t *trial) until(ctx context.Context, what, look string, check check) error
 	last := "nothing yet"
 	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
 		wrong, err := check(ctx)
-		switch {
-		case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
-			return false, err // is what it will be next time
-		case ctx.Err() != nil:
-			return false, nil // was not seen to the end
-		case err != nil:
+		if ctx.Err() != nil {
+			return false, ctx.Err() // and what was seen before is what was seen last
+		}
+		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+			return false, err // it will be the same next time
+		}
+		if err != nil {
 			wrong = err.Error()
 		}
 		if wrong != "" && wrong != last {

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/blang/semver/v4"
+	"sigs.k8s.io/yaml"
+)
+
+func TestLastRelease(t *testing.T) {
+	dir := t.TempDir()
+	for _, version := range []string{"0.1.0", "v0.2.0", "0.10.0", "0.11.0-rc.1", "not-a-version"} {
+		manifests := filepath.Join(dir, version, "manifests")
+		if err := os.MkdirAll(manifests, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string]string{
+			"csv.yaml": "kind: ClusterServiceVersion\nmetadata: {name: " + version + "}",
+			"crd.yaml": "kind: CustomResourceDefinition\nmetadata: {name: foos}",
+		} {
+			if err := os.WriteFile(filepath.Join(manifests, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "0.9.0"), nil, 0o600); err != nil { // no directory
+		t.Fatal(err)
+	}
+	for before, want := range map[string]string{
+		"0.1.0": "", "0.1.1": "0.1.0", "0.2.0": "0.1.0", "0.3.0": "v0.2.0", "0.10.0": "v0.2.0", "0.11.0": "0.11.0-rc.1", "1.0.0": "0.11.0-rc.1",
+	} {
+		last, err := lastRelease(dir, semver.MustParse(before))
+		got := ""
+		if last != nil {
+			got = last.csv.Name
+		}
+		if err != nil || got != want {
+			t.Errorf("before %s: %q, %v, want %q", before, got, err, want)
+		}
+	}
+
+	if err := os.RemoveAll(filepath.Join(dir, "0.1.0", "manifests", "crd.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lastRelease(dir, semver.MustParse("0.2.0")); err == nil || !strings.Contains(err.Error(), "is no bundle") {
+		t.Errorf("a release without definitions: %v", err)
+	}
+	if last, err := lastRelease(filepath.Join(dir, "none"), semver.MustParse("1.0.0")); last != nil || err != nil {
+		t.Errorf("no directory: %v, %v", last, err)
+	}
+}
+
+// A field of a spec that no test writes is told of.
+func TestUntried(t *testing.T) {
+	c := &contents{}
+	for _, path := range []string{"cache.example.com_memcacheds.yaml", "samplecontroller.k8s.io_foos.yaml"} {
+		if err := c.add(filepath.Join("../../config/crd/bases", path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, k := range kinds {
+		if fields := c.untried(k); len(fields) > 0 {
+			t.Errorf("%s: %v", k.name, fields)
+		}
+		k.writes = k.writes[1:]
+		if fields := c.untried(k); len(fields) != 1 {
+			t.Errorf("%s with one write less: %v", k.name, fields)
+		}
+	}
+}
+
+// The service account may do nothing with a kind that the rights do not name.
+func TestRightsNameEveryKind(t *testing.T) {
+	for _, file := range []string{"role.yaml", "crd_reader_role.yaml"} {
+		text, err := os.ReadFile(filepath.Join("../../config/scorecard/rbac", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range kinds {
+			plural, group, _ := strings.Cut(k.crd, ".")
+			if !strings.Contains(string(text), plural) || !strings.Contains(string(text), group) {
+				t.Errorf("%s does not name %s: the tests of a %s would be refused", file, k.crd, k.name)
+			}
+		}
+	}
+}
+
+// Scorecard runs what its configuration names, and nothing else.
+func TestConfigurationNamesEveryTest(t *testing.T) {
+	text, err := os.ReadFile("../../config/scorecard/patches/custom.config.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var patches []struct {
+		Value struct{ Entrypoint []string }
+	}
+	if err := yaml.Unmarshal(text, &patches); err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]int{}
+	for _, patch := range patches {
+		named[strings.Join(patch.Value.Entrypoint, " ")]++
+	}
+	for _, test := range tests {
+		if named["memcached-operator-scorecard "+test.name] != 1 {
+			t.Errorf("%s is run %d times", test.name, named["memcached-operator-scorecard "+test.name])
+		}
+	}
+	if len(named) != len(tests) {
+		t.Errorf("%v, and there are %d tests", named, len(tests))
+	}
+}
