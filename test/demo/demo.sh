@@ -46,6 +46,9 @@ if kubectl get namespace $system >/dev/null 2>&1; then
 	step "Clearing away an earlier demo."
 	kubectl delete --ignore-not-found namespace $system >/dev/null
 	kubectl delete --ignore-not-found -k config/crd >/dev/null
+	# OLM remembers for some minutes what a catalog of this name had.
+	kubectl rollout restart --namespace olm deployment/catalog-operator >/dev/null
+	kubectl rollout status --namespace olm deployment/catalog-operator --timeout=120s >/dev/null
 fi
 
 step "Subscribing to release $last: config/catalog/install.yaml, with the catalog's image from this cluster's registry."

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -45,6 +46,9 @@ func subscribe(ctx context.Context, namespace, catalogTag string, approval opera
 		Expect(yaml.UnmarshalStrict([]byte(documents[n+1]), object)).To(Succeed())
 		Expect(object.GetNamespace()).To(Equal(namespace))
 	}
+	// OLM remembers for some minutes what a catalog of this name had.
+	i.catalog.Name = fmt.Sprintf("%s-%d", packageName, time.Now().Unix())
+	i.subscription.Spec.CatalogSource = i.catalog.Name
 	i.catalog.Spec.Image = image("-catalog", catalogTag)
 	i.group.Spec.TargetNamespaces = watched
 	i.subscription.Spec.InstallPlanApproval = approval

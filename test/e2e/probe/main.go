@@ -8,6 +8,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -68,6 +69,12 @@ func keepValue(address string) (version string, err error) {
 		return "", err
 	}
 	lines := bufio.NewScanner(connection)
+	next := func() (string, error) {
+		if !lines.Scan() {
+			return "", cmp.Or(lines.Err(), io.ErrUnexpectedEOF)
+		}
+		return lines.Text(), nil
+	}
 	value := address
 	for _, exchange := range []struct {
 		request string
@@ -82,18 +89,27 @@ func keepValue(address string) (version string, err error) {
 			return "", err
 		}
 		for _, want := range exchange.answer {
-			if !lines.Scan() || lines.Text() != want {
-				return "", fmt.Errorf("%q is answered by %q, not by %q (%v)", exchange.request, lines.Text(), want, lines.Err())
+			answer, err := next()
+			if err != nil {
+				return "", fmt.Errorf("%q is not answered: %w", exchange.request, err)
+			}
+			if answer != want {
+				return "", fmt.Errorf("%q is answered by %q, not by %q", exchange.request, answer, want)
 			}
 		}
 	}
 	if _, err := fmt.Fprint(connection, "version\r\n"); err != nil {
 		return "", err
 	}
-	if !lines.Scan() || !strings.HasPrefix(lines.Text(), "VERSION ") {
-		return "", fmt.Errorf("version is answered by %q (%v)", lines.Text(), lines.Err())
+	answer, err := next()
+	if err != nil {
+		return "", fmt.Errorf("version is not answered: %w", err)
 	}
-	return strings.TrimPrefix(lines.Text(), "VERSION "), nil
+	version, ok := strings.CutPrefix(answer, "VERSION ")
+	if !ok {
+		return "", fmt.Errorf("version is answered by %q", answer)
+	}
+	return version, nil
 }
 
 func get(urls []string) error {
