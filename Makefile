@@ -106,11 +106,12 @@ test: vet lint unit contract scorecard-selftest ## Check everything: vet, lint, 
 .PHONY: vet
 vet: ## Look for mistakes with go vet.
 	@go vet -race ./...
-	@cd test/cluster/kubernetes && CGO_ENABLED=0 go vet -trimpath ./...
+	@for module in test/cluster test/cluster/kubernetes test/cluster/coredns; do (cd $$module && CGO_ENABLED=0 go vet -trimpath ./...) || exit 1; done
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Look for mistakes with golangci-lint.
 	@$(GOLANGCI_LINT) run
+	@cd test/cluster && $(GOLANGCI_LINT) run
 
 .PHONY: unit
 unit: kubectl ## Test what needs no cluster.
@@ -154,7 +155,7 @@ e2e: images ## Test everything end to end: on the cluster that "make cluster" br
 
 .PHONY: demo
 demo: ## Show the main job: a cluster, the last release installed from a catalog by OLM, the samples, the upgrade to this tree. Needs root.
-	@BEGAN=$$(date +%s) && export BEGAN && $(MAKE) --no-print-directory images && $(CLUSTER_ENV) && KUBECTL='$(KUBECTL)' test/demo/demo.sh
+	@BEGAN=$$(date +%s) && export BEGAN && $(MAKE) --no-print-directory images TEST_REGISTRY= && . '$(CACHE)/cluster/env' && KUBECTL='$(KUBECTL)' test/demo/demo.sh
 
 .PHONY: cluster
 cluster: programs ## Bring up a cluster with real pods and OLM on this machine, or bring it up to date. Needs root.

@@ -202,8 +202,8 @@ func (c *cluster) kubectl(ctx context.Context, input []byte, args ...string) (st
 	return string(out), nil
 }
 
-// run runs a program of the machine and returns what it printed; an error has its last words.
-func run(ctx context.Context, name string, args ...string) (string, error) {
+// command runs a program of the machine and returns what it printed; an error has its last words.
+func command(ctx context.Context, name string, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
 	if err != nil {
 		return string(out), fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, strings.TrimSpace(string(out)))

@@ -44,7 +44,7 @@ func (c *cluster) prepareHost(ctx context.Context) error {
 	}
 	var missing []string
 	for file, name := range packages {
-		if _, err := os.Stat(file); err != nil {
+		if !exists(file) {
 			missing = append(missing, name)
 		}
 	}
@@ -59,7 +59,7 @@ func (c *cluster) prepareHost(ctx context.Context) error {
 
 func (c *cluster) installPackages(ctx context.Context, names []string) error {
 	remedy := "install them (Debian's names: " + strings.Join(names, " ") + ") and try again"
-	if !hasProgram("apt-get") {
+	if !exists("/usr/bin/apt-get") {
 		return errors.New("this machine lacks programs, and there is no apt-get to install them with: " + remedy)
 	}
 	c.say("Installing %s.", strings.Join(names, " "))
@@ -84,10 +84,10 @@ func (c *cluster) installPackages(ctx context.Context, names []string) error {
 
 // foreignRules refuses a machine that another Kubernetes has its rules on: two kube-proxies would delete each other's.
 func (c *cluster) foreignRules(ctx context.Context) error {
-	if _, err := os.Stat(c.path("proxy.yaml")); err == nil {
+	if exists(c.path("proxy.yaml")) {
 		return nil // they are ours
 	}
-	if out, err := run(ctx, "iptables", "--wait", "--table=nat", "--list-rules"); err == nil && strings.Contains(out, "-N KUBE-SERVICES") {
+	if out, err := command(ctx, "iptables", "--wait", "--table=nat", "--list-rules"); err == nil && strings.Contains(out, "-N KUBE-SERVICES") {
 		return errors.New("another Kubernetes has its network rules on this machine (the chain KUBE-SERVICES); use it through KUBECONFIG, or stop it and delete its rules")
 	}
 	return nil
@@ -116,7 +116,7 @@ func (c *cluster) addLinks(ctx context.Context) error {
 		{"address", "add", nodeIP + "/32", "dev", nodeLink},
 		{"link", "set", nodeLink, "up"},
 	} {
-		if _, err := run(ctx, "ip", args...); err != nil {
+		if _, err := command(ctx, "ip", args...); err != nil {
 			return err
 		}
 	}
@@ -127,7 +127,7 @@ func (c *cluster) removeLinks(ctx context.Context) error {
 	var errs []error
 	for _, link := range []string{podLink, nodeLink} {
 		if _, err := net.InterfaceByName(link); err == nil {
-			_, err := run(ctx, "ip", "link", "delete", link)
+			_, err := command(ctx, "ip", "link", "delete", link)
 			errs = append(errs, err)
 		}
 	}
@@ -136,16 +136,16 @@ func (c *cluster) removeLinks(ctx context.Context) error {
 
 // removeRules removes the rules of kube-proxy.
 func (c *cluster) removeRules(ctx context.Context) error {
-	if _, err := os.Stat(c.path("proxy.yaml")); err != nil {
+	if !exists(c.path("proxy.yaml")) {
 		return nil
 	}
-	if _, err := run(ctx, filepath.Join(c.bin, "kube-proxy"), "--cleanup", "--config="+c.path("proxy.yaml")); err != nil {
+	if _, err := command(ctx, filepath.Join(c.bin, "kube-proxy"), "--cleanup", "--config="+c.path("proxy.yaml")); err != nil {
 		return err
 	}
 	// It leaves one chain to the kubelet, which no longer makes it.
 	for _, program := range []string{"iptables", "ip6tables"} {
-		if _, err := run(ctx, program, "--wait", "--list-rules", "KUBE-FIREWALL"); err != nil {
-			continue // not there
+		if _, err := command(ctx, program, "--wait", "--list-rules", "KUBE-FIREWALL"); err != nil {
+			continue // it is not there
 		}
 		for _, args := range [][]string{
 			{"--delete", "INPUT", "--jump", "KUBE-FIREWALL"},
@@ -153,7 +153,7 @@ func (c *cluster) removeRules(ctx context.Context) error {
 			{"--flush", "KUBE-FIREWALL"},
 			{"--delete-chain", "KUBE-FIREWALL"},
 		} {
-			if _, err := run(ctx, program, append([]string{"--wait"}, args...)...); err != nil {
+			if _, err := command(ctx, program, append([]string{"--wait"}, args...)...); err != nil {
 				return err
 			}
 		}
@@ -187,7 +187,7 @@ func removeTraces() error {
 const forwarding = "/proc/sys/net/ipv4/ip_forward"
 
 func (c *cluster) keepSettings() error {
-	if _, err := os.Stat(c.path("ip_forward")); err == nil {
+	if exists(c.path("ip_forward")) {
 		return nil
 	}
 	before, err := os.ReadFile(forwarding)
@@ -198,9 +198,12 @@ func (c *cluster) keepSettings() error {
 }
 
 func (c *cluster) restoreSettings() error {
+	if !exists(c.path("ip_forward")) {
+		return nil
+	}
 	before, err := os.ReadFile(c.path("ip_forward"))
 	if err != nil {
-		return nil
+		return err
 	}
 	return os.WriteFile(forwarding, before, 0o644)
 }
@@ -208,7 +211,7 @@ func (c *cluster) restoreSettings() error {
 // cgroupHierarchies are the mounted hierarchies: one with version 2, one for each controller with version 1.
 func cgroupHierarchies() (hierarchies []string, version2 bool) {
 	const root = "/sys/fs/cgroup"
-	if _, err := os.Stat(root + "/cgroup.controllers"); err == nil {
+	if exists(root + "/cgroup.controllers") {
 		return []string{root}, true
 	}
 	entries, _ := os.ReadDir(root)
@@ -336,6 +339,11 @@ func contained() []int {
 		}
 	}
 	return pids
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func processes() []int {

@@ -67,7 +67,7 @@ func (c *cluster) writeTrust() error {
 // images are what pushImages builds.
 func (c *cluster) images(ctx context.Context) ([]images.Image, error) {
 	shell := map[string]string{}
-	applets, err := run(ctx, "/bin/busybox", "--list")
+	applets, err := command(ctx, "/bin/busybox", "--list")
 	if err != nil {
 		return nil, err
 	}

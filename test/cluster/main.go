@@ -22,42 +22,40 @@ import (
 )
 
 func main() {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = os.TempDir()
-	}
-	flags := flag.NewFlagSet("cluster", flag.ExitOnError)
-	flags.Usage = func() {
-		fmt.Fprintln(flags.Output(), "Usage: cluster [FLAGS] up|status|down")
-		flags.PrintDefaults()
-	}
-	dir := flags.String("dir", filepath.Join(cache, "memcached-operator", "cluster"), "the directory for all that the cluster keeps")
-	bin := flags.String("bin", filepath.Join(cache, "memcached-operator", "bin"), "the directory of the programs, as test/cluster/build.sh fills it")
-	_ = flags.Parse(os.Args[1:])
-
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	c := newCluster(*dir, *bin)
-	switch flags.Arg(0) {
-	case "up":
-		err = c.up(ctx)
-	case "down":
-		err = c.down(ctx)
-	case "status":
-		err = c.status(ctx)
-	case "check": // not for users: whether "up" can be, before everything is built
-		err = c.prepareHost(ctx)
-	case "registry": // not for users: what "up" starts
-		err = serveRegistry(ctx, c)
-	default:
-		flags.Usage()
-		os.Exit(2)
-	}
-	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+	err := run(ctx, os.Args[1:])
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = errors.New("interrupted; what runs goes on running: 'make cluster' continues, 'make cluster-down' stops it")
 	}
+	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "cluster:", err)
 		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return err
+	}
+	flags := flag.NewFlagSet("cluster", flag.ExitOnError)
+	dir := flags.String("dir", filepath.Join(cache, "memcached-operator", "cluster"), "the directory for all that the cluster keeps")
+	bin := flags.String("bin", filepath.Join(cache, "memcached-operator", "bin"), "the directory of the programs, as test/cluster/build.sh fills it")
+	_ = flags.Parse(args) // it ends the process on errors
+	c := newCluster(*dir, *bin)
+	switch flags.Arg(0) {
+	case "up":
+		return c.up(ctx)
+	case "down":
+		return c.down(ctx)
+	case "status":
+		return c.status(ctx)
+	case "check": // not for users: whether "up" can be, before everything is built
+		return c.prepareHost(ctx)
+	case "registry": // not for users: what "up" starts
+		return serveRegistry(ctx, c)
+	default:
+		return fmt.Errorf("%q is none of up, status and down", flags.Arg(0))
 	}
 }

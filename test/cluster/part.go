@@ -193,12 +193,11 @@ func startTime(pid int) (string, error) {
 // fingerprint is a hash of the program, its arguments and the files it reads.
 func (p *part) fingerprint() (string, error) {
 	hash := sha256.New()
-	fmt.Fprintln(hash, p.command)
 	info, err := os.Stat(p.command[0])
 	if err != nil {
 		return "", fmt.Errorf("%s is not built: %w", p.name, err)
 	}
-	fmt.Fprintln(hash, info.ModTime().UnixNano(), info.Size())
+	hash.Write(fmt.Appendln(nil, p.command, info.ModTime().UnixNano(), info.Size()))
 	for _, file := range p.files {
 		content, err := os.ReadFile(file)
 		if err != nil {

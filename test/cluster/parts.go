@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os/exec"
 	"path/filepath"
 )
 
@@ -79,7 +78,7 @@ func (c *cluster) parts() []*part {
 			command: c.program("containerd", "--config="+c.path("containerd.toml")),
 			files:   []string{c.path("containerd.toml")},
 			ready: func(ctx context.Context) error {
-				_, err := run(ctx, filepath.Join(c.bin, "ctr"), "--address="+containerdSocket, "version")
+				_, err := command(ctx, filepath.Join(c.bin, "ctr"), "--address="+containerdSocket, "version")
 				return err
 			},
 		},
@@ -192,9 +191,3 @@ subjects:
   kind: User
   name: system:coredns
 `
-
-// hasProgram says whether the machine has a program.
-func hasProgram(name string) bool {
-	_, err := exec.LookPath(name)
-	return err == nil
-}

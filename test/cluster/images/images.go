@@ -107,32 +107,17 @@ func (i Image) build() (v1.Image, error) {
 
 // write writes the image's own files, sorted, each after the directories it is in.
 func (i Image) write(w *tar.Writer) error {
-	files := map[string]string{}
-	for in, on := range i.Files {
-		on, err := filepath.EvalSymlinks(on)
-		if err != nil {
-			return err
-		}
-		err = filepath.WalkDir(on, func(name string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() {
-				return err
-			}
-			rest, err := filepath.Rel(on, name)
-			files[path.Join(in, filepath.ToSlash(rest))] = name
-			return err
-		})
-		if err != nil {
-			return err
-		}
+	files, err := i.files()
+	if err != nil {
+		return err
 	}
 	parents := map[string]int64{}
-	for _, names := range [][]string{slices.Collect(maps.Keys(files)), slices.Collect(maps.Keys(i.Links))} {
-		for _, name := range names {
-			for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-				parents[dir+"/"] = 0o755
-			}
+	for _, name := range slices.Concat(slices.Collect(maps.Keys(files)), slices.Collect(maps.Keys(i.Links))) {
+		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+			parents[dir+"/"] = 0o755
 		}
 	}
+	// The layer below has them.
 	delete(parents, "etc/")
 	delete(parents, "tmp/")
 	if err := directories(w, parents); err != nil {
@@ -161,6 +146,29 @@ func (i Image) write(w *tar.Writer) error {
 		}
 	}
 	return nil
+}
+
+// files are the image's own files, with those of directories each by itself.
+func (i Image) files() (map[string]string, error) {
+	files := map[string]string{}
+	for in, on := range i.Files {
+		on, err := filepath.EvalSymlinks(on)
+		if err != nil {
+			return nil, err
+		}
+		err = filepath.WalkDir(on, func(name string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			rest, err := filepath.Rel(on, name)
+			files[path.Join(in, filepath.ToSlash(rest))] = name
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
 }
 
 func directories(w *tar.Writer, modes map[string]int64) error {

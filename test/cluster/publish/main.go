@@ -38,8 +38,9 @@ func main() {
 	flag.StringVar(&p.work, "work", "", "a directory for what is built")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := p.publish(ctx); err != nil {
+	err := p.publish(ctx)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "publish:", err)
 		os.Exit(1)
 	}
