@@ -42,13 +42,21 @@ FROM ${BASE_IMAGE} AS manager
 ARG BASE_IMAGE
 ARG VERSION=devel
 ARG COMMIT=unknown
+# The second half is what certification for OpenShift asks for.
 LABEL org.opencontainers.image.title="memcached-operator" \
       org.opencontainers.image.description="Kubernetes operator for Memcached and Foo" \
       org.opencontainers.image.source="https://github.com/example/memcached-operator" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="$VERSION" \
       org.opencontainers.image.revision="$COMMIT" \
-      org.opencontainers.image.base.name="$BASE_IMAGE"
+      org.opencontainers.image.base.name="$BASE_IMAGE" \
+      name="memcached-operator" \
+      vendor="The memcached-operator authors" \
+      maintainer="memcached-operator@example.com" \
+      version="$VERSION" \
+      release="$COMMIT" \
+      summary="Kubernetes operator for Memcached and Foo" \
+      description="Runs memcached nodes fit for production, and nginx for the Foo of the sample-controller."
 COPY LICENSE /licenses/LICENSE
 COPY --from=builder /manager /manager
 # By number: the kubelet cannot tell of a name that it is not root.
