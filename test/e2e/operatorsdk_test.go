@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 
@@ -68,7 +67,7 @@ var _ = Describe("With operator-sdk", Ordered, func() {
 		Expect(failed).NotTo(HaveOccurred())
 		// 6 of operator-sdk's, 7 of ours.
 		Expect(results.Items).To(HaveLen(13))
-		AddReportEntry(fmt.Sprintf("Scorecard: %d tests with %d results, all passed", len(results.Items), len(states)))
+		measure("scorecard: %d tests with %d results, all passed", len(results.Items), len(states))
 	}, SpecTimeout(3*patience))
 
 	It("cleans up", func(ctx SpecContext) {

@@ -95,6 +95,22 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	}
 })
 
+// A suite of minutes tells how far it is.
+var _ = ReportAfterEach(func(report SpecReport) {
+	fmt.Printf("[%s] %s: %s (%.0f s)\n", time.Now().Format(time.TimeOnly), report.State, report.FullText(), report.RunTime.Seconds())
+})
+
+// measured are the numbers that specs have found, for the end of the report.
+var measured []string
+
+func measure(format string, args ...any) {
+	measured = append(measured, fmt.Sprintf(format, args...))
+}
+
+var _ = ReportAfterSuite("what was measured", func(Report) {
+	fmt.Printf("\n\nMeasured:\n%s\n", strings.Join(measured, "\n"))
+})
+
 // definitions are the CustomResourceDefinitions of the operator.
 var definitions = []string{"foos.samplecontroller.k8s.io", "memcacheds.cache.example.com"}
 
