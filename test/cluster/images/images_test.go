@@ -1,0 +1,101 @@
+package images
+
+import (
+	"archive/tar"
+	"errors"
+	"io"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+)
+
+// TestPush pushes an image twice, the second time from files with other times, and reads it back.
+func TestPush(t *testing.T) {
+	server := httptest.NewServer(registry.New())
+	defer server.Close()
+	host := strings.TrimPrefix(server.URL, "http://")
+
+	dir := t.TempDir()
+	program, data := filepath.Join(dir, "program"), filepath.Join(dir, "data")
+	for path, mode := range map[string]os.FileMode{program: 0o700, filepath.Join(data, "a/b"): 0o600} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(path), mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	image := Image{
+		Name:       "some/image:v1",
+		Files:      map[string]string{"bin/program": program, "data": data},
+		Links:      map[string]string{"bin/other": "program"},
+		Entrypoint: []string{"/bin/program"},
+		Labels:     map[string]string{"key": "value"},
+	}
+	first, err := image.Push(t.Context(), host, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(program, time.Unix(1, 0), time.Unix(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if second, err := image.Push(t.Context(), host, nil); err != nil || second != first {
+		t.Errorf("the same files gave %s and %s (%v)", first, second, err)
+	}
+
+	pushed, err := remote.Image(name.MustParseReference(host + "/some/image:v1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := pushed.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.Config.User != nonroot || config.Config.Labels["key"] != "value" || !slices.Equal(config.Config.Entrypoint, image.Entrypoint) {
+		t.Errorf("the configuration is %+v", config.Config)
+	}
+	got := map[string]int64{}
+	content := tar.NewReader(mutate.Extract(pushed))
+	for {
+		header, err := content.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[header.Name] = header.Mode
+	}
+	for path, mode := range map[string]int64{"tmp/": 0o1777, "etc/passwd": 0o644, "bin/program": 0o755, "bin/other": 0o777, "data/a/": 0o755, "data/a/b": 0o644} {
+		if got[path] != mode && got[strings.TrimSuffix(path, "/")] != mode {
+			t.Errorf("%s has the mode %o, want %o; there are %v", path, got[path], mode, got)
+		}
+	}
+}
+
+func TestProgramHasItsLibraries(t *testing.T) {
+	shell, err := filepath.EvalSymlinks("/bin/sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := Program(shell)
+	if err != nil {
+		t.Fatal(err)
+	}
+	libc := false
+	for in, on := range files {
+		libc = libc || strings.Contains(in, "libc.so")
+		if "/"+in != on {
+			t.Errorf("%s is at /%s", on, in)
+		}
+	}
+	if !libc {
+		t.Errorf("the C library is not among %v", files)
+	}
+}
