@@ -116,6 +116,7 @@ lint: $(GOLANGCI_LINT) ## Look for mistakes with golangci-lint.
 .PHONY: unit
 unit: kubectl ## Test what needs no cluster.
 	@KUBECTL='$(KUBECTL)' go test -race $(if $(V),-v) $(if $(FOCUS),-run '$(FOCUS)') $$(go list ./... | grep -v -e /test/contract -e /test/e2e -e /test/scorecard)
+	@cd test/cluster && CGO_ENABLED=0 go test -trimpath $(if $(V),-v) $(if $(FOCUS),-run '$(FOCUS)') ./...
 
 .PHONY: contract
 contract: control-plane ## Test the contract, on a real API server.
@@ -169,6 +170,10 @@ cluster-down: ## Stop the cluster and delete what it kept.
 cluster-status: ## Tell how the cluster is.
 	@[ -x '$(CACHE)/bin/cluster' ] || { echo "There is no cluster; 'make cluster' brings one up." >&2; exit 1; }
 	@'$(CACHE)/bin/cluster' --bin='$(CACHE)/bin' --dir='$(CACHE)/cluster' status
+
+.PHONY: cluster-test
+cluster-test: programs ## Test the cluster itself: killed, started twice, taken away. Needs root, and no cluster that is up.
+	@cd test/cluster && CLUSTER_BIN='$(CACHE)/bin' CGO_ENABLED=0 go test -trimpath -count=1 -timeout 15m $(if $(V),-v) .
 
 .PHONY: images
 images: programs $(if $(TEST_REGISTRY),,cluster) ## Build the images of the tree and of all releases, and push them to the cluster's registry or to TEST_REGISTRY.

@@ -49,7 +49,11 @@ func TestPush(t *testing.T) {
 		t.Errorf("the same files gave %s and %s (%v)", first, second, err)
 	}
 
-	pushed, err := remote.Image(name.MustParseReference(host + "/some/image:v1"))
+	reference, err := name.ParseReference(host + "/some/image:v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pushed, err := remote.Image(reference)
 	if err != nil {
 		t.Fatal(err)
 	}
