@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -288,6 +289,10 @@ var elsewhere = map[string]string{
 	"Memcached":          "an example, in an annotation",
 }
 
+// What OLM makes its own of, for each kind that it installs: <crd>-<version>-{admin,edit,view}, which are aggregated to the
+// roles of Kubernetes of these names.
+var replaced = regexp.MustCompile(`^ClusterRole memcached-operator-[a-z]+-(admin|editor|viewer)-role$`)
+
 // The kinds of manifests that a bundle may have. Others are refused by old versions of OLM, by some catalogs (NetworkPolicy),
 // or by clusters without their API (ServiceMonitor, PrometheusRule).
 var allowed = []string{"ClusterServiceVersion", "CustomResourceDefinition", "Service", "ClusterRole"}
@@ -314,6 +319,16 @@ func TestNothingIsLost(t *testing.T) {
 		case "RoleBinding":
 			ref := as[rbacv1.RoleBinding](t, object).RoleRef
 			bound[ref.Kind+" "+ref.Name] = object.GetKind()
+		}
+	}
+	// Nothing that kustomize installs goes missing on the way, but what is on the list.
+	inManifests := map[string]bool{}
+	for _, object := range all {
+		inManifests[object.GetKind()+" "+object.GetName()] = true
+	}
+	for _, object := range rendered(t, "config/default") {
+		if key := object.GetKind() + " " + object.GetName(); !inManifests[key] && !replaced.MatchString(key) {
+			t.Errorf("%s is in config/default and not in config/manifests, nor on the list of what OLM replaces", key)
 		}
 	}
 	used := map[string]bool{}

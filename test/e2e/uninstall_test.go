@@ -31,8 +31,10 @@ var _ = Describe("Uninstalled", func() {
 			deleteAll(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 		}
 	}
-	// OLM keeps a summary of everything that it has installed of a package, and makes it anew while any of that is there.
-	summary := func(ctx context.Context, _ world) {
+	// What OLM leaves, as the README says: a role of the bundle's, and a summary of everything that it has installed of the
+	// package, which it makes anew while any of that is there.
+	remains := func(ctx context.Context, _ world) {
+		kubectl(ctx, "delete", "clusterrole", metricsReader)
 		kubectl(ctx, "delete", "operators.operators.coreos.com", packageName+"."+operatorNamespace, "--ignore-not-found")
 	}
 
@@ -58,10 +60,10 @@ var _ = Describe("Uninstalled", func() {
 				return sets.List(inventory(ctx).Difference(before))
 			}).WithContext(ctx).Should(BeEmpty(), "what was not there before")
 		},
-		Entry("in the documented order", SpecTimeout(2*patience), resources, operator, definitions, namespaces, summary),
-		Entry("with the operator first", SpecTimeout(2*patience), operator, definitions, namespaces, summary),
-		Entry("with the definitions first", SpecTimeout(2*patience), definitions, operator, namespaces, summary),
-		Entry("with the namespaces first", SpecTimeout(2*patience), namespaces, definitions, summary),
+		Entry("in the documented order", SpecTimeout(2*patience), resources, operator, definitions, namespaces, remains),
+		Entry("with the operator first", SpecTimeout(2*patience), operator, definitions, namespaces, remains),
+		Entry("with the definitions first", SpecTimeout(2*patience), definitions, operator, namespaces, remains),
+		Entry("with the namespaces first", SpecTimeout(2*patience), namespaces, definitions, remains),
 	)
 })
 
