@@ -21,6 +21,7 @@ var _ = Describe("With operator-sdk", Ordered, func() {
 	in := "--namespace=" + operatorNamespace
 
 	BeforeAll(func(ctx SpecContext) {
+		DeferCleanup(deleteRemains)
 		DeferCleanup(deleteDefinitions)
 		newNamespace(ctx, operatorNamespace)
 	}, NodeTimeout(patience))

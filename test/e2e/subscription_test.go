@@ -17,6 +17,7 @@ var _ = Describe("Installed by a Subscription", func() {
 	DescribeTable("works where it is told to, and nowhere else",
 		// The namespaces are the operator's own and two more; the last is never watched but by all.
 		func(ctx SpecContext, watched []int) {
+			DeferCleanup(deleteRemains)
 			DeferCleanup(deleteDefinitions)
 			namespaces := []string{newNamespace(ctx, operatorNamespace), newNamespace(ctx, "one-"), newNamespace(ctx, "two-")}
 			var targets []string

@@ -91,7 +91,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	tree, last = versions()
 	for _, name := range definitions {
 		err := kube.Get(ctx, client.ObjectKey{Name: name}, &apiextensionsv1.CustomResourceDefinition{})
-		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "the cluster has the operator or remains of it (%s): %v", name, err)
+		Expect(apierrors.IsNotFound(err)).To(BeTrue(),
+			"the cluster has the operator, or remains of it (%s): uninstall it, as the README says, or 'make cluster-down' if it is the cluster of 'make demo' (%v)", name, err)
 	}
 })
 
@@ -223,6 +224,14 @@ func deleteDefinitions(ctx context.Context) {
 	for _, name := range definitions {
 		deleteAll(ctx, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
+}
+
+// deleteRemains deletes what OLM leaves in the cluster, as the README says it: a role of the bundle's, and a summary of
+// everything that it has installed of the package, which it makes anew while any of that is there.
+func deleteRemains(ctx context.Context) {
+	GinkgoHelper()
+	kubectl(ctx, "delete", "clusterrole", metricsReader, "--ignore-not-found")
+	kubectl(ctx, "delete", "operators.operators.coreos.com", packageName+"."+operatorNamespace, "--ignore-not-found")
 }
 
 // dump tells of a namespace what helps to understand a failure.

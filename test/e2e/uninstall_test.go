@@ -31,17 +31,18 @@ var _ = Describe("Uninstalled", func() {
 			deleteAll(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 		}
 	}
-	// What OLM leaves, as the README says: a role of the bundle's, and a summary of everything that it has installed of the
-	// package, which it makes anew while any of that is there.
-	remains := func(ctx context.Context, _ world) {
-		kubectl(ctx, "delete", "clusterrole", metricsReader)
-		kubectl(ctx, "delete", "operators.operators.coreos.com", packageName+"."+operatorNamespace, "--ignore-not-found")
-	}
+	remains := func(ctx context.Context, _ world) { deleteRemains(ctx) }
 
 	DescribeTable("leaves nothing behind and does not hang",
 		func(ctx SpecContext, steps ...func(context.Context, world)) {
 			before := inventory(ctx)
-			DeferCleanup(deleteDefinitions)
+			for _, name := range sets.List(before) {
+				Expect(name).NotTo(ContainSubstring(packageName), "it would hide what is left")
+			}
+			DeferCleanup(func(ctx SpecContext) {
+				deleteDefinitions(ctx)
+				deleteRemains(ctx)
+			})
 			newNamespace(ctx, operatorNamespace)
 			w := world{namespace: newNamespace(ctx, "used-")}
 			w.installation = subscribe(ctx, operatorNamespace, "tree", operatorsv1alpha1.ApprovalAutomatic)

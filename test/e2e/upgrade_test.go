@@ -21,6 +21,7 @@ const fleet = 20
 var _ = Describe("Upgraded from the last release", func() {
 	DescribeTable("goes on with what it finds",
 		func(ctx SpecContext, approval operatorsv1alpha1.Approval) {
+			DeferCleanup(deleteRemains)
 			DeferCleanup(deleteDefinitions)
 			newNamespace(ctx, operatorNamespace)
 			i := subscribe(ctx, operatorNamespace, "released", approval)
