@@ -148,14 +148,14 @@ verify: kubectl bundle-validate ## Check that all that is generated, formatted o
 	@echo "verify: everything is as its sources say."
 
 .PHONY: e2e
-e2e: images ## Test everything end to end: on the cluster that "make cluster" brings up, or on yours (KUBECONFIG, TEST_REGISTRY).
+e2e: kubectl images ## Test everything end to end: on the cluster that "make cluster" brings up, or on yours (KUBECONFIG, TEST_REGISTRY).
 	@$(CLUSTER_ENV); TEST_WORK='$(IMAGES)' OPERATOR_SDK='$(OPERATOR_SDK)' KUBECTL='$(KUBECTL)' \
 		go test -v -count=1 -timeout 80m ./test/e2e -ginkgo.v=$(if $(V),true,false) $(if $(FOCUS),-ginkgo.focus '$(FOCUS)' -ginkgo.fail-on-empty)
 
 ##@ Cluster
 
 .PHONY: demo
-demo: ## Show the main job: a cluster, the last release installed from a catalog by OLM, the samples, the upgrade to this tree. Needs root.
+demo: kubectl ## Show the main job: a cluster, the last release installed from a catalog by OLM, the samples, the upgrade to this tree. Needs root.
 	@BEGAN=$$(date +%s) && export BEGAN && $(MAKE) --no-print-directory images TEST_REGISTRY= && . '$(CACHE)/cluster/env' && KUBECTL='$(KUBECTL)' test/demo/demo.sh
 
 .PHONY: cluster
@@ -182,6 +182,7 @@ images: programs $(if $(TEST_REGISTRY),,cluster) ## Build the images of the tree
 # Whether the machine can carry a cluster is found out before minutes are spent on building one.
 .PHONY: programs
 programs:
+	@[ "$$(uname)" = Linux ] || { echo "Images and clusters are made on Linux only; 'make test' works elsewhere too." >&2; exit 1; }
 	@test/cluster/build.sh '$(CACHE)/bin' cluster
 	@$(if $(TEST_REGISTRY),,'$(CACHE)/bin/cluster' check)
 	@test/cluster/build.sh '$(CACHE)/bin' $(if $(TEST_REGISTRY),olm operator-sdk,kubernetes containerd coredns olm operator-sdk)

@@ -4,7 +4,11 @@
 set -eu
 out=$1
 shift
+command -v go >/dev/null || { echo "build.sh: there is no go in PATH; under sudo: sudo env \"PATH=\$PATH\" make ..." >&2; exit 1; }
 mkdir -p "$out"
+# One at a time: what is written besides programs would be seen half done.
+exec 9>"$out/.lock"
+! command -v flock >/dev/null || flock 9
 cd "$(dirname "$0")"
 
 # build SET PACKAGES...: builds the packages of the module that is the working directory.

@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -10,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -25,6 +28,9 @@ const (
 	serviceIP   = "172.30.32.1" // of the API server: the first of its range
 	registry    = nodeIP + ":5000"
 
+	// All of the above: no proxy knows them.
+	noProxy = "172.30.0.0/18"
+
 	nodeLink = "mco-node" // carries nodeIP
 	podLink  = "mco-pods" // the bridge that pods hang on
 	cgroup   = "memcached-operator"
@@ -39,8 +45,39 @@ type cluster struct {
 	http     *http.Client // trusts the cluster's authority, and is its administrator
 }
 
-func newCluster(dir, bin string) *cluster {
-	return &cluster{dir: dir, bin: bin, began: time.Now()}
+// newCluster is the cluster that keeps its things in dir and has its programs in bin. Both are made real paths, for that is
+// how the kernel names mounts and programs.
+func newCluster(dir, bin string) (*cluster, error) {
+	c := &cluster{began: time.Now()}
+	// Whoever calls this program within a longer work counts from its beginning.
+	if seconds, err := strconv.ParseInt(os.Getenv("BEGAN"), 10, 64); err == nil {
+		c.began = time.Unix(seconds, 0)
+	}
+	var err error
+	if c.bin, err = realPath(bin); err != nil {
+		return nil, err
+	}
+	c.dir, err = realPath(dir)
+	return c, err
+}
+
+// realPath is the path without links, also of what is not there yet.
+func realPath(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	existing, rest := path, ""
+	for {
+		real, err := filepath.EvalSymlinks(existing)
+		if err == nil {
+			return filepath.Join(real, rest), nil
+		}
+		if !errors.Is(err, os.ErrNotExist) || existing == "/" {
+			return "", err
+		}
+		existing, rest = filepath.Dir(existing), filepath.Join(filepath.Base(existing), rest)
+	}
 }
 
 // path is a path within what the cluster keeps.
@@ -56,18 +93,23 @@ func (c *cluster) say(format string, args ...any) {
 // up brings up what is not up. Every step leaves alone what is as it should be, so it can be repeated at any time, also
 // after it, or what it started, was killed.
 func (c *cluster) up(ctx context.Context) error {
-	unlock, err := c.lock(ctx)
+	if os.Geteuid() != 0 {
+		return errNotRoot
+	}
+	owner, unlock, err := c.lock(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if err := c.prepareHost(ctx); err != nil {
+	if err := c.prepareHost(ctx, owner != ""); err != nil {
+		return err
+	}
+	if err := writeFile(ownerFile, []byte(c.dir), 0o644); err != nil {
 		return err
 	}
 	if err := c.writeFiles(); err != nil {
 		return err
 	}
-	parts := c.parts()
 	// Without their containerd, containers and mounts are remains, as of a machine that lost its power.
 	if !c.part("containerd").running() {
 		if err := c.stopParts(ctx, c.part("kubelet")); err != nil {
@@ -77,54 +119,62 @@ func (c *cluster) up(ctx context.Context) error {
 			return fmt.Errorf("clearing away what an earlier run left behind: %w", err)
 		}
 	}
-	if err := c.addLinks(ctx); err != nil {
-		return err
+	for _, prepare := range []func(context.Context) error{c.keepSettings, c.addLinks, c.addRules, c.addCgroup} {
+		if err := prepare(ctx); err != nil {
+			return err
+		}
 	}
-	if err := addCgroup(); err != nil {
-		return err
-	}
-	for _, p := range parts {
+	for _, p := range c.parts() {
 		if err := c.start(ctx, p); err != nil {
 			return err
 		}
 	}
-	if err := c.awaitNode(ctx); err != nil {
-		return err
-	}
-	if err := c.pushImages(ctx); err != nil {
-		return err
-	}
-	if err := c.installOLM(ctx); err != nil {
-		return err
+	for _, complete := range []func(context.Context) error{c.awaitNode, c.pushImages, c.installOLM} {
+		if err := complete(ctx); err != nil {
+			return err
+		}
 	}
 	c.say("The cluster is up. To use it: export KUBECONFIG=%s", c.path("kubeconfig"))
 	return nil
 }
 
-// down stops the cluster and deletes all it kept.
-func (c *cluster) down(ctx context.Context) error {
-	if _, err := os.Stat(c.dir); os.IsNotExist(err) {
-		c.say("There is no cluster.")
-		return nil
-	}
+// check prepares the machine, and fails if it cannot carry a cluster.
+func (c *cluster) check(ctx context.Context) error {
 	if os.Geteuid() != 0 {
 		return errNotRoot
 	}
-	unlock, err := c.lock(ctx)
+	owner, unlock, err := c.lock(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
+	return c.prepareHost(ctx, owner != "")
+}
+
+// down stops the cluster and deletes all it kept.
+func (c *cluster) down(ctx context.Context) error {
+	if os.Geteuid() != 0 {
+		return errNotRoot
+	}
+	owner, unlock, err := c.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if owner == "" {
+		c.say("There is no cluster.")
+		return nil
+	}
 	// What watches first, the API server before etcd, on which it would hang: the order of starting, reversed.
 	parts := c.parts()
 	slices.Reverse(parts)
 	if err := c.stopParts(ctx, parts...); err != nil {
 		return err
 	}
-	if err := errors.Join(c.sweep(), c.removeRules(ctx), c.removeLinks(ctx), removeCgroup(), removeTraces(), c.restoreSettings()); err != nil {
+	if err := errors.Join(c.sweep(), c.removeRules(ctx), c.removeLinks(ctx), removeCgroup(), c.removeTraces(), c.restoreSettings()); err != nil {
 		return err
 	}
-	if err := errors.Join(os.RemoveAll(runDir), os.RemoveAll(c.dir)); err != nil {
+	if err := errors.Join(os.RemoveAll(c.dir), os.Remove(ownerFile)); err != nil {
 		return err
 	}
 	c.say("The cluster is gone.")
@@ -164,14 +214,18 @@ func (c *cluster) status(ctx context.Context) error {
 	return err
 }
 
-// lock waits until no other process works on the cluster.
-func (c *cluster) lock(ctx context.Context) (unlock func(), err error) {
-	if err := os.MkdirAll(c.dir, 0o755); err != nil {
-		return nil, err
-	}
-	file, err := os.OpenFile(c.dir+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+// What the cluster has of the machine there is once, whatever directory it is of: so is the lock, and who has it.
+const (
+	lockFile  = "/run/memcached-operator.lock"
+	ownerFile = "/run/memcached-operator.owner"
+)
+
+// lock waits until no other process works on a cluster. The owner is the directory of the cluster that is there, empty if
+// none is; it must be this one.
+func (c *cluster) lock(ctx context.Context) (owner string, unlock func(), err error) {
+	file, err := os.OpenFile(lockFile, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	told := false
 	err = poll(ctx, func() error {
@@ -182,16 +236,28 @@ func (c *cluster) lock(ctx context.Context) (unlock func(), err error) {
 		}
 		return err
 	})
+	if err == nil {
+		var content []byte
+		content, err = os.ReadFile(ownerFile)
+		owner = string(content)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			err = nil
+		case err == nil && owner != c.dir:
+			err = fmt.Errorf("the cluster of %s is up, and there can be one: 'make cluster-down CACHE=%s' first", owner, filepath.Dir(owner))
+		}
+	}
 	if err != nil {
 		_ = file.Close()
-		return nil, err
+		return "", nil, err
 	}
-	return func() { _ = file.Close() }, nil
+	return owner, func() { _ = file.Close() }, nil
 }
 
 // kubectl runs kubectl as the cluster's administrator and returns what it printed.
 func (c *cluster) kubectl(ctx context.Context, input []byte, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, filepath.Join(c.bin, "kubectl"), append([]string{"--kubeconfig", c.path("kubeconfig")}, args...)...)
+	command.Env = append(os.Environ(), "NO_PROXY="+noProxy)
 	command.Stdin = bytes.NewReader(input)
 	var stderr bytes.Buffer
 	command.Stderr = &stderr

@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -21,9 +23,10 @@ func TestLifeOfACluster(t *testing.T) {
 	if _, err := net.InterfaceByName(nodeLink); err == nil {
 		t.Fatal("a cluster is up; 'make cluster-down' first")
 	}
-	forwarded, err := os.ReadFile(forwarding)
-	if err != nil {
-		t.Fatal(err)
+	before := map[string]string{}
+	for _, setting := range settings {
+		value, _ := os.ReadFile("/proc/sys/" + setting)
+		before[setting] = string(value)
 	}
 	dir := filepath.Join(t.TempDir(), "cluster")
 	cluster := func(command string) error {
@@ -31,7 +34,10 @@ func TestLifeOfACluster(t *testing.T) {
 		t.Logf("cluster %s:\n%s", command, out)
 		return err
 	}
-	c := newCluster(dir, bin)
+	c, err := newCluster(dir, bin)
+	if err != nil {
+		t.Fatal(err)
+	}
 	pods := func(what string) string {
 		out, err := c.kubectl(t.Context(), nil, "get", "pods", "--namespace=olm", "--sort-by=.metadata.name", "--output=jsonpath="+what)
 		if err != nil {
@@ -39,6 +45,7 @@ func TestLifeOfACluster(t *testing.T) {
 		}
 		return out
 	}
+	other := filepath.Join(t.TempDir(), "other")
 	t.Cleanup(func() {
 		if t.Failed() {
 			_ = cluster("down")
@@ -48,7 +55,7 @@ func TestLifeOfACluster(t *testing.T) {
 	if err := cluster("up"); err != nil {
 		t.Fatal(err)
 	}
-	before := pods("{.items[*].metadata.uid}")
+	ran := pods("{.items[*].metadata.uid}")
 	for _, p := range c.parts() {
 		if err := syscall.Kill(p.record().pid, syscall.SIGKILL); err != nil {
 			t.Errorf("killing %s: %v", p.name, err)
@@ -70,8 +77,11 @@ func TestLifeOfACluster(t *testing.T) {
 	if err := cluster("status"); err != nil {
 		t.Error(err)
 	}
-	if after := pods("{.items[*].metadata.uid}"); after != before {
-		t.Errorf("the pods were %s, and are %s after all processes were killed", before, after)
+	if after := pods("{.items[*].metadata.uid}"); after != ran {
+		t.Errorf("the pods were %s, and are %s after all processes were killed", ran, after)
+	}
+	if out, err := exec.Command(filepath.Join(bin, "cluster"), "--bin="+bin, "--dir="+other, "up").CombinedOutput(); err == nil || !strings.Contains(string(out), dir) {
+		t.Errorf("a second cluster on the machine: %v, %s", err, out)
 	}
 	pids := map[string]string{}
 	for _, p := range c.parts() {
@@ -89,19 +99,19 @@ func TestLifeOfACluster(t *testing.T) {
 	if err := cluster("down"); err != nil {
 		t.Fatal(err)
 	}
-	nothingIsLeft(t, c, string(forwarded))
+	nothingIsLeft(t, c, before)
 	if err := cluster("down"); err != nil {
 		t.Errorf("without a cluster: %v", err)
 	}
 }
 
 // nothingIsLeft checks that the machine is as it was.
-func nothingIsLeft(t *testing.T, c *cluster, forwarded string) {
+func nothingIsLeft(t *testing.T, c *cluster, before map[string]string) {
 	t.Helper()
 	if mounts, err := mountsWithin(c.dir, runDir); err != nil || len(mounts) > 0 {
 		t.Errorf("mounted: %v (%v)", mounts, err)
 	}
-	if left := append(c.shims(), contained()...); len(left) > 0 {
+	if left := append(shims(), contained()...); len(left) > 0 {
 		t.Errorf("processes: %v", left)
 	}
 	for _, p := range c.parts() {
@@ -120,19 +130,23 @@ func nothingIsLeft(t *testing.T, c *cluster, forwarded string) {
 			t.Errorf("the cgroup in %s is there", hierarchy)
 		}
 	}
-	for _, path := range []string{c.dir, runDir} {
+	for _, path := range []string{c.dir, runDir, ownerFile, devicePlugins + "/kubelet.sock"} {
 		if exists(path) {
 			t.Errorf("%s is there", path)
 		}
 	}
 	for _, program := range []string{"iptables-save", "ip6tables-save"} {
 		rules, err := command(t.Context(), program)
-		if err != nil || strings.Contains(rules, "KUBE-") {
+		if err != nil || strings.Contains(rules, "KUBE-") || strings.Contains(rules, podLink) {
 			t.Errorf("rules are left: %v\n%s", err, rules)
 		}
 	}
-	now, err := os.ReadFile(forwarding)
-	if err != nil || string(now) != forwarded {
-		t.Errorf("%s was %q, and is %q (%v)", forwarding, forwarded, now, err)
+	if links, _ := filepath.Glob("/var/log/containers/*_olm_*.log"); len(links) > 0 {
+		t.Errorf("links to logs: %v", links)
+	}
+	for setting, value := range before {
+		if now, _ := os.ReadFile("/proc/sys/" + setting); string(now) != value {
+			t.Errorf("%s was %q, and is %q", setting, value, now)
+		}
 	}
 }

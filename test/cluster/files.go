@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -14,7 +16,7 @@ const containerdSocket = runDir + "/containerd.sock"
 
 // writeFiles writes all that the parts read: certificates, kubeconfigs and configurations.
 func (c *cluster) writeFiles() error {
-	for _, dir := range []string{"pki", "logs", "cni", "certs.d/" + registry, "kubelet", "run", "tmp"} {
+	for _, dir := range []string{"pki", "logs", "cni", "certs.d/" + registry, "kubelet", "proxy-programs", "run", "tmp"} {
 		if err := os.MkdirAll(c.path(dir), 0o755); err != nil {
 			return err
 		}
@@ -47,6 +49,7 @@ func (c *cluster) writeFiles() error {
 		fill(c.path("kubelet.yaml"), kubeletConfig, values),
 		fill(c.path("proxy.yaml"), proxyConfig, values),
 		fill(c.path("Corefile"), corefile, values),
+		c.linkProxyPrograms(),
 		fill(c.path("resolv.conf"), "nameserver {{.NodeIP}}\n", values),
 	)
 }
@@ -66,6 +69,21 @@ func writeFile(path string, content []byte, mode fs.FileMode) error {
 		return err
 	}
 	return os.Rename(temporary, path)
+}
+
+// linkProxyPrograms makes the directory that is all of PATH for kube-proxy. It would also use modprobe and nft, to delete
+// what it takes for remains of its other modes, and that may be somebody else's.
+func (c *cluster) linkProxyPrograms() error {
+	for _, program := range []string{"iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore", "conntrack"} {
+		path, err := lookup(program)
+		if err != nil {
+			return err
+		}
+		if err := os.Symlink(path, c.path("proxy-programs", program)); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *cluster) writeKubeconfig(user, path string) error {
@@ -103,6 +121,8 @@ state = "{{.RunDir}}/containerd"
 [plugins."io.containerd.cri.v1.runtime"]
   # A virtual machine may not have the right to make a process less likely to be killed when memory is short.
   restrict_oom_score_adj = true
+  # Its profile would stay in the kernel.
+  disable_apparmor = true
   netns_mounts_under_state_dir = true
 
 [plugins."io.containerd.cri.v1.runtime".cni]
@@ -114,9 +134,13 @@ state = "{{.RunDir}}/containerd"
 
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
   SystemdCgroup = false
+  Root = "{{.RunDir}}/runc"
 
 [plugins."io.containerd.internal.v1.opt"]
   path = "{{.Dir}}/opt"
+
+[plugins."io.containerd.shim.v1.manager"]
+  socket_dir = "{{.RunDir}}/s"
 
 [plugins."io.containerd.nri.v1.nri"]
   disable = true
@@ -194,10 +218,12 @@ healthzBindAddress: {{.NodeIP}}:10256
 metricsBindAddress: {{.NodeIP}}:10249
 clusterCIDR: {{.PodCIDR}}
 clientConnection: {kubeconfig: {{.ProxyKubeconfig}}}
-conntrack: {maxPerCore: 0}
+# The machine's settings stay as they are.
+conntrack: {maxPerCore: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}
 oomScoreAdj: 0
 iptables:
   masqueradeAll: true
+  localhostNodePorts: false
   minSyncPeriod: 100ms
 `
 
@@ -205,6 +231,7 @@ const corefile = `cluster.local:53 in-addr.arpa:53 {
 	bind {{.NodeIP}}
 	ready {{.NodeIP}}:8181
 	errors
+	cache 5
 	kubernetes cluster.local in-addr.arpa {
 		kubeconfig {{.DNSKubeconfig}}
 		pods insecure

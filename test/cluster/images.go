@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -30,6 +32,7 @@ func (c *cluster) pushImages(ctx context.Context) error {
 
 	// For make, and for shells.
 	fmt.Fprintf(&settings, "export KUBECONFIG=%s\nexport TEST_REGISTRY=%s\nexport SSL_CERT_FILE=%s\n", c.path("kubeconfig"), registry, c.path("trust.crt"))
+	fmt.Fprintf(&settings, "export NO_PROXY=\"${NO_PROXY:+$NO_PROXY,}%s\"\n", noProxy)
 	for _, image := range list {
 		name, _, _ := strings.Cut(image.Name, ":")
 		if variable := variables[name]; variable != "" {
@@ -67,7 +70,15 @@ func (c *cluster) writeTrust() error {
 // images are what pushImages builds.
 func (c *cluster) images(ctx context.Context) ([]images.Image, error) {
 	shell := map[string]string{}
-	applets, err := command(ctx, "/bin/busybox", "--list")
+	paths := map[string]string{}
+	for _, name := range []string{"busybox", "memcached", "nginx"} {
+		path, err := lookup(name)
+		if err != nil {
+			return nil, err
+		}
+		paths[name] = path
+	}
+	applets, err := command(ctx, paths["busybox"], "--list")
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +86,13 @@ func (c *cluster) images(ctx context.Context) ([]images.Image, error) {
 		shell["bin/"+applet] = "busybox"
 	}
 	delete(shell, "bin/busybox")
-	busybox := map[string]string{"bin/busybox": "/bin/busybox"}
+	// Debian has it with and without libraries.
+	busybox, err := images.Program(paths["busybox"])
+	if err != nil {
+		return nil, err
+	}
+	delete(busybox, strings.TrimPrefix(paths["busybox"], "/"))
+	busybox["bin/busybox"] = paths["busybox"]
 	with := func(files map[string]string, more map[string]string) map[string]string {
 		all := maps.Clone(files)
 		maps.Copy(all, more)
@@ -88,11 +105,11 @@ func (c *cluster) images(ctx context.Context) ([]images.Image, error) {
 		}
 		return files
 	}
-	memcached, err := images.Program("/usr/bin/memcached")
+	memcached, err := images.Program(paths["memcached"])
 	if err != nil {
 		return nil, err
 	}
-	nginx, err := images.Program("/usr/sbin/nginx")
+	nginx, err := images.Program(paths["nginx"])
 	if err != nil {
 		return nil, err
 	}
@@ -116,11 +133,11 @@ func (c *cluster) images(ctx context.Context) ([]images.Image, error) {
 			Entrypoint: []string{"/bin/opm"}, Cmd: []string{"serve", "/configs", "--cache-dir=/tmp/cache"},
 		},
 		// Without an entrypoint: operator-sdk names programs only.
-		{Name: "busybox:" + debianVersion(ctx, "busybox-static"), Files: busybox, Links: shell},
+		{Name: "busybox:" + debianVersion(ctx, paths["busybox"]), Files: busybox, Links: shell},
 		{Name: "scorecard-test:" + c.version("operator-sdk"), Files: bin("scorecard-test")},
-		{Name: "memcached:" + debianVersion(ctx, "memcached"), Files: memcached, Cmd: []string{"memcached"}},
+		{Name: "memcached:" + debianVersion(ctx, paths["memcached"]), Files: memcached, Cmd: []string{"memcached"}},
 		// As root within its container, as the image of that name at Docker Hub: it listens on port 80.
-		{Name: "nginx:" + debianVersion(ctx, "nginx-light"), Files: nginx, Cmd: []string{"/usr/sbin/nginx", "-g", "daemon off;"}, User: "0"},
+		{Name: "nginx:" + debianVersion(ctx, paths["nginx"]), Files: nginx, Cmd: []string{"nginx", "-g", "daemon off;"}, User: "0"},
 	}, nil
 }
 
@@ -133,11 +150,20 @@ func (c *cluster) version(program string) string {
 	return strings.TrimSpace(string(content))
 }
 
-// debianVersion is the version of what a Debian package has, without Debian's own numbering: "1.6.18-debian".
-func debianVersion(ctx context.Context, name string) string {
+// debianVersion is the version of the Debian package that has a file, without Debian's own numbering: "1.6.18-debian".
+func debianVersion(ctx context.Context, path string) string {
+	const unknown = "system" // not Debian; what the machine has
+	owner, err := exec.CommandContext(ctx, "dpkg-query", "--search", path).Output()
+	if err != nil {
+		// Merged directories have files under two paths, and dpkg knows one.
+		if owner, err = exec.CommandContext(ctx, "dpkg-query", "--search", strings.TrimPrefix(path, "/usr")).Output(); err != nil {
+			return unknown
+		}
+	}
+	name, _, _ := strings.Cut(string(owner), ":")
 	out, err := exec.CommandContext(ctx, "dpkg-query", "--show", "--showformat=${Version}", name).Output()
 	if err != nil {
-		return "system" // not Debian; what the machine has
+		return unknown
 	}
 	version := string(out)
 	if _, after, ok := strings.Cut(version, ":"); ok {

@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -48,6 +50,16 @@ func (c *cluster) installOLM(ctx context.Context) error {
 			pods, _ := c.kubectl(ctx, nil, "--namespace=olm", "get", "pods,clusterserviceversions,events")
 			return fmt.Errorf("OLM does not become ready: %w\n%s\n%s", err, out, pods)
 		}
+	}
+	// What the API server has of an earlier life of OLM does not count: it must answer.
+	patience, cancel := context.WithTimeout(ctx, startupTime)
+	defer cancel()
+	err = poll(patience, func() error {
+		_, err := c.kubectl(patience, nil, "get", "--raw", "/apis/packages.operators.coreos.com/v1")
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("OLM does not answer: %w", err)
 	}
 	c.say("OLM %s is ready (%.1f s)", c.version("olm"), time.Since(began).Seconds())
 	return nil

@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -23,6 +25,8 @@ type part struct {
 	name string
 	// command is the program, a path, and its arguments.
 	command []string
+	// path is the PATH it finds other programs by, empty for the machine's and the cluster's.
+	path string
 	// files are what it reads at its start; another content means another start.
 	files []string
 	// prepare, if there is one, is called before the start.
@@ -82,13 +86,14 @@ func (p *part) launch(fingerprint string) error {
 		return err
 	}
 	defer func() { _ = log.Close() }()
+	path := p.path
+	if path == "" {
+		path = filepath.Dir(p.command[0]) + ":" + systemPath
+	}
 	command := exec.Command(p.command[0], p.command[1:]...)
 	command.Dir = p.dir
 	command.Stdout, command.Stderr = log, log
-	command.Env = []string{
-		"HOME=" + p.dir, "TMPDIR=" + p.dir,
-		"PATH=" + filepath.Dir(p.command[0]) + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-	}
+	command.Env = []string{"HOME=" + p.dir, "TMPDIR=" + p.dir, "PATH=" + path}
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := command.Start(); err != nil {
 		return err
@@ -97,9 +102,9 @@ func (p *part) launch(fingerprint string) error {
 	go func() { _ = command.Wait() }()
 	began, err := startTime(command.Process.Pid)
 	if err != nil {
-		return fmt.Errorf("it ended at once; see %s", p.log)
+		return fmt.Errorf("it ended at once; the last lines of %s:\n%s", p.log, lastLines(p.log, 15))
 	}
-	return os.WriteFile(p.recordPath(), fmt.Appendf(nil, "%d %s %s\n", command.Process.Pid, began, fingerprint), 0o600)
+	return writeFile(p.recordPath(), fmt.Appendf(nil, "%d %s %s\n", command.Process.Pid, began, fingerprint), 0o600)
 }
 
 // stopParts stops parts, one after the other, and returns when they have ended.
@@ -109,27 +114,31 @@ func (c *cluster) stopParts(ctx context.Context, parts ...*part) error {
 		if !record.runs() {
 			continue
 		}
-		began := time.Now()
-		_ = syscall.Kill(record.pid, syscall.SIGTERM)
-		patience, cancel := context.WithTimeout(ctx, 5*time.Second)
-		err := poll(patience, func() error {
-			if record.runs() {
-				return errors.New("it runs on")
-			}
-			return nil
-		})
-		cancel()
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		how := "stopped"
-		if err != nil {
-			_ = syscall.Kill(record.pid, syscall.SIGKILL)
+		began, how := time.Now(), "stopped"
+		err := record.end(ctx, syscall.SIGTERM)
+		if err != nil && ctx.Err() == nil {
 			how = "killed"
+			err = record.end(ctx, syscall.SIGKILL)
+		}
+		if err != nil {
+			return fmt.Errorf("stopping %s: %w", p.name, err)
 		}
 		c.say("%s %s (%.1f s)", p.name, how, time.Since(began).Seconds())
 	}
 	return nil
+}
+
+// end signals the process and waits some seconds until it has ended.
+func (r record) end(ctx context.Context, signal syscall.Signal) error {
+	_ = syscall.Kill(r.pid, signal)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	return poll(ctx, func() error {
+		if r.runs() {
+			return errors.New("it runs on")
+		}
+		return nil
+	})
 }
 
 // record is what is known of the process of a part.
@@ -143,16 +152,26 @@ func (p *part) recordPath() string {
 	return filepath.Join(p.dir, p.name+".pid")
 }
 
+// record reads the record, and looks for the process if there is none: it, or the process that started it, may have been
+// killed or deleted in between.
 func (p *part) record() record {
-	content, err := os.ReadFile(p.recordPath())
-	if err != nil {
-		return record{}
-	}
 	var r record
-	if _, err := fmt.Sscan(string(content), &r.pid, &r.began, &r.fingerprint); err != nil {
-		return record{}
+	content, err := os.ReadFile(p.recordPath())
+	if err == nil {
+		_, err = fmt.Sscan(string(content), &r.pid, &r.began, &r.fingerprint)
 	}
-	return r
+	if err == nil && r.runs() {
+		return r
+	}
+	line := strings.Join(p.command, "\x00") + "\x00"
+	for _, pid := range processes() {
+		if content, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && string(content) == line {
+			if began, err := startTime(pid); err == nil {
+				return record{pid: pid, began: began}
+			}
+		}
+	}
+	return record{}
 }
 
 // runs says whether the process runs. Process IDs are used again; with the time of its start it is the same process.

@@ -1,11 +1,16 @@
+//go:build linux
+
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
+	"time"
 )
 
 // parts are the processes of the cluster, each after those it needs.
@@ -40,6 +45,8 @@ func (c *cluster) parts() []*part {
 				"--kubelet-preferred-address-types=InternalIP",
 				"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 				"--service-account-key-file="+c.key("service-accounts"), "--service-account-signing-key-file="+c.key("service-accounts"),
+				// The machine may have no route to Services.
+				"--enable-aggregator-routing",
 				"--requestheader-client-ca-file="+c.cert("ca"), "--requestheader-allowed-names=front-proxy",
 				"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
 				"--requestheader-extra-headers-prefix=X-Remote-Extra-",
@@ -93,6 +100,7 @@ func (c *cluster) parts() []*part {
 		{
 			name:    "kube-proxy",
 			command: c.program("kube-proxy", "--config="+c.path("proxy.yaml")),
+			path:    c.path("proxy-programs"),
 			files:   []string{c.path("proxy.yaml")},
 			ready:   c.answers("http://" + nodeIP + ":10256/healthz"),
 		},
@@ -149,16 +157,34 @@ func (c *cluster) answers(url string) func(context.Context) error {
 	}
 }
 
-// awaitNode waits until pods can run.
+// awaitNode waits until pods can run. What the API server has of an earlier life of the kubelet does not count: its lease
+// must have been renewed since the kubelet of now began.
 func (c *cluster) awaitNode(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startupTime)
 	defer cancel()
-	err := poll(ctx, func() error {
-		_, err := c.kubectl(ctx, nil, "wait", "--for=condition=Ready", "--timeout=5s", "node/"+nodeName)
+	kubelet := c.part("kubelet")
+	info, err := os.Stat(kubelet.recordPath())
+	if err != nil {
+		return err
+	}
+	err = poll(ctx, func() error {
+		if !kubelet.running() {
+			cancel()
+			return errors.New("the kubelet has ended")
+		}
+		out, err := c.kubectl(ctx, nil, "get", "lease/"+nodeName, "--namespace=kube-node-lease", "--output=jsonpath={.spec.renewTime}")
+		if err != nil {
+			return err
+		}
+		renewed, err := time.Parse(time.RFC3339Nano, out)
+		if err != nil || renewed.Before(info.ModTime()) {
+			return fmt.Errorf("its lease was renewed at %s: %w", out, err)
+		}
+		_, err = c.kubectl(ctx, nil, "wait", "--for=condition=Ready", "--timeout=5s", "node/"+nodeName)
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("the node is not ready: %w\nThe last lines of the kubelet's log:\n%s", err, lastLines(c.part("kubelet").log, 15))
+		return fmt.Errorf("the node is not ready: %w\nThe last lines of %s:\n%s", err, kubelet.log, lastLines(kubelet.log, 15))
 	}
 	c.say("The node is ready.")
 	return nil

@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -120,7 +122,7 @@ func writeKey(path string) (crypto.Signer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return key, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), 0o600)
+	return key, writeFile(path, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), 0o600)
 }
 
 // writeCertificate fills in what all templates have in common. The certificate is written whole or not at all, for its

@@ -1,3 +1,5 @@
+//go:build linux
+
 package main
 
 import (
@@ -5,14 +7,13 @@ import (
 	"log"
 	"net/http"
 	"os"
-	"path/filepath"
 	"time"
 
 	imageregistry "github.com/google/go-containerregistry/pkg/registry"
 )
 
 // serveRegistry serves the image registry. Layers are kept on the disk; which images there are is in memory, so after a
-// restart they are pushed again, which sends no layer twice.
+// restart they have to be pushed again, which sends no layer twice.
 func serveRegistry(ctx context.Context, c *cluster) error {
 	blobs := c.path("registry")
 	if err := os.MkdirAll(blobs, 0o755); err != nil {
@@ -21,7 +22,7 @@ func serveRegistry(ctx context.Context, c *cluster) error {
 	server := &http.Server{
 		Addr: registry,
 		Handler: imageregistry.New(
-			imageregistry.WithBlobHandler(imageregistry.NewDiskBlobHandler(filepath.Clean(blobs))),
+			imageregistry.WithBlobHandler(imageregistry.NewDiskBlobHandler(blobs)),
 			imageregistry.Logger(log.New(os.Stderr, "", log.LstdFlags))),
 		ReadHeaderTimeout: 10 * time.Second,
 	}

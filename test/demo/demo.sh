@@ -22,7 +22,10 @@ step() {
 # show COMMAND...: runs a command as a user would type it, and what it prints.
 show() {
 	printf '        $ %s\n' "$*"
-	"$@" 2>&1 | sed 's/^/          /'
+	status=0
+	out=$("$@" 2>&1) || status=$?
+	printf '%s\n' "$out" | sed 's/^/          /'
+	[ $status = 0 ] || { echo "demo: this failed, so the demonstration ends here" >&2 && exit 1; }
 }
 
 # installed VERSION: waits until OLM has installed it.
@@ -52,7 +55,10 @@ if kubectl get namespace $system >/dev/null 2>&1; then
 fi
 
 step "Subscribing to release $last: config/catalog/install.yaml, with the catalog's image from this cluster's registry."
-sed "s|image: .*|image: $images-catalog:released|" config/catalog/install.yaml | kubectl apply -f - | sed 's/^/          /'
+install=$(mktemp)
+trap 'rm -f "$install"' EXIT
+sed "s|image: .*|image: $images-catalog:released|" config/catalog/install.yaml >"$install"
+show kubectl apply -f "$install"
 # Docker Hub is out of reach here; Debian's memcached and nginx are not.
 [ -z "${RELATED_IMAGE_MEMCACHED:-}" ] || kubectl patch --namespace $system subscription/memcached-operator --type=merge --patch "{\"spec\": {\"config\": {\"env\": [
 	{\"name\": \"RELATED_IMAGE_MEMCACHED\", \"value\": \"$RELATED_IMAGE_MEMCACHED\"},
@@ -69,6 +75,7 @@ step "They work."
 show kubectl get memcacheds,foos,deployments,pods
 
 step "Asking every node of the Memcached to keep a value and to give it back, by its DNS name."
+kubectl delete pod ask --ignore-not-found >/dev/null
 show kubectl run ask --image="$images-probe:v$tree" --restart=Never --rm --stdin --quiet -- memcached memcached-sample.default.svc.cluster.local
 
 step "Upgrading to $tree: the catalog offers it from now on, and OLM does the rest."

@@ -21,6 +21,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -32,6 +33,10 @@ import (
 
 func main() {
 	p := publisher{began: time.Now()}
+	// Whoever calls this program within a longer work counts from its beginning.
+	if seconds, err := strconv.ParseInt(os.Getenv("BEGAN"), 10, 64); err == nil {
+		p.began = time.Unix(seconds, 0)
+	}
 	flag.StringVar(&p.registry, "registry", "", "where to push to, a host with or without a path")
 	flag.StringVar(&p.repository, "repository", ".", "the repository, a git work tree")
 	flag.StringVar(&p.bin, "bin", "", "the directory of the programs, as test/cluster/build.sh fills it")
@@ -190,6 +195,7 @@ func (p *publisher) catalog(tag, dir string) images.Image {
 
 // manager is the image of a manager, as the Dockerfile makes it.
 func (p *publisher) manager(ctx context.Context, source, version, commit string) (images.Image, error) {
+	p.say("Building the manager v%s.", version)
 	program := filepath.Join(p.work, "manager-"+version)
 	err := p.build(ctx, source, program, "./cmd", fmt.Sprintf("-X main.version=v%s -X main.commit=%.12s", version, commit))
 	return images.Image{
@@ -211,9 +217,14 @@ func (p *publisher) push(ctx context.Context, list ...images.Image) error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("[%5.1fs] %s/%s %.19s (%.1f s)\n", time.Since(p.began).Seconds(), p.registry, image.Name, digest, time.Since(began).Seconds())
+		p.say("%s/%s %.19s (%.1f s)", p.registry, image.Name, digest, time.Since(began).Seconds())
 	}
 	return nil
+}
+
+// say tells of progress, with the time since the beginning.
+func (p *publisher) say(format string, args ...any) {
+	fmt.Printf("[%5.1fs] %s\n", time.Since(p.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
 // checkOut writes the files of a commit into a directory.
