@@ -42,6 +42,9 @@ GOLANGCI_LINT := $(CACHE)/bin/golangci-lint
 OPERATOR_SDK := $(CACHE)/bin/operator-sdk
 OPM := $(CACHE)/bin/opm
 # Where images are made of, and how the programs that use the cluster are told of it: ours tells it in a file.
+ifeq ($(origin KUBECONFIG)$(TEST_REGISTRY)$(filter e2e,$(MAKECMDGOALS)),command linee2e)
+$(error KUBECONFIG names a cluster of yours: set TEST_REGISTRY too, to a registry that it can pull from and you can push to)
+endif
 IMAGES := $(CACHE)/images
 CLUSTER_ENV := $(if $(TEST_REGISTRY),TEST_REGISTRY='$(TEST_REGISTRY)' && export TEST_REGISTRY,. '$(CACHE)/cluster/env')
 # The modules of the repository.
