@@ -188,10 +188,12 @@ func operatorSDK(ctx context.Context, args ...string) string {
 	return run(ctx, os.Getenv("OPERATOR_SDK"), args...)
 }
 
-// newNamespace makes a namespace for a spec, which must go away again when the spec has ended.
-func newNamespace(ctx context.Context, name string) string {
+// newNamespace makes a namespace for a spec, which must go away again when the spec has ended. It enforces the strictest
+// Pod Security unless another one is named.
+func newNamespace(ctx context.Context, name string, security ...string) string {
 	GinkgoHelper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
+	level := append(security, "restricted")[0]
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": level}}}
 	if strings.HasSuffix(name, "-") {
 		namespace.Name, namespace.GenerateName = "", name
 	}
