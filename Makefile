@@ -153,7 +153,7 @@ verify: kubectl bundle-validate ## Check that all that is generated, formatted o
 .PHONY: e2e
 e2e: kubectl images ## Test everything end to end: on the cluster that "make cluster" brings up, or on yours (KUBECONFIG, TEST_REGISTRY).
 	@$(CLUSTER_ENV); TEST_WORK='$(IMAGES)' OPERATOR_SDK='$(OPERATOR_SDK)' KUBECTL='$(KUBECTL)' \
-		go test -v -count=1 -timeout 80m ./test/e2e -ginkgo.v=$(if $(V),true,false) $(if $(FOCUS),-ginkgo.focus '$(FOCUS)' -ginkgo.fail-on-empty)
+		go test -v -count=1 -timeout 80m ./test/e2e -ginkgo.timeout=75m -ginkgo.v=$(if $(V),true,false) $(if $(FOCUS),-ginkgo.focus '$(FOCUS)' -ginkgo.fail-on-empty)
 
 ##@ Cluster
 

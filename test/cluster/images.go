@@ -31,7 +31,7 @@ func (c *cluster) pushImages(ctx context.Context) error {
 	c.say("%d images are in the registry %s (%.1f s)", len(list), registry, time.Since(began).Seconds())
 
 	// For make, and for shells.
-	fmt.Fprintf(&settings, "export KUBECONFIG=%s\nexport TEST_REGISTRY=%s\nexport SSL_CERT_FILE=%s\n", c.path("kubeconfig"), registry, c.path("trust.crt"))
+	fmt.Fprintf(&settings, "export TEST_CLUSTER=ours\nexport KUBECONFIG=%s\nexport TEST_REGISTRY=%s\nexport SSL_CERT_FILE=%s\n", c.path("kubeconfig"), registry, c.path("trust.crt"))
 	fmt.Fprintf(&settings, "export NO_PROXY=\"${NO_PROXY:+$NO_PROXY,}%s\"\n", noProxy)
 	for _, image := range list {
 		name, _, _ := strings.Cut(image.Name, ":")

@@ -26,17 +26,7 @@ func ask(ctx context.Context, namespace, serviceAccount string, args ...string) 
 			RestartPolicy:                corev1.RestartPolicyNever,
 			ServiceAccountName:           serviceAccount,
 			AutomountServiceAccountToken: ptr.To(serviceAccount != ""),
-			SecurityContext: &corev1.PodSecurityContext{
-				RunAsNonRoot:   ptr.To(true),
-				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-			},
-			Containers: []corev1.Container{{
-				Name: "probe", Image: image("-probe"), Args: args,
-				SecurityContext: &corev1.SecurityContext{
-					AllowPrivilegeEscalation: ptr.To(false),
-					Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-				},
-			}},
+			Containers:                   []corev1.Container{{Name: "probe", Image: image("-probe"), Args: args, SecurityContext: restricted()}},
 		},
 	}
 	Expect(kube.Create(ctx, pod)).To(Succeed())
@@ -52,6 +42,16 @@ func ask(ctx context.Context, namespace, serviceAccount string, args ...string) 
 	AddReportEntry(fmt.Sprintf("probe %s: %s", strings.Join(args, " "), answer), ReportEntryVisibilityFailureOrVerbose)
 	Expect(pod.Status.Phase).To(Equal(corev1.PodSucceeded), answer)
 	return answer
+}
+
+// restricted is what the strictest Pod Security asks of a container.
+func restricted() *corev1.SecurityContext {
+	return &corev1.SecurityContext{
+		RunAsNonRoot:             ptr.To(true),
+		AllowPrivilegeEscalation: ptr.To(false),
+		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		SeccompProfile:           &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
 }
 
 // lines are the lines of a text without empty ones.

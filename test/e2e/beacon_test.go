@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -34,9 +35,10 @@ func startBeacon(ctx context.Context, namespace string) *beacon {
 		answers: make(chan time.Duration, 100_000),
 	}
 	Expect(kube.Create(ctx, b.foo)).To(Succeed())
-	// It outlives the node of the suite that has started it.
+	// It outlives the node of the suite that has started it, and not the spec.
 	loop, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	b.cancel = cancel
+	DeferCleanup(cancel)
 	go func() { b.done <- b.loop(loop) }()
 	b.awaitAnswer(ctx)
 	return b

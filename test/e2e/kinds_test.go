@@ -3,6 +3,9 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"net"
+	"os"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -45,9 +48,11 @@ var kinds = []kind{
 		},
 		serve: func(ctx context.Context, object client.Object) {
 			GinkgoHelper()
+			pods, err := podsOf(ctx, object)
+			Expect(err).NotTo(HaveOccurred())
 			var urls []string
-			for _, pod := range podsOf(ctx, object) {
-				urls = append(urls, "http://"+pod.Status.PodIP)
+			for _, pod := range pods {
+				urls = append(urls, "http://"+net.JoinHostPort(pod.Status.PodIP, "80"))
 			}
 			Expect(ask(ctx, object.GetNamespace(), "", append([]string{"http"}, urls...)...)).To(ContainSubstring("200 OK"))
 		},
@@ -68,7 +73,7 @@ var kinds = []kind{
 		serve: func(ctx context.Context, object client.Object) {
 			GinkgoHelper()
 			mc := object.(*cachev1alpha1.Memcached)
-			answer := ask(ctx, mc.Namespace, "", "memcached", fmt.Sprintf("%s.%s.svc.cluster.local", mc.Status.ServiceName, mc.Namespace))
+			answer := ask(ctx, mc.Namespace, "", "memcached", fmt.Sprintf("%s.%s.svc", mc.Status.ServiceName, mc.Namespace))
 			Expect(lines(answer)).To(HaveLen(int(mc.Spec.Size)), "each node answers by its own name")
 		},
 	},
@@ -100,20 +105,35 @@ func awaitSettled(ctx context.Context, k kind, objects ...client.Object) {
 }
 
 // podsOf are the pods of the Deployment of a resource that are not being stopped.
-func podsOf(ctx context.Context, object client.Object) []corev1.Pod {
-	GinkgoHelper()
+func podsOf(ctx context.Context, object client.Object) ([]corev1.Pod, error) {
 	var deployment appsv1.Deployment
-	Expect(kube.Get(ctx, client.ObjectKeyFromObject(object), &deployment)).To(Succeed())
-	Expect(metav1.IsControlledBy(&deployment, object)).To(BeTrue())
+	if err := kube.Get(ctx, client.ObjectKeyFromObject(object), &deployment); err != nil {
+		return nil, err
+	}
+	if !metav1.IsControlledBy(&deployment, object) {
+		return nil, fmt.Errorf("the Deployment %s is not that of %T %s", deployment.Name, object, object.GetName())
+	}
 	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
-	Expect(err).NotTo(HaveOccurred())
+	if err != nil {
+		return nil, err
+	}
 	var pods corev1.PodList
-	Expect(kube.List(ctx, &pods, client.InNamespace(object.GetNamespace()), client.MatchingLabelsSelector{Selector: selector})).To(Succeed())
+	if err := kube.List(ctx, &pods, client.InNamespace(object.GetNamespace()), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, err
+	}
 	var running []corev1.Pod
 	for _, pod := range pods.Items {
 		if pod.DeletionTimestamp == nil {
 			running = append(running, pod)
 		}
 	}
-	return running
+	return running, nil
+}
+
+// awaitNoChildren waits until nothing that the operator makes is in a namespace any more.
+func awaitNoChildren(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	Eventually(func(ctx context.Context) (string, error) {
+		return try(ctx, os.Getenv("KUBECTL"), "get", "--namespace="+namespace, "--output=name", "pods,deployments,replicasets,services,poddisruptionbudgets")
+	}).WithContext(ctx).WithPolling(time.Second).Should(BeEmpty())
 }

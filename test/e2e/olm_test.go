@@ -82,18 +82,18 @@ func (i *installation) awaitInstalled(ctx context.Context, version string) {
 func (i *installation) approve(ctx context.Context, version string) {
 	GinkgoHelper()
 	By(fmt.Sprintf("approving the InstallPlan of %s", version))
-	Eventually(func(g Gomega, ctx context.Context) {
+	Eventually(func(ctx context.Context) error {
 		var plans operatorsv1alpha1.InstallPlanList
-		g.Expect(kube.List(ctx, &plans, client.InNamespace(i.namespace))).To(Succeed())
+		if err := kube.List(ctx, &plans, client.InNamespace(i.namespace)); err != nil {
+			return err
+		}
 		for _, plan := range plans.Items {
-			if len(plan.Spec.ClusterServiceVersionNames) == 1 && plan.Spec.ClusterServiceVersionNames[0] == csvName(version) {
-				g.Expect(plan.Status.Phase).To(Equal(operatorsv1alpha1.InstallPlanPhaseRequiresApproval))
+			if names := plan.Spec.ClusterServiceVersionNames; len(names) == 1 && names[0] == csvName(version) && plan.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval {
 				plan.Spec.Approved = true
-				g.Expect(kube.Update(ctx, &plan)).To(Succeed())
-				return
+				return kube.Update(ctx, &plan)
 			}
 		}
-		g.Expect(plans.Items).To(BeNil(), "no InstallPlan of %s", version)
+		return fmt.Errorf("none of %d InstallPlans is of %s and waits for approval", len(plans.Items), version)
 	}).WithContext(ctx).Should(Succeed())
 }
 

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -17,8 +16,8 @@ var _ = Describe("Installed by a Subscription", func() {
 	DescribeTable("works where it is told to, and nowhere else",
 		// The namespaces are the operator's own and two more; the last is never watched but by all.
 		func(ctx SpecContext, watched []int) {
-			DeferCleanup(deleteRemains)
-			DeferCleanup(deleteDefinitions)
+			cleanUp(deleteRemains)
+			cleanUp(deleteDefinitions)
 			namespaces := []string{newNamespace(ctx, operatorNamespace), newNamespace(ctx, "one-"), newNamespace(ctx, "two-")}
 			var targets []string
 			in := map[string]bool{}
@@ -27,7 +26,7 @@ var _ = Describe("Installed by a Subscription", func() {
 				in[namespaces[index]] = true
 			}
 			i := subscribe(ctx, operatorNamespace, "tree", operatorsv1alpha1.ApprovalAutomatic, targets...)
-			DeferCleanup(i.remove)
+			cleanUp(i.remove)
 			i.awaitInstalled(ctx, tree)
 
 			// Those that are to be left alone first: when the others are done, these would have been too.
@@ -56,7 +55,6 @@ var _ = Describe("Installed by a Subscription", func() {
 				check(ctx)
 			}
 		},
-		func(watched []int) string { return fmt.Sprintf("%d namespaces", len(watched)) },
 		Entry("AllNamespaces", []int{}, SpecTimeout(2*patience)),
 		Entry("OwnNamespace", []int{0}, SpecTimeout(2*patience)),
 		Entry("SingleNamespace", []int{1}, SpecTimeout(2*patience)),

@@ -10,6 +10,7 @@
 //	RELATED_IMAGE_...      the operands' images, if the cluster cannot pull the default ones
 //	OPM_IMAGE, BUSYBOX_IMAGE   what operator-sdk runs in the cluster, if it cannot pull its default ones
 //	OPERATOR_SDK, KUBECTL  the programs
+//	TEST_CLUSTER           "ours" if nobody else uses the cluster
 package e2e
 
 import (
@@ -123,7 +124,7 @@ func versions() (tree, last string) {
 	Expect(yaml.Unmarshal(content, &csv)).To(Succeed())
 
 	entries, err := os.ReadDir(filepath.Join(root, "config/catalog/released"))
-	Expect(err).NotTo(HaveOccurred())
+	Expect(err).NotTo(HaveOccurred(), "nothing is released yet: 'make release' first")
 	releases := make([]*version.Version, 0, len(entries))
 	for _, entry := range entries {
 		releases = append(releases, version.MustParseSemantic(entry.Name()))
@@ -198,13 +199,14 @@ func newNamespace(ctx context.Context, name string, security ...string) string {
 		namespace.Name, namespace.GenerateName = "", name
 	}
 	Expect(kube.Create(ctx, namespace)).To(Succeed())
-	DeferCleanup(func(ctx SpecContext) {
-		if CurrentSpecReport().Failed() {
-			dump(ctx, namespace.Name)
-		}
-		deleteAll(ctx, namespace)
-	})
+	DeferOnFailure(func(ctx SpecContext) { dump(ctx, namespace.Name) }, NodeTimeout(time.Minute))
+	cleanUp(func(ctx context.Context) { deleteAll(ctx, namespace) })
 	return namespace.Name
+}
+
+// cleanUp has something done when the spec has ended, with as much patience as anything else has.
+func cleanUp(do func(ctx context.Context)) {
+	DeferCleanup(func(ctx SpecContext) { do(ctx) }, NodeTimeout(2*patience))
 }
 
 // deleteAll deletes objects and waits until they are gone. What is gone already is no error.
@@ -228,8 +230,8 @@ func deleteDefinitions(ctx context.Context) {
 	}
 }
 
-// deleteRemains deletes what OLM leaves in the cluster, as the README says it: a role of the bundle's, and a summary of
-// everything that it has installed of the package, which it makes anew while any of that is there.
+// deleteRemains deletes what OLM leaves in the cluster: a role of the bundle's, and a summary of everything that it has
+// installed of the package, which it makes anew while any of that is there.
 func deleteRemains(ctx context.Context) {
 	GinkgoHelper()
 	kubectl(ctx, "delete", "clusterrole", metricsReader, "--ignore-not-found")

@@ -21,11 +21,11 @@ const fleet = 20
 var _ = Describe("Upgraded from the last release", func() {
 	DescribeTable("goes on with what it finds",
 		func(ctx SpecContext, approval operatorsv1alpha1.Approval) {
-			DeferCleanup(deleteRemains)
-			DeferCleanup(deleteDefinitions)
+			cleanUp(deleteRemains)
+			cleanUp(deleteDefinitions)
 			newNamespace(ctx, operatorNamespace)
 			i := subscribe(ctx, operatorNamespace, "released", approval)
-			DeferCleanup(i.remove)
+			cleanUp(i.remove)
 			if approval == operatorsv1alpha1.ApprovalManual {
 				i.approve(ctx, last)
 			}
@@ -43,9 +43,17 @@ var _ = Describe("Upgraded from the last release", func() {
 				i.approve(ctx, tree)
 			}
 			i.awaitInstalled(ctx, tree)
+			By("waiting until the new operator leads and answers")
+			Eventually(func(g Gomega, ctx context.Context) {
+				var pod corev1.Pod
+				g.Expect(kube.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: leader(ctx)}, &pod)).To(Succeed())
+				g.Expect(pod.Spec.Containers[0].Image).To(Equal(image("")))
+				g.Expect(pod.DeletionTimestamp).To(BeNil())
+			}).WithContext(ctx).Should(Succeed())
 			b.awaitAnswer(ctx)
 			grown, touched := changes.stop()
 			gap := b.stop()
+			Expect(grown).To(HaveLen(len(kinds) * fleet / 2))
 
 			for k, list := range objects {
 				awaitSettled(ctx, kinds[k], list...)
@@ -136,52 +144,69 @@ type changing struct {
 }
 
 // startChanging writes to one resource after the other, round and round: an annotation, which is no change for the
-// operator, and to every other resource once one pod more.
+// operator, and in each round to one more of every other one that it shall have one pod more.
 func startChanging(ctx context.Context, objects [][]client.Object) *changing {
 	c := &changing{end: make(chan struct{}), done: make(chan error, 1), grown: map[string]int{}}
-	// It outlives the node of the suite that has started it.
-	go func() { c.done <- c.loop(context.WithoutCancel(ctx), objects) }()
+	// It outlives the node of the suite that has started it, and not the spec.
+	loop, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	DeferCleanup(cancel)
+	go func() { c.done <- c.loop(loop, objects) }()
 	return c
 }
 
 func (c *changing) loop(ctx context.Context, objects [][]client.Object) error {
-	for round := 0; ; round++ {
+	for round, ended := 0, false; !ended; round++ {
+		// In the last round all grow that have not.
+		ended = closed(c.end)
 		for n := range fleet {
+			grows := n%2 == 0 && (n/2 == round || ended && n/2 > round)
 			for k, kind := range kinds {
-				object := objects[k][n]
-				if err := kube.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+				if err := c.change(ctx, kind, objects[k][n], round, grows); err != nil {
 					return err
 				}
-				before := object.DeepCopyObject().(client.Object)
-				object.SetAnnotations(map[string]string{"e2e/round": fmt.Sprint(round)})
-				grows := round == 0 && n%2 == 0
-				if grows {
-					kind.grow(object)
-				}
-				if err := kube.Patch(ctx, object, client.MergeFrom(before)); err != nil {
-					return err
-				}
-				c.touched++
-				if grows {
-					var deployment appsv1.Deployment
-					if err := kube.Get(ctx, client.ObjectKeyFromObject(object), &deployment); err != nil {
-						return err
-					}
-					c.grown[childKey("Deployment", &deployment)] = 1
-				}
-				select {
-				case <-c.end:
-					if round > 0 {
-						return nil
-					}
-				case <-time.After(200 * time.Millisecond):
+				if !ended && !closed(c.end) {
+					time.Sleep(200 * time.Millisecond) // changes all the while, not all at once
 				}
 			}
 		}
 	}
+	return nil
 }
 
-// stop ends the changes when each resource has had at least one.
+func (c *changing) change(ctx context.Context, k kind, object client.Object, round int, grows bool) error {
+	if err := kube.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+		return err
+	}
+	before := object.DeepCopyObject().(client.Object)
+	object.SetAnnotations(map[string]string{"e2e/round": fmt.Sprint(round)})
+	if grows {
+		k.grow(object)
+	}
+	if err := kube.Patch(ctx, object, client.MergeFrom(before)); err != nil {
+		return err
+	}
+	c.touched++
+	if !grows {
+		return nil
+	}
+	var deployment appsv1.Deployment
+	if err := kube.Get(ctx, client.ObjectKeyFromObject(object), &deployment); err != nil {
+		return err
+	}
+	c.grown[childKey("Deployment", &deployment)] = 1
+	return nil
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// stop ends the changes when each resource that is to grow has grown.
 func (c *changing) stop() (grown map[string]int, touched int) {
 	GinkgoHelper()
 	close(c.end)

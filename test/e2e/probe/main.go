@@ -4,6 +4,7 @@
 //	probe memcached SERVICE    finds the nodes by the SRV records of SERVICE and has each keep a value: one line for each node
 //	probe http URL...          the first line of the answer's status, for each
 //	probe metrics URL [TOKEN]  the status and the number of metrics, with the token in the file TOKEN if it is named
+//	probe crash                has process 1 die as by a defect; prints nothing
 package main
 
 import (
@@ -16,7 +17,9 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -31,8 +34,10 @@ func main() {
 		err = get(args[1:])
 	case len(args) > 1 && args[0] == "metrics":
 		err = metrics(args[1], args[2:])
+	case len(args) == 1 && args[0] == "crash":
+		err = syscall.Kill(1, syscall.SIGQUIT)
 	default:
-		err = errors.New("usage: probe memcached SERVICE | http URL... | metrics URL [TOKEN]")
+		err = errors.New("usage: probe memcached SERVICE | http URL... | metrics URL [TOKEN] | crash")
 	}
 	if err != nil {
 		fmt.Println("probe:", err)
@@ -40,27 +45,39 @@ func main() {
 	}
 }
 
-// memcached finds all nodes, and sets, gets and deletes a value at each. Nodes share nothing, so what one was told, the
-// others must not know.
+// memcached finds all nodes, has each keep a value of its own under the same key, and asks them for it only when all have
+// one: nodes share nothing.
 func memcached(service string) error {
 	_, records, err := net.LookupSRV("memcached", "tcp", service)
 	if err != nil {
 		return err
 	}
+	var nodes []string
 	for _, record := range records {
-		address := fmt.Sprintf("%s:%d", record.Target, record.Port)
-		version, err := keepValue(address)
-		if err != nil {
-			return fmt.Errorf("%s: %w", address, err)
+		nodes = append(nodes, fmt.Sprintf("%s:%d", record.Target, record.Port))
+	}
+	for _, node := range nodes {
+		if _, err := exchange(node, fmt.Sprintf("set probe 0 60 %d\r\n%s", len(node), node), "STORED"); err != nil {
+			return err
 		}
-		fmt.Println(address, version)
+	}
+	for _, node := range nodes {
+		if _, err := exchange(node, "get probe", fmt.Sprintf("VALUE probe 0 %d", len(node)), node, "END"); err != nil {
+			return err
+		}
+		version, err := exchange(node, "version", "VERSION *")
+		if err != nil {
+			return err
+		}
+		fmt.Println(node, version)
 	}
 	return nil
 }
 
-// keepValue speaks memcached's text protocol, as doc/protocol.txt in its source has it.
-func keepValue(address string) (version string, err error) {
-	connection, err := net.DialTimeout("tcp", address, timeout)
+// exchange sends a request to a node in memcached's text protocol (doc/protocol.txt in its source) and compares the lines of
+// the answer with those that are wanted, which may be patterns. It returns the last.
+func exchange(node, request string, want ...string) (answer string, err error) {
+	connection, err := net.DialTimeout("tcp", node, timeout)
 	if err != nil {
 		return "", err
 	}
@@ -68,48 +85,20 @@ func keepValue(address string) (version string, err error) {
 	if err := connection.SetDeadline(time.Now().Add(timeout)); err != nil {
 		return "", err
 	}
-	lines := bufio.NewScanner(connection)
-	next := func() (string, error) {
-		if !lines.Scan() {
-			return "", cmp.Or(lines.Err(), io.ErrUnexpectedEOF)
-		}
-		return lines.Text(), nil
-	}
-	value := address
-	for _, exchange := range []struct {
-		request string
-		answer  []string
-	}{
-		{"get probe", []string{"END"}},
-		{fmt.Sprintf("set probe 0 60 %d\r\n%s", len(value), value), []string{"STORED"}},
-		{"get probe", []string{fmt.Sprintf("VALUE probe 0 %d", len(value)), value, "END"}},
-		{"delete probe", []string{"DELETED"}},
-	} {
-		if _, err := fmt.Fprintf(connection, "%s\r\n", exchange.request); err != nil {
-			return "", err
-		}
-		for _, want := range exchange.answer {
-			answer, err := next()
-			if err != nil {
-				return "", fmt.Errorf("%q is not answered: %w", exchange.request, err)
-			}
-			if answer != want {
-				return "", fmt.Errorf("%q is answered by %q, not by %q", exchange.request, answer, want)
-			}
-		}
-	}
-	if _, err := fmt.Fprint(connection, "version\r\n"); err != nil {
+	if _, err := fmt.Fprintf(connection, "%s\r\n", request); err != nil {
 		return "", err
 	}
-	answer, err := next()
-	if err != nil {
-		return "", fmt.Errorf("version is not answered: %w", err)
+	lines := bufio.NewScanner(connection)
+	for _, line := range want {
+		if !lines.Scan() {
+			return "", fmt.Errorf("%s does not answer %q: %w", node, request, cmp.Or(lines.Err(), io.ErrUnexpectedEOF))
+		}
+		answer = lines.Text()
+		if matched, err := path.Match(line, answer); err != nil || !matched {
+			return "", fmt.Errorf("%s answers %q by %q, not by %q", node, request, answer, line)
+		}
 	}
-	version, ok := strings.CutPrefix(answer, "VERSION ")
-	if !ok {
-		return "", fmt.Errorf("version is answered by %q", answer)
-	}
-	return version, nil
+	return answer, nil
 }
 
 func get(urls []string) error {
