@@ -73,7 +73,7 @@ func run(ctx context.Context, args []string, namespace string) scorecardv1alpha3
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&s.bundle, "bundle", "/bundle", "the directory of the bundle")
 	flags.StringVar(&s.released, "released", "/released", "the directory of the released bundles, <version>/manifests each")
-	flags.DurationVar(&s.timeout, "timeout", time.Minute, "how long a test may take")
+	flags.DurationVar(&s.timeout, "timeout", 3*time.Minute, "how long a test may take")
 	if err := flags.Parse(args); err != nil {
 		return statusOf("", []finding{{err: fmt.Errorf("wrong arguments %q: %w", args, err)}})
 	}

@@ -81,14 +81,14 @@ var _ = Describe("The scorecard", func() {
 				results[i] = make(chan scorecardv1alpha3.TestStatus, 1)
 				go func() {
 					defer GinkgoRecover()
-					results[i] <- scorecard(context.WithoutCancel(ctx), ns, "--bundle="+bundle, "--timeout=8s", defect.test)
+					results[i] <- scorecard(context.WithoutCancel(ctx), ns, "--bundle="+bundle, "--timeout=15s", defect.test)
 				}()
 			}
 		})
 		for i, defect := range defects {
 			It(defect.name, func(ctx context.Context) {
 				var status scorecardv1alpha3.TestStatus
-				Eventually(ctx, results[i]).Should(Receive(&status))
+				Eventually(ctx, results[i]).WithTimeout(2*time.Minute).Should(Receive(&status))
 				Expect(summary(status)).To(Equal(both(defect.test, scorecardv1alpha3.FailState)), describe(status))
 				for _, result := range status.Results {
 					Expect(result.Errors).To(ContainElement(MatchRegexp(defect.complaint)), result.Name)

@@ -27,7 +27,7 @@ const (
 	// How often the cluster is asked whether something has happened.
 	interval = 250 * time.Millisecond
 	// How long what a test has made may take to go. It is beyond the time of the test, which may be over.
-	cleanupTimeout = 20 * time.Second
+	cleanupTimeout = time.Minute
 )
 
 // connect returns a client for the cluster that KUBECONFIG names, or else the one that this pod runs in.
