@@ -30,7 +30,11 @@ var _ = Describe("With operator-sdk", Ordered, func() {
 	}, NodeTimeout(patience))
 
 	It("runs the bundle of the last release", func(ctx SpecContext) {
-		operatorSDK(ctx, append([]string{"run", "bundle", image("-bundle", "v"+last), in}, bundleFlags()...)...)
+		args := append([]string{"run", "bundle", image("-bundle", "v"+last), in}, bundleFlags()...)
+		if opm := os.Getenv("OPM_IMAGE"); opm != "" {
+			args = append(args, "--index-image="+opm)
+		}
+		operatorSDK(ctx, args...)
 		useOperandImages(ctx)
 		Eventually(phase).WithContext(ctx).WithArguments(last).Should(Equal(operatorsv1alpha1.CSVPhaseSucceeded))
 	}, SpecTimeout(3*patience))
@@ -98,9 +102,6 @@ func bundleFlags() []string {
 	if os.Getenv("SSL_CERT_FILE") != "" {
 		// Its pods do not know the authority that the host has been told of.
 		flags = append(flags, "--skip-tls-verify")
-	}
-	if opm := os.Getenv("OPM_IMAGE"); opm != "" {
-		flags = append(flags, "--index-image="+opm)
 	}
 	if busybox := os.Getenv("BUSYBOX_IMAGE"); busybox != "" {
 		flags = append(flags, "--decompression-image="+busybox)
