@@ -51,7 +51,8 @@ var _ = Describe("With operator-sdk", Ordered, func() {
 	It("passes the scorecard, its built-in tests and ours", func(ctx SpecContext) {
 		kubectl(ctx, "apply", in, "-k", "config/scorecard/rbac")
 		DeferCleanup(func(ctx SpecContext) { kubectl(ctx, "delete", in, "-k", "config/scorecard/rbac") })
-		args := []string{"scorecard", filepath.Join(os.Getenv("TEST_WORK"), "tree", "bundle-"+tree), in, "--wait-time=10m", "--pod-security=restricted", "--output=json"}
+		args := []string{"scorecard", filepath.Join(os.Getenv("TEST_WORK"), "tree", "bundle-"+tree), in,
+			"--service-account=memcached-operator-scorecard", "--wait-time=10m", "--pod-security=restricted", "--output=json"}
 		if busybox := os.Getenv("BUSYBOX_IMAGE"); busybox != "" {
 			args = append(args, "--untar-image="+busybox, "--storage-image="+busybox)
 		}
