@@ -93,7 +93,8 @@ func TestRenderPutsImagesIn(t *testing.T) {
 	}
 }
 
-// Every version follows the one that was the head of its channel, and can be skipped to from every older one.
+// Every version follows the next older one of its channel, and can be skipped to from every older one; the fix of an old release
+// too, which is never led back to.
 func TestEnter(t *testing.T) {
 	look(t)
 	path := filepath.Join(t.TempDir(), "template.yaml")
@@ -115,6 +116,9 @@ func TestEnter(t *testing.T) {
 		{"0.2.0", []string{"candidate"}, ""},
 		{"0.2.1", []string{"candidate"}, ""},
 		{"0.2.1", []string{"stable"}, ""}, // it has proven itself
+		{"0.10.0", []string{"candidate"}, ""}, // is no smaller than 0.2.0
+		{"0.1.1", []string{"candidate", "stable"}, ""},
+		{"0.1.0", []string{"stable"}, "memcached-operator.v0.1.0 is in the channel stable already"},
 		{"0.2.0", []string{"candidate"}, "memcached-operator.v0.2.0 is in the channel candidate already"},
 		{"0.3.0", []string{"candidate", "fast"}, "there is no channel fast"},
 	} {
@@ -129,23 +133,38 @@ name: memcached-operator
 ` + channel + `candidate
 entries:
 - name: memcached-operator.v0.1.0
-- name: memcached-operator.v0.2.0
+- name: memcached-operator.v0.1.1
   replaces: memcached-operator.v0.1.0
+  skipRange: '>=0.1.0 <0.1.1'
+- name: memcached-operator.v0.2.0
+  replaces: memcached-operator.v0.1.1
   skipRange: '>=0.1.0 <0.2.0'
 - name: memcached-operator.v0.2.1
   replaces: memcached-operator.v0.2.0
   skipRange: '>=0.1.0 <0.2.1'
+- name: memcached-operator.v0.10.0
+  replaces: memcached-operator.v0.2.1
+  skipRange: '>=0.1.0 <0.10.0'
 ---
 # A channel.
 ` + channel + `stable
 entries:
 - name: memcached-operator.v0.1.0
-- name: memcached-operator.v0.2.1
+- name: memcached-operator.v0.1.1
   replaces: memcached-operator.v0.1.0
+  skipRange: '>=0.1.0 <0.1.1'
+- name: memcached-operator.v0.2.1
+  replaces: memcached-operator.v0.1.1
   skipRange: '>=0.1.0 <0.2.1'
 `
 	if diff := cmp.Diff(want, string(readFile(t, path))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+	if err := os.WriteFile(path, []byte(want+"# Not 0.2.0.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := enter("0.4.0", "stable"); !strings.Contains(got, "is what cannot be kept: # Not 0.2.0.") {
+		t.Errorf("a comment among the entries: %q", got)
 	}
 }
 
