@@ -156,7 +156,7 @@ e2e: images ## Test everything end to end: on the cluster that "make cluster" br
 
 .PHONY: demo
 demo: ## Show the main job: a cluster, the last release installed from a catalog by OLM, the samples, the upgrade to this tree. Needs root.
-	@BEGAN=$$(date +%s) && export BEGAN && $(MAKE) --no-print-directory images TEST_REGISTRY= && . '$(CACHE)/cluster/env' && KUBECTL='$(KUBECTL)' test/demo/demo.sh
+	@test/demo/demo.sh --check && BEGAN=$$(date +%s) && export BEGAN && $(MAKE) --no-print-directory images TEST_REGISTRY= && . '$(CACHE)/cluster/env' && KUBECTL='$(KUBECTL)' test/demo/demo.sh
 
 .PHONY: cluster
 cluster: programs ## Bring up a cluster with real pods and OLM on this machine, or bring it up to date. Needs root.
