@@ -159,7 +159,7 @@ e2e: kubectl images ## Test everything end to end: on the cluster that "make clu
 
 .PHONY: demo
 demo: kubectl ## Show the main job: a cluster, the last release installed from a catalog by OLM, the samples, the upgrade to this tree. Needs root.
-	@BEGAN=$$(date +%s) && export BEGAN && $(MAKE) --no-print-directory images TEST_REGISTRY= && . '$(CACHE)/cluster/env' && KUBECTL='$(KUBECTL)' test/demo/demo.sh
+	@test/demo/demo.sh --check && BEGAN=$$(date +%s) && export BEGAN && $(MAKE) --no-print-directory images TEST_REGISTRY= && . '$(CACHE)/cluster/env' && KUBECTL='$(KUBECTL)' test/demo/demo.sh
 
 .PHONY: cluster
 cluster: programs ## Bring up a cluster with real pods and OLM on this machine, or bring it up to date. Needs root.
@@ -232,14 +232,16 @@ docker-push: ## Push the image IMG.
 	$(CONTAINER_TOOL) push $(IMG)
 
 .PHONY: docker-buildx
-docker-buildx: ## Build and push the image IMG for PLATFORMS.
+docker-buildx: ## Build and push the images IMG and SCORECARD_IMG for PLATFORMS.
 	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) --build-arg VERSION=v$(VERSION) --build-arg COMMIT=$(COMMIT) -t $(IMG) .
+	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) --target scorecard -t $(SCORECARD_IMG) .
 
 .PHONY: build-installer
 build-installer: kubectl ## Write all manifests with the image IMG into dist/install.yaml.
 	@mkdir -p dist
 	@manifests=$$($(RENDER)) && echo "$$manifests" > dist/install.yaml
 
+# One for all platforms: files only, and nothing in it runs.
 .PHONY: bundle-build
 bundle-build: ## Build the image BUNDLE_IMG of the bundle.
 	$(CONTAINER_TOOL) build -f bundle.Dockerfile -t $(BUNDLE_IMG) .
@@ -248,8 +250,12 @@ bundle-build: ## Build the image BUNDLE_IMG of the bundle.
 bundle-push: ## Push the image BUNDLE_IMG.
 	$(CONTAINER_TOOL) push $(BUNDLE_IMG)
 
+.PHONY: catalog-buildx
+catalog-buildx: ## Build and push the image CATALOG_IMG of the catalog for PLATFORMS.
+	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) -t $(CATALOG_IMG) config/catalog
+
 .PHONY: catalog-build
-catalog-build: ## Build the image CATALOG_IMG of the catalog.
+catalog-build: ## Build the image CATALOG_IMG of the catalog, for this machine's platform.
 	$(CONTAINER_TOOL) build -t $(CATALOG_IMG) config/catalog
 
 .PHONY: catalog-push
@@ -257,8 +263,14 @@ catalog-push: ## Push the image CATALOG_IMG.
 	$(CONTAINER_TOOL) push $(CATALOG_IMG)
 
 .PHONY: release
-release: kubectl $(OPERATOR_SDK) $(OPM) ## Release VERSION to CHANNELS; docs/releasing.md tells what that does.
+release: releasable test verify kubectl $(OPERATOR_SDK) $(OPM) ## Check everything and release VERSION to CHANNELS; docs/releasing.md tells what that does.
 	@MAKE='$(MAKE)' KUBECTL='$(KUBECTL)' config/catalog/release.sh '$(VERSION)' $(CHANNELS)
+
+# Whether it can be released at all is found out before the minutes of the tests. That VERSION is typed is the intent.
+.PHONY: releasable
+releasable:
+	@$(if $(filter command line,$(origin VERSION)),,echo "release: name the version that is meant: make release VERSION=$(VERSION)" >&2; exit 1;) \
+		config/catalog/release.sh --check '$(VERSION)' $(CHANNELS)
 
 # Tools that are built when they are missing or their version has changed.
 

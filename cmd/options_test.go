@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
 )
 
 func TestParseDefaults(t *testing.T) {
@@ -29,6 +32,44 @@ func TestParseEnvironment(t *testing.T) {
 	}
 	if !slices.Equal(o.watchNamespaces, []string{"a", "b"}) || o.nginxImage != "n:1" || o.memcachedImage != "m:1" || !slices.Equal(o.controllers, []string{"memcached"}) {
 		t.Errorf("%+v", o)
+	}
+}
+
+// The role of the leader election names the Lease of every choice of kinds: another one could be created, and then neither
+// read nor renewed.
+func TestLeasesAreGranted(t *testing.T) {
+	choices := []string{"*"}
+	for _, kind := range kindNames() {
+		for _, others := range choices[1:] {
+			choices = append(choices, others+","+kind)
+		}
+		choices = append(choices, kind)
+	}
+	var want []string
+	for _, choice := range choices {
+		o, err := parse([]string{"--controllers=" + choice}, func(string) string { return "" }, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, o.lease)
+	}
+	var role rbacv1.Role
+	if content, err := os.ReadFile("../config/rbac/leader_election_role.yaml"); err != nil || yaml.UnmarshalStrict(content, &role) != nil {
+		t.Fatalf("%v, %v", err, role)
+	}
+	granted := map[string][]string{}
+	for _, rule := range role.Rules {
+		for _, verb := range rule.Verbs {
+			if slices.Equal(rule.Resources, []string{"leases"}) {
+				granted[verb] = append(granted[verb], rule.ResourceNames...)
+			}
+		}
+	}
+	slices.Sort(want)
+	for _, verb := range []string{"get", "update"} {
+		if slices.Sort(granted[verb]); !slices.Equal(granted[verb], want) {
+			t.Errorf("config/rbac/leader_election_role.yaml lets it %s %v; the managers of %v have %v", verb, granted[verb], choices, want)
+		}
 	}
 }
 

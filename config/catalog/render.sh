@@ -6,6 +6,10 @@
 # With --tree, the bundle of the tree is in it as well, at the head of every channel. With another registry than
 # ghcr.io/example, the images of our own and of the scorecard are looked for there. OPM is the opm to use.
 set -eu
+sed --version 2>/dev/null | grep -q GNU || {
+	echo "render.sh: this sed is not GNU's, which is needed: put GNU sed first in the PATH" >&2
+	exit 1
+}
 tree=
 [ "$1" != --tree ] || { tree=1 && shift; }
 out=$1 registry=${2:-ghcr.io/example}

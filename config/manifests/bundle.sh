@@ -3,6 +3,10 @@
 # Usage: config/manifests/bundle.sh VERSION IMAGE SCORECARD_IMAGE
 # OPERATOR_SDK and KUBECTL are the programs to use.
 set -eu
+sed --version 2>/dev/null | grep -q GNU || {
+	echo "bundle.sh: this sed is not GNU's, which is needed: put GNU sed first in the PATH" >&2
+	exit 1
+}
 version=$1 image=$2 scorecard=$3
 cd "$(dirname "$0")/../.."
 base=config/manifests/bases/memcached-operator.clusterserviceversion.yaml

@@ -1,9 +1,11 @@
 package bundle
 
 import (
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -93,7 +95,8 @@ func TestRenderPutsImagesIn(t *testing.T) {
 	}
 }
 
-// Every version follows the one that was the head of its channel, and can be skipped to from every older one.
+// Every version follows the next older one of its channel, and can be skipped to from every older one; the fix of an old release
+// too, which is never led back to.
 func TestEnter(t *testing.T) {
 	look(t)
 	path := filepath.Join(t.TempDir(), "template.yaml")
@@ -114,7 +117,10 @@ func TestEnter(t *testing.T) {
 		{"0.1.0", []string{"candidate", "stable"}, ""},
 		{"0.2.0", []string{"candidate"}, ""},
 		{"0.2.1", []string{"candidate"}, ""},
-		{"0.2.1", []string{"stable"}, ""}, // it has proven itself
+		{"0.2.1", []string{"stable"}, ""},     // it has proven itself
+		{"0.10.0", []string{"candidate"}, ""}, // is no smaller than 0.2.0
+		{"0.1.1", []string{"candidate", "stable"}, ""},
+		{"0.1.0", []string{"stable"}, "memcached-operator.v0.1.0 is in the channel stable already"},
 		{"0.2.0", []string{"candidate"}, "memcached-operator.v0.2.0 is in the channel candidate already"},
 		{"0.3.0", []string{"candidate", "fast"}, "there is no channel fast"},
 	} {
@@ -129,23 +135,109 @@ name: memcached-operator
 ` + channel + `candidate
 entries:
 - name: memcached-operator.v0.1.0
-- name: memcached-operator.v0.2.0
+- name: memcached-operator.v0.1.1
   replaces: memcached-operator.v0.1.0
+  skipRange: '>=0.1.0 <0.1.1'
+- name: memcached-operator.v0.2.0
+  replaces: memcached-operator.v0.1.1
   skipRange: '>=0.1.0 <0.2.0'
 - name: memcached-operator.v0.2.1
   replaces: memcached-operator.v0.2.0
   skipRange: '>=0.1.0 <0.2.1'
+- name: memcached-operator.v0.10.0
+  replaces: memcached-operator.v0.2.1
+  skipRange: '>=0.1.0 <0.10.0'
 ---
 # A channel.
 ` + channel + `stable
 entries:
 - name: memcached-operator.v0.1.0
-- name: memcached-operator.v0.2.1
+- name: memcached-operator.v0.1.1
   replaces: memcached-operator.v0.1.0
+  skipRange: '>=0.1.0 <0.1.1'
+- name: memcached-operator.v0.2.1
+  replaces: memcached-operator.v0.1.1
   skipRange: '>=0.1.0 <0.2.1'
 `
 	if diff := cmp.Diff(want, string(readFile(t, path))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+	if err := os.WriteFile(path, []byte(want+"# Not 0.2.0.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := enter("0.4.0", "stable"); !strings.Contains(got, "is what cannot be kept: # Not 0.2.0.") {
+		t.Errorf("a comment among the entries: %q", got)
+	}
+}
+
+// The sed of macOS and the BSDs takes "sed -i" otherwise, and would fail halfway.
+func TestScriptsAskForGNUSed(t *testing.T) {
+	dir := t.TempDir()
+	write := func(path string, mode os.FileMode, content []byte) {
+		path = filepath.Join(dir, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, content, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("bin/sed", 0o755, []byte("#!/bin/sh\necho 'sed: illegal option' >&2\nexit 1\n"))
+	write("bundle/kept", 0o644, nil)
+	write("out/catalog/kept", 0o644, nil)
+	t.Setenv("PATH", filepath.Join(dir, "bin")+":"+os.Getenv("PATH"))
+	for script, args := range map[string][]string{
+		"config/manifests/bundle.sh": {"0.1.0", "a", "b"},
+		"config/catalog/release.sh":  {"0.1.0", "candidate"},
+		"config/catalog/render.sh":   {filepath.Join(dir, "out")},
+	} {
+		write(script, 0o755, readFile(t, filepath.Join(repo, script)))
+		out, err := exec.Command(filepath.Join(dir, script), args...).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "this sed is not GNU's") || strings.Count(string(out), "\n") != 1 {
+			t.Errorf("%s: %v, %s", script, err, out)
+		}
+	}
+	for _, kept := range []string{"bundle/kept", "out/catalog/kept"} {
+		readFile(t, filepath.Join(dir, kept))
+	}
+}
+
+// Every image that a release names is one that its instructions have pushed.
+func TestImagesArePushed(t *testing.T) {
+	makefile := string(readFile(t, filepath.Join(repo, "Makefile")))
+	manual := string(readFile(t, filepath.Join(repo, "docs/releasing.md")))
+	script := string(readFile(t, filepath.Join(repo, "config/catalog/release.sh")))
+	images := map[string]bool{}
+	for _, dir := range []string{"bundle", "config/catalog"} {
+		if err := filepath.WalkDir(filepath.Join(repo, dir), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || filepath.Ext(path) != ".yaml" {
+				return err
+			}
+			for _, match := range regexp.MustCompile(`ghcr\.io/example/([a-z-]+)`).FindAllStringSubmatch(string(readFile(t, path)), -1) {
+				images[match[1]] = true
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(images) < 3 {
+		t.Errorf("only %v are named", images)
+	}
+	for image := range images {
+		variable := find(t, "Makefile", `(?m)^(\w+) \?= \$\(REGISTRY\)/`+image+`:`)[0]
+		var targets []string
+		for _, match := range regexp.MustCompile(`(?m)^([a-z-]+):.*\n((?:\t.*\n)+)`).FindAllStringSubmatch(makefile, -1) {
+			for line := range strings.Lines(match[2]) {
+				if strings.Contains(line, "push") && strings.Contains(line, "$("+variable+")") {
+					targets = append(targets, match[1])
+				}
+			}
+		}
+		named := regexp.MustCompile(`make [a-z -]*\b(` + strings.Join(targets, "|") + `)\b`)
+		if len(targets) == 0 || !named.MatchString(manual) || !named.MatchString(script) {
+			t.Errorf("%s: of the targets %v that push it, docs/releasing.md and what release.sh says at the end must both name one", image, targets)
+		}
 	}
 }
 

@@ -1,10 +1,16 @@
 #!/bin/sh
 # Shows the main job on the cluster of "make cluster": the last release is installed from a catalog by Operator Lifecycle
 # Manager, runs the samples, and is upgraded to the tree under their eyes. "make demo" builds and pushes all that is needed first.
+# With --check, it only tells whether there is a release to begin with.
 # Settings, besides those of the cluster (KUBECONFIG, TEST_REGISTRY, RELATED_IMAGE_...): KUBECTL; BEGAN, the seconds
 # since 1970 when it all began.
 set -eu
 cd "$(dirname "$0")/../.."
+[ -d config/catalog/released ] || {
+	echo "demo: no release is frozen in this tree (config/catalog/released), so there is none to upgrade from: use main, or a later tag" >&2
+	exit 1
+}
+[ "${1:-}" != --check ] || exit 0
 : "${KUBECTL:=kubectl}" "${BEGAN:=$(date +%s)}"
 system=memcached-operator-system
 images=$TEST_REGISTRY/memcached-operator
@@ -30,11 +36,11 @@ show() {
 
 # installed VERSION: waits until OLM has installed it.
 installed() {
-	kubectl wait --namespace $system subscription/memcached-operator --for=jsonpath='{.status.installedCSV}'=memcached-operator.v"$1" --timeout=300s >/dev/null &&
+	kubectl wait --namespace $system subscriptions.operators.coreos.com/memcached-operator --for=jsonpath='{.status.installedCSV}'=memcached-operator.v"$1" --timeout=300s >/dev/null &&
 		kubectl wait --namespace $system clusterserviceversion/memcached-operator.v"$1" --for=jsonpath='{.status.phase}'=Succeeded --timeout=300s >/dev/null || {
 		echo "demo: OLM has not installed $1:" >&2
-		kubectl get --namespace $system catalogsources,subscriptions,installplans,clusterserviceversions,pods >&2
-		kubectl get --namespace $system subscription/memcached-operator -o jsonpath='{.status.conditions}' >&2
+		kubectl get --namespace $system catalogsources,subscriptions.operators.coreos.com,installplans,clusterserviceversions,pods >&2
+		kubectl get --namespace $system subscriptions.operators.coreos.com/memcached-operator -o jsonpath='{.status.conditions}' >&2
 		exit 1
 	}
 }
@@ -60,7 +66,7 @@ trap 'rm -f "$install"' EXIT
 sed "s|image: .*|image: $images-catalog:released|" config/catalog/install.yaml >"$install"
 show kubectl apply -f "$install"
 # Docker Hub is out of reach here; Debian's memcached and nginx are not.
-[ -z "${RELATED_IMAGE_MEMCACHED:-}" ] || kubectl patch --namespace $system subscription/memcached-operator --type=merge --patch "{\"spec\": {\"config\": {\"env\": [
+[ -z "${RELATED_IMAGE_MEMCACHED:-}" ] || kubectl patch --namespace $system subscriptions.operators.coreos.com/memcached-operator --type=merge --patch "{\"spec\": {\"config\": {\"env\": [
 	{\"name\": \"RELATED_IMAGE_MEMCACHED\", \"value\": \"$RELATED_IMAGE_MEMCACHED\"},
 	{\"name\": \"RELATED_IMAGE_NGINX\", \"value\": \"$RELATED_IMAGE_NGINX\"}]}}}" >/dev/null
 installed "$last"

@@ -34,6 +34,9 @@ var _ = Describe("With operator-sdk", Ordered, func() {
 		if opm := os.Getenv("OPM_IMAGE"); opm != "" {
 			args = append(args, "--index-image="+opm)
 		}
+		if busybox := os.Getenv("BUSYBOX_IMAGE"); busybox != "" {
+			args = append(args, "--decompression-image="+busybox)
+		}
 		operatorSDK(ctx, args...)
 		useOperandImages(ctx)
 		Eventually(phase).WithContext(ctx).WithArguments(last).Should(Equal(operatorsv1alpha1.CSVPhaseSucceeded))
@@ -60,7 +63,8 @@ var _ = Describe("With operator-sdk", Ordered, func() {
 	It("passes the scorecard, its built-in tests and ours", func(ctx SpecContext) {
 		kubectl(ctx, "apply", in, "-k", "config/scorecard/rbac")
 		cleanUp(func(ctx context.Context) { kubectl(ctx, "delete", in, "-k", "config/scorecard/rbac") })
-		args := []string{"scorecard", filepath.Join(os.Getenv("TEST_WORK"), "tree", "bundle-"+tree), in, "--wait-time=10m", "--pod-security=restricted", "--output=json"}
+		args := []string{"scorecard", filepath.Join(os.Getenv("TEST_WORK"), "tree", "bundle-"+tree), in,
+			"--service-account=memcached-operator-scorecard", "--wait-time=10m", "--pod-security=restricted", "--output=json"}
 		if busybox := os.Getenv("BUSYBOX_IMAGE"); busybox != "" {
 			args = append(args, "--untar-image="+busybox, "--storage-image="+busybox)
 		}
@@ -102,9 +106,6 @@ func bundleFlags() []string {
 	if os.Getenv("SSL_CERT_FILE") != "" {
 		// Its pods do not know the authority that the host has been told of.
 		flags = append(flags, "--skip-tls-verify")
-	}
-	if busybox := os.Getenv("BUSYBOX_IMAGE"); busybox != "" {
-		flags = append(flags, "--decompression-image="+busybox)
 	}
 	return flags
 }

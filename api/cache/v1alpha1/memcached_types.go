@@ -70,7 +70,7 @@ type MemcachedStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Memcached runs a number of memcached nodes and tells where they are.
+// Memcached runs a number of memcached nodes and tells which they are.
 //
 // +kubebuilder:object:root=true
 // +operator-sdk:csv:customresourcedefinitions:displayName="Memcached",order=1,resources={{Deployment,v1,""},{ReplicaSet,v1,""},{Pod,v1,""},{Event,v1,""},{Service,v1,""},{PodDisruptionBudget,v1,""}}

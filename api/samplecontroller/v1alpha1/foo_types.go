@@ -70,7 +70,7 @@ type FooStatus struct {
 }
 
 // Foo runs nginx in a Deployment whose name and size it decides.
-// It is the Foo of the Kubernetes sample-controller, and a good first kind to read.
+// It is the example of the Kubernetes sample-controller, for trying things out.
 //
 // +kubebuilder:object:root=true
 // +operator-sdk:csv:customresourcedefinitions:displayName="Foo",order=2,resources={{Deployment,v1,""},{ReplicaSet,v1,""},{Pod,v1,""},{Event,v1,""}}
