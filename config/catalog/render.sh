@@ -4,7 +4,8 @@
 #   OUT/bundle-VERSION/                           what the image REGISTRY/memcached-operator-bundle:vVERSION is made of
 # Usage: config/catalog/render.sh [--tree] OUT [REGISTRY]
 # With --tree, the bundle of the tree is in it as well, at the head of every channel. With another registry than
-# ghcr.io/example, the images of our own and of the scorecard are looked for there. OPM is the opm to use.
+# ghcr.io/example, the images of our own are looked for there. OPM is the opm to use; SCORECARD_TEST_IMAGE, if it is set, is
+# the image of operator-sdk's own scorecard tests.
 set -eu
 sed --version 2>/dev/null | grep -q GNU || {
 	echo "render.sh: this sed is not GNU's, which is needed: put GNU sed first in the PATH" >&2
@@ -26,7 +27,9 @@ take() {
 	mkdir -p "$bundle"
 	cp -R "$2/manifests" "$2/metadata" "$2/tests" "$bundle/"
 	[ "$registry" = ghcr.io/example ] ||
-		find "$bundle" -type f -exec sed -i -e "s|ghcr.io/example/|$registry/|g" -e "s|quay.io/operator-framework/|$registry/|g" {} +
+		find "$bundle" -type f -exec sed -i "s|ghcr.io/example/|$registry/|g" {} +
+	[ -z "${SCORECARD_TEST_IMAGE:-}" ] ||
+		find "$bundle" -type f -exec sed -i "s|quay.io/operator-framework/scorecard-test:[^ ]*|$SCORECARD_TEST_IMAGE|g" {} +
 }
 
 sed "s|config/manifests/icon.svg|$(base64 <config/manifests/icon.svg | tr -d '\n')|" config/catalog/template.yaml >"$work/template.yaml"

@@ -88,7 +88,7 @@ var _ = Describe("The scorecard", func() {
 		for i, defect := range defects {
 			It(defect.name, func(ctx context.Context) {
 				var status scorecardv1alpha3.TestStatus
-				Eventually(ctx, results[i]).WithTimeout(2*time.Minute).Should(Receive(&status))
+				Eventually(ctx, results[i]).WithTimeout(2 * time.Minute).Should(Receive(&status))
 				Expect(summary(status)).To(Equal(both(defect.test, scorecardv1alpha3.FailState)), describe(status))
 				for _, result := range status.Results {
 					Expect(result.Errors).To(ContainElement(MatchRegexp(defect.complaint)), result.Name)
