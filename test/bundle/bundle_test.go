@@ -34,6 +34,7 @@ func TestMetadata(t *testing.T) {
 		"categories":     "Database,Developer Tools",
 		"containerImage": "ghcr.io/example/memcached-operator:v" + version,
 		"repository":     "https://github.com/example/memcached-operator",
+		"support":        "The memcached-operator authors, https://github.com/example/memcached-operator/issues",
 		"operatorframework.io/suggested-namespace":         "memcached-operator-system",
 		"features.operators.openshift.io/disconnected":     "false", // images are named by tag, which not every mirror follows
 		"features.operators.openshift.io/fips-compliant":   "false", // nobody has certified it
@@ -63,6 +64,25 @@ func TestMetadata(t *testing.T) {
 	if err := json.Unmarshal([]byte(csv.Annotations["operatorframework.io/suggested-namespace-template"]), &namespace); err != nil ||
 		namespace.Name != "memcached-operator-system" || namespace.Labels["pod-security.kubernetes.io/enforce"] != "restricted" {
 		t.Errorf("suggested namespace: %v, %v", namespace, err)
+	}
+	// Who finds it by what, whom it is from, and whom to ask. It is a beta: its kinds are v1alpha1, and it is ready to be used.
+	const source = "https://github.com/example/memcached-operator"
+	if diff := cmp.Diff(operatorsv1alpha1.ClusterServiceVersionSpec{
+		DisplayName: "Memcached Operator",
+		Keywords:    []string{"memcached", "cache", "key-value", "nginx", "sample-controller"},
+		Maturity:    "beta",
+		Provider:    operatorsv1alpha1.AppLink{Name: "The memcached-operator authors", URL: source},
+		Maintainers: []operatorsv1alpha1.Maintainer{{Name: "The memcached-operator authors", Email: "memcached-operator@example.com"}},
+		Links: []operatorsv1alpha1.AppLink{
+			{Name: "Source code and documentation", URL: source},
+			{Name: "Issues", URL: source + "/issues"},
+			{Name: "Memcached", URL: "https://memcached.org"},
+		},
+	}, operatorsv1alpha1.ClusterServiceVersionSpec{
+		DisplayName: csv.Spec.DisplayName, Keywords: csv.Spec.Keywords, Maturity: csv.Spec.Maturity,
+		Provider: csv.Spec.Provider, Maintainers: csv.Spec.Maintainers, Links: csv.Spec.Links,
+	}); diff != "" {
+		t.Errorf("what the console shows beside the description (-want +got):\n%s", diff)
 	}
 	for _, owned := range csv.Spec.CustomResourceDefinitions.Owned {
 		if !strings.Contains(csv.Spec.Description, owned.Kind) {
@@ -299,12 +319,12 @@ var allowed = []string{"ClusterServiceVersion", "CustomResourceDefinition", "Ser
 
 func TestNothingIsLost(t *testing.T) {
 	bundle := readBundle(t, "bundle")
-	has := map[string]bool{}
+	has := map[string]unstructured.Unstructured{}
 	for _, object := range bundle.objects {
 		if !slices.Contains(allowed, object.GetKind()) {
 			t.Errorf("a %s has no place in the bundle", object.GetKind())
 		}
-		has[object.GetKind()+" "+object.GetName()] = true
+		has[object.GetKind()+" "+object.GetName()] = object
 	}
 	if len(bundle.csv.Spec.WebhookDefinitions) > 0 {
 		t.Error("there are webhooks")
@@ -340,12 +360,19 @@ func TestNothingIsLost(t *testing.T) {
 	for _, object := range all {
 		key := object.GetKind() + " " + object.GetName()
 		binding, isBound := bound[key]
+		got, isManifest := has[key]
+		// The definitions have a test of their own.
+		if isManifest && object.GetKind() != "CustomResourceDefinition" && object.GetKind() != "ClusterServiceVersion" {
+			if diff := cmp.Diff(slim(object), slim(got)); diff != "" {
+				t.Errorf("%s (-config/manifests +bundle):\n%s", key, diff)
+			}
+		}
 		switch {
 		case isBound && object.GetKind() == "Role":
 			roles[binding] = append(roles[binding], as[rbacv1.Role](t, object).Rules...)
 		case isBound:
 			roles[binding] = append(roles[binding], as[rbacv1.ClusterRole](t, object).Rules...)
-		case has[key], object.GetKind() == "ClusterServiceVersion":
+		case isManifest, object.GetKind() == "ClusterServiceVersion":
 			continue
 		case elsewhere[object.GetKind()] == "":
 			t.Errorf("%s is rendered and not in the bundle, nor on the list of what goes elsewhere", key)
@@ -370,6 +397,18 @@ func TestNothingIsLost(t *testing.T) {
 			}
 		}
 	}
+}
+
+// slim returns an object without its namespace, which is for who installs it to choose, and without what operator-sdk writes of
+// fields that nobody has set.
+func slim(object unstructured.Unstructured) map[string]any {
+	content := object.DeepCopy().Object
+	unstructured.RemoveNestedField(content, "metadata", "namespace")
+	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	if status, _, _ := unstructured.NestedMap(content, "status", "loadBalancer"); len(status) == 0 {
+		unstructured.RemoveNestedField(content, "status")
+	}
+	return content
 }
 
 // manager returns the Deployment of a bundle.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/blang/semver/v4"
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // releases returns the directories of the bundles that have been released, in the order of their versions.
@@ -104,15 +105,32 @@ func TestCRDsNeverTighten(t *testing.T) {
 
 // A version that is in no channel cannot be installed; one that has been and is not any more cannot be upgraded from.
 func TestEveryReleaseIsInAChannel(t *testing.T) {
-	entries := string(readFile(t, filepath.Join(repo, "config/catalog/template.yaml")))
+	channels := map[string][]string{}
+	for _, document := range objects(t, readFile(t, filepath.Join(repo, "config/catalog/template.yaml"))) {
+		entries, _, _ := unstructured.NestedSlice(document.Object, "entries")
+		for _, entry := range entries {
+			name := document.Object["name"].(string)
+			channels[name] = append(channels[name], strings.TrimPrefix(entry.(map[string]any)["name"].(string), "memcached-operator.v"))
+		}
+	}
 	dirs := releases(t)
 	for _, dir := range dirs {
 		version := filepath.Base(dir)
-		if !strings.Contains(entries, "\n- name: memcached-operator.v"+version+"\n") {
-			t.Errorf("%s is in no channel of config/catalog/template.yaml", version)
+		if !slices.Contains(channels["candidate"], version) {
+			t.Errorf("%s is not in the channel candidate of config/catalog/template.yaml, which has every release", version)
 		}
 		if csv := readBundle(t, dir).csv; csv.Spec.Version.String() != version {
 			t.Errorf("%s has the version %s", dir, csv.Spec.Version)
+		}
+	}
+	for channel, versions := range channels {
+		for _, version := range versions {
+			if !slices.Contains(dirs, "config/catalog/released/"+version) {
+				t.Errorf("%s is in the channel %s, and no bundle of it is frozen", version, channel)
+			}
+			if !slices.Contains(channels["candidate"], version) {
+				t.Errorf("%s is in the channel %s and not in candidate: who changes to candidate could not be upgraded", version, channel)
+			}
 		}
 	}
 	if len(dirs) > 0 {
