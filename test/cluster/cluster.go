@@ -161,7 +161,8 @@ func (c *cluster) down(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	if owner == "" {
+	// After the machine was started anew there is no owner, and what the cluster kept is still there.
+	if owner == "" && !exists(c.dir) {
 		c.say("There is no cluster.")
 		return nil
 	}
@@ -174,7 +175,7 @@ func (c *cluster) down(ctx context.Context) error {
 	if err := errors.Join(c.sweep(), c.removeRules(ctx), c.removeLinks(ctx), removeCgroup(), c.removeTraces(), c.restoreSettings()); err != nil {
 		return err
 	}
-	if err := errors.Join(os.RemoveAll(c.dir), os.Remove(ownerFile)); err != nil {
+	if err := errors.Join(os.RemoveAll(c.dir), os.RemoveAll(ownerFile)); err != nil {
 		return err
 	}
 	c.say("The cluster is gone.")
