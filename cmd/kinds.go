@@ -38,7 +38,7 @@ var kinds = []kind{
 		resource:    "foos",
 		addToScheme: samplev1alpha1.AddToScheme,
 		setup: func(mgr ctrl.Manager, c controller.Options, o *options, platform operand.Platform) error {
-			return (&foo.Reconciler{Image: o.nginxImage, Platform: platform}).SetupWithManager(mgr, c)
+			return (&foo.Reconciler{Image: o.image(o.nginxImage), Platform: platform}).SetupWithManager(mgr, c)
 		},
 	},
 	{
@@ -47,7 +47,7 @@ var kinds = []kind{
 		resource:    "memcacheds",
 		addToScheme: cachev1alpha1.AddToScheme,
 		setup: func(mgr ctrl.Manager, c controller.Options, o *options, platform operand.Platform) error {
-			return (&memcached.Reconciler{Image: o.memcachedImage, Platform: platform}).SetupWithManager(mgr, c)
+			return (&memcached.Reconciler{Image: o.image(o.memcachedImage), Platform: platform}).SetupWithManager(mgr, c)
 		},
 	},
 }

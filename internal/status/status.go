@@ -165,3 +165,11 @@ func (w *Writer[T, P]) sweep(now time.Time) {
 		}
 	}
 }
+
+// Sooner returns the shorter of two waits, of which 0 is none.
+func Sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return a + b
+	}
+	return min(a, b)
+}

@@ -240,6 +240,36 @@ var _ = Describe("The manager", func() {
 		Eventually(ctx, kinds[1].says(mc)).Should(settled)
 	})
 
+	// OLM upgrades to a manager without the Subscription's settings first.
+	It("leaves what is there with its image for as long as it is told", func(ctx context.Context) {
+		ns := newNamespace(ctx)
+		var objects []client.Object
+		for _, k := range kinds {
+			object := k.make(ns, "image", 1)
+			k.create(ctx, object)
+			objects = append(objects, object)
+		}
+		images := func() []string {
+			var images []string
+			for i, k := range kinds {
+				images = append(images, k.own(ctx, objects[i])[0].(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Image)
+			}
+			return images
+		}
+		before := images()
+		others := []string{"WATCH_NAMESPACE=" + ns, "RELATED_IMAGE_NGINX=example.com/n:2", "RELATED_IMAGE_MEMCACHED=example.com/m:2"}
+		restartWith(ctx, others, "--image-delay=1h")
+		for i, k := range kinds { // what else is wanted is done
+			out, err := cp.Kubectl("scale", "--namespace="+ns, "--replicas=2", k.resource+"/image")
+			Expect(err).NotTo(HaveOccurred(), out)
+			Eventually(ctx, k.says(objects[i])).Should(settled)
+		}
+		Expect(images()).To(Equal(before))
+
+		restartWith(ctx, others, "--image-delay=3s")
+		Eventually(ctx, images).Should(Equal([]string{"example.com/n:2", "example.com/m:2"}))
+	})
+
 	It("is alive but not ready while it cannot see what it has to", func(ctx context.Context) {
 		ns := newNamespace(ctx)
 		role := get(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "memcached-operator-manager-role"}})

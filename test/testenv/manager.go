@@ -49,6 +49,7 @@ func (cp *ControlPlane) StartManager(ctx context.Context, program string, enviro
 		"--leader-elect", "--leader-election-namespace=" + OperatorNamespace,
 		"--metrics-bind-address=" + metrics,
 		"--health-probe-bind-address=" + probes,
+		"--image-delay=0s", // tests do not wait for it, but those that give another one
 	}, flags...)...)
 	m.process.Env = append(Environment(), environment...)
 	m.process.Stdout, m.process.Stderr = m.logs, m.logs

@@ -28,8 +28,8 @@ import (
 
 // Reconciler makes Foos true.
 type Reconciler struct {
-	// Image is the nginx image of new pods. Changing it restarts the pods of every Foo.
-	Image string
+	// Image is the nginx image. Changing it restarts the pods of every Foo.
+	Image operand.Image
 	// Platform is what the cluster does by itself.
 	Platform operand.Platform
 
@@ -115,7 +115,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, foo *samplev1alpha1.Foo) (ct
 	if err := errors.Join(owned.WithoutForeign(err), statusErr); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: wait}, nil
+	return ctrl.Result{RequeueAfter: status.Sooner(wait, seen.wait)}, nil
 }
 
 // sync makes the Deployment of a Foo and deletes those under names it had before.
@@ -134,7 +134,9 @@ func (r *Reconciler) sync(ctx context.Context, foo *samplev1alpha1.Foo) (seen ob
 		seen.deployment = &held[0] // it serves until the new one is there
 	}
 
-	applied, err := owned.Apply(ctx, r.deployments, foo, deployment(foo, current, r.Platform, r.Image))
+	image, wait := r.Image.For(current, containerName, time.Now())
+	seen.wait = wait
+	applied, err := owned.Apply(ctx, r.deployments, foo, deployment(foo, current, r.Platform, image))
 	if errors.As(err, new(*owned.ForeignError)) && len(held) > 0 && r.isSwap(ctx, foo) {
 		if deleteErr := r.delete(ctx, foo, held); deleteErr != nil {
 			return seen, deleteErr

@@ -11,6 +11,9 @@ import (
 	"github.com/example/memcached-operator/internal/operand"
 )
 
+// containerName is the name of the one container.
+const containerName = "nginx"
+
 // nginxUser is the user nginx of the official image, which itself starts as root.
 const nginxUser = 101
 
@@ -51,7 +54,7 @@ func deployment(foo *samplev1alpha1.Foo, seen *appsv1.Deployment, platform opera
 
 func podSpec(platform operand.Platform, image string) *corev1ac.PodSpecApplyConfiguration {
 	container := corev1ac.Container().
-		WithName("nginx").
+		WithName(containerName).
 		WithImage(image).
 		WithPorts(corev1ac.ContainerPort().WithName("http").WithContainerPort(80).WithProtocol(corev1.ProtocolTCP)).
 		WithSecurityContext(operand.ContainerSecurity())

@@ -3,6 +3,7 @@ package foo
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,8 @@ import (
 type observed struct {
 	// deployment is the Foo's Deployment as the API server has it; nil when it could not be had, and then an error says why.
 	deployment *appsv1.Deployment
+	// wait is how long the Deployment keeps an image that it should not have for ever; 0 if it has the right one.
+	wait time.Duration
 }
 
 // statusOf returns the status of a Foo: what was seen, and what went wrong.

@@ -74,7 +74,7 @@ func TestStatusOf(t *testing.T) {
 			if test.wanted == nil && test.deployment != nil {
 				foo.Spec.Replicas = test.deployment.Spec.Replicas
 			}
-			got := statusOf(foo, observed{test.deployment}, test.err)
+			got := statusOf(foo, observed{deployment: test.deployment}, test.err)
 			if got.ObservedGeneration != 4 || got.Selector != "app=nginx,controller=example" {
 				t.Errorf("observedGeneration %d, selector %q", got.ObservedGeneration, got.Selector)
 			}

@@ -29,8 +29,8 @@ import (
 
 // Reconciler makes Memcacheds true.
 type Reconciler struct {
-	// Image is the memcached image of new pods. Changing it restarts the nodes of every Memcached, one at a time.
-	Image string
+	// Image is the memcached image. Changing it restarts the nodes of every Memcached, one at a time.
+	Image operand.Image
 	// Platform is what the cluster does by itself.
 	Platform operand.Platform
 
@@ -150,21 +150,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, mc *cachev1alpha1.Memcached)
 	if err := errors.Join(owned.WithoutForeign(err), statusErr); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: wait}, nil
+	return ctrl.Result{RequeueAfter: status.Sooner(wait, seen.wait)}, nil
 }
 
 // sync makes the children of a Memcached, each whether or not another one can be made, and looks at its pods.
 func (r *Reconciler) sync(ctx context.Context, mc *cachev1alpha1.Memcached) (seen observed, err error) {
-	applied, deploymentErr := owned.Apply(ctx, r.deployments, mc, deployment(mc, r.Platform, r.Image))
+	current, err := r.deployments.Get(ctx, types.NamespacedName{Namespace: mc.Namespace, Name: mc.Name})
+	if err != nil {
+		return seen, err
+	}
+	image, wait := r.Image.For(current, containerName, time.Now())
+	seen.wait = wait
+	applied, deploymentErr := owned.Apply(ctx, r.deployments, mc, deployment(mc, r.Platform, image))
 	_, serviceErr := owned.Apply(ctx, r.services, mc, service(mc))
 	_, budgetErr := owned.Apply(ctx, r.budgets, mc, podDisruptionBudget(mc))
 	err = errors.Join(deploymentErr, serviceErr, budgetErr)
 
 	seen.deployment, seen.isApplied = applied, deploymentErr == nil
 	if !seen.isApplied { // what there is may serve all the same
-		current, lookErr := r.deployments.Get(ctx, types.NamespacedName{Namespace: mc.Namespace, Name: mc.Name})
-		if lookErr != nil || current == nil || !owned.IsOurs(current, mc) {
-			return seen, errors.Join(err, lookErr)
+		if current == nil || !owned.IsOurs(current, mc) {
+			return seen, err
 		}
 		seen.deployment = current
 	}

@@ -25,6 +25,9 @@ var command = []string{"memcached", "--memory-limit=64", "-o", "modern", "-v"}
 // full in the end, so it is requested as well.
 var memory = resource.MustParse("168Mi")
 
+// containerName is the name of the one container.
+const containerName = "memcached"
+
 // Seconds.
 const (
 	drainSeconds       = 5  // between leaving the Service and stopping, for clients to look the Service up again
@@ -65,7 +68,7 @@ func podSpec(pods map[string]string, platform operand.Platform, image string) *c
 			spread(corev1.LabelTopologyZone, pods),
 			spread(corev1.LabelHostname, pods)).
 		WithContainers(corev1ac.Container().
-			WithName("memcached").
+			WithName(containerName).
 			WithImage(image).
 			WithCommand(command...).
 			WithPorts(corev1ac.ContainerPort().WithName(portName).WithContainerPort(portNumber).WithProtocol(corev1.ProtocolTCP)).

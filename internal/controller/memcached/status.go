@@ -3,6 +3,7 @@ package memcached
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +24,8 @@ type observed struct {
 	isApplied bool
 	// pods are the pods of that Deployment, sorted by name.
 	pods []corev1.Pod
+	// wait is how long the Deployment keeps an image that it should not have for ever; 0 if it has the right one.
+	wait time.Duration
 }
 
 func (seen observed) ready() int32 {
