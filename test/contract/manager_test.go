@@ -245,7 +245,7 @@ var _ = Describe("The manager", func() {
 		ns := newNamespace(ctx)
 		var objects []client.Object
 		for _, k := range kinds {
-			object := k.make(ns, "image", 1)
+			object := k.make(ns, k.controller, 1)
 			k.create(ctx, object)
 			objects = append(objects, object)
 		}
@@ -260,7 +260,7 @@ var _ = Describe("The manager", func() {
 		others := []string{"WATCH_NAMESPACE=" + ns, "RELATED_IMAGE_NGINX=example.com/n:2", "RELATED_IMAGE_MEMCACHED=example.com/m:2"}
 		restartWith(ctx, others, "--image-delay=1h")
 		for i, k := range kinds { // what else is wanted is done
-			out, err := cp.Kubectl("scale", "--namespace="+ns, "--replicas=2", k.resource+"/image")
+			out, err := cp.Kubectl("scale", "--namespace="+ns, "--replicas=2", k.resource+"/"+k.controller)
 			Expect(err).NotTo(HaveOccurred(), out)
 			Eventually(ctx, k.says(objects[i])).Should(settled)
 		}
