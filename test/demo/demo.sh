@@ -61,10 +61,7 @@ if kubectl get namespace $system >/dev/null 2>&1; then
 fi
 
 step "Subscribing to release $last: config/catalog/install.yaml, with the catalog's image from this cluster's registry."
-install=$(mktemp)
-trap 'rm -f "$install"' EXIT
-sed "s|image: .*|image: $images-catalog:released|" config/catalog/install.yaml >"$install"
-show kubectl apply -f "$install"
+show sh -c "sed 's|image: .*|image: $images-catalog:released|' config/catalog/install.yaml | $KUBECTL apply -f -"
 # Docker Hub is out of reach here; Debian's memcached and nginx are not.
 [ -z "${RELATED_IMAGE_MEMCACHED:-}" ] || kubectl patch --namespace $system subscriptions.operators.coreos.com/memcached-operator --type=merge --patch "{\"spec\": {\"config\": {\"env\": [
 	{\"name\": \"RELATED_IMAGE_MEMCACHED\", \"value\": \"$RELATED_IMAGE_MEMCACHED\"},
@@ -82,7 +79,13 @@ show kubectl get memcacheds,foos,deployments,pods
 
 step "Asking every node of the Memcached to keep a value and to give it back, by its DNS name."
 kubectl delete pod ask --ignore-not-found >/dev/null
-show kubectl run ask --image="$images-probe:v$tree" --restart=Never --rm --stdin --quiet -- memcached memcached-sample.default.svc.cluster.local
+show kubectl run ask --image="$images-probe:v$tree" --restart=Never -- memcached memcached-sample.default.svc
+kubectl wait pod/ask --for=jsonpath='{.status.phase}'=Succeeded --timeout=60s >/dev/null || {
+	kubectl logs ask >&2
+	exit 1
+}
+show kubectl logs ask
+kubectl delete pod ask >/dev/null
 
 step "Upgrading to $tree: the catalog offers it from now on, and OLM does the rest."
 before=$(pods)
@@ -91,7 +94,7 @@ installed "$tree"
 kubectl rollout status --namespace $system deployment/memcached-operator-controller-manager --timeout=180s >/dev/null
 step "The operator is upgraded; its operands have not noticed."
 show kubectl get --namespace $system clusterserviceversions,pods
-show pods
+show kubectl get pods --selector 'app in (nginx, memcached)'
 [ "$before" = "$(pods)" ] || {
 	printf 'demo: the pods of the operands were, before the upgrade:\n%s\n' "$before" >&2
 	exit 1
