@@ -12,10 +12,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/example/memcached-operator/test/cluster/progress"
 )
 
 // Where things are. All addresses are of a private range that home and office networks hardly use, and live on a bridge
@@ -41,18 +42,14 @@ const (
 // cluster is the cluster of one directory. A machine can run one at a time: the addresses are fixed.
 type cluster struct {
 	dir, bin string
-	began    time.Time
+	clock    progress.Clock
 	http     *http.Client // trusts the cluster's authority, and is its administrator
 }
 
 // newCluster is the cluster that keeps its things in dir and has its programs in bin. Both are made real paths, for that is
 // how the kernel names mounts and programs.
 func newCluster(dir, bin string) (*cluster, error) {
-	c := &cluster{began: time.Now()}
-	// Whoever calls this program within a longer work counts from its beginning.
-	if seconds, err := strconv.ParseInt(os.Getenv("BEGAN"), 10, 64); err == nil {
-		c.began = time.Unix(seconds, 0)
-	}
+	c := &cluster{clock: progress.Start()}
 	var err error
 	if c.bin, err = realPath(bin); err != nil {
 		return nil, err
@@ -85,17 +82,9 @@ func (c *cluster) path(elements ...string) string {
 	return filepath.Join(append([]string{c.dir}, elements...)...)
 }
 
-// say tells of progress, with the time since the beginning.
-func (c *cluster) say(format string, args ...any) {
-	fmt.Printf("[%5.1fs] %s\n", time.Since(c.began).Seconds(), fmt.Sprintf(format, args...))
-}
-
 // up brings up what is not up. Every step leaves alone what is as it should be, so it can be repeated at any time, also
 // after it, or what it started, was killed.
 func (c *cluster) up(ctx context.Context) error {
-	if os.Geteuid() != 0 {
-		return errNotRoot
-	}
 	owner, unlock, err := c.lock(ctx)
 	if err != nil {
 		return err
@@ -134,15 +123,12 @@ func (c *cluster) up(ctx context.Context) error {
 			return err
 		}
 	}
-	c.say("The cluster is up. To use it: export KUBECONFIG=%s", c.path("kubeconfig"))
+	c.clock.Say("The cluster is up. To use it: export KUBECONFIG=%s", c.path("kubeconfig"))
 	return nil
 }
 
 // check prepares the machine, and fails if it cannot carry a cluster.
 func (c *cluster) check(ctx context.Context) error {
-	if os.Geteuid() != 0 {
-		return errNotRoot
-	}
 	owner, unlock, err := c.lock(ctx)
 	if err != nil {
 		return err
@@ -153,9 +139,6 @@ func (c *cluster) check(ctx context.Context) error {
 
 // down stops the cluster and deletes all it kept.
 func (c *cluster) down(ctx context.Context) error {
-	if os.Geteuid() != 0 {
-		return errNotRoot
-	}
 	owner, unlock, err := c.lock(ctx)
 	if err != nil {
 		return err
@@ -163,7 +146,7 @@ func (c *cluster) down(ctx context.Context) error {
 	defer unlock()
 	// After the machine was started anew there is no owner, and what the cluster kept is still there.
 	if owner == "" && !exists(c.dir) {
-		c.say("There is no cluster.")
+		c.clock.Say("There is no cluster.")
 		return nil
 	}
 	// What watches first, the API server before etcd, on which it would hang: the order of starting, reversed.
@@ -178,7 +161,7 @@ func (c *cluster) down(ctx context.Context) error {
 	if err := errors.Join(os.RemoveAll(c.dir), os.RemoveAll(ownerFile)); err != nil {
 		return err
 	}
-	c.say("The cluster is gone.")
+	c.clock.Say("The cluster is gone.")
 	return nil
 }
 
@@ -222,8 +205,11 @@ const (
 )
 
 // lock waits until no other process works on a cluster. The owner is the directory of the cluster that is there, empty if
-// none is; it must be this one.
+// none is; it must be this one. Only root may work on one.
 func (c *cluster) lock(ctx context.Context) (owner string, unlock func(), err error) {
+	if os.Geteuid() != 0 {
+		return "", nil, errNotRoot
+	}
 	file, err := os.OpenFile(lockFile, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return "", nil, err
@@ -233,7 +219,7 @@ func (c *cluster) lock(ctx context.Context) (owner string, unlock func(), err er
 		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err != nil && !told {
 			told = true
-			c.say("Another process works on the cluster; waiting for it.")
+			c.clock.Say("Another process works on the cluster; waiting for it.")
 		}
 		return err
 	})

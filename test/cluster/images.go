@@ -22,15 +22,21 @@ func (c *cluster) pushImages(ctx context.Context) error {
 		return err
 	}
 	began := time.Now()
-	var settings strings.Builder
 	for _, image := range list {
 		if _, err := image.Push(ctx, registry, c.http.Transport); err != nil {
 			return err
 		}
 	}
-	c.say("%d images are in the registry %s (%.1f s)", len(list), registry, time.Since(began).Seconds())
+	c.clock.Say("%d images are in the registry %s (%.1f s)", len(list), registry, time.Since(began).Seconds())
+	if err := c.writeTrust(); err != nil {
+		return err
+	}
+	return c.writeSettings(list)
+}
 
-	// For make, and for shells.
+// writeSettings writes what others have to know to use the cluster, for make and for shells.
+func (c *cluster) writeSettings(list []images.Image) error {
+	var settings strings.Builder
 	fmt.Fprintf(&settings, "export TEST_CLUSTER=ours\nexport KUBECONFIG=%s\nexport TEST_REGISTRY=%s\nexport SSL_CERT_FILE=%s\n", c.path("kubeconfig"), registry, c.path("trust.crt"))
 	fmt.Fprintf(&settings, "export NO_PROXY=\"${NO_PROXY:+$NO_PROXY,}%s\"\n", noProxy)
 	for _, image := range list {
@@ -38,9 +44,6 @@ func (c *cluster) pushImages(ctx context.Context) error {
 		if variable := variables[name]; variable != "" {
 			fmt.Fprintf(&settings, "export %s=%s/%s\n", variable, registry, image.Name)
 		}
-	}
-	if err := c.writeTrust(); err != nil {
-		return err
 	}
 	return writeFile(c.path("env"), []byte(settings.String()), 0o644)
 }

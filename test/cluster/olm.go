@@ -61,7 +61,7 @@ func (c *cluster) installOLM(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("OLM does not answer: %w", err)
 	}
-	c.say("OLM %s is ready (%.1f s)", c.version("olm"), time.Since(began).Seconds())
+	c.clock.Say("OLM %s is ready (%.1f s)", c.version("olm"), time.Since(began).Seconds())
 	return nil
 }
 

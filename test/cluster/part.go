@@ -74,7 +74,7 @@ func (c *cluster) start(ctx context.Context, p *part) error {
 		return fmt.Errorf("%s is not ready: %w\nThe last lines of %s:\n%s", p.name, err, p.log, lastLines(p.log, 15))
 	}
 	if fresh {
-		c.say("%s is ready (%.1f s)", p.name, time.Since(began).Seconds())
+		c.clock.Say("%s is ready (%.1f s)", p.name, time.Since(began).Seconds())
 	}
 	return nil
 }
@@ -123,7 +123,7 @@ func (c *cluster) stopParts(ctx context.Context, parts ...*part) error {
 		if err != nil {
 			return fmt.Errorf("stopping %s: %w", p.name, err)
 		}
-		c.say("%s %s (%.1f s)", p.name, how, time.Since(began).Seconds())
+		c.clock.Say("%s %s (%.1f s)", p.name, how, time.Since(began).Seconds())
 	}
 	return nil
 }

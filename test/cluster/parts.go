@@ -186,7 +186,7 @@ func (c *cluster) awaitNode(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the node is not ready: %w\nThe last lines of %s:\n%s", err, kubelet.log, lastLines(kubelet.log, 15))
 	}
-	c.say("The node is ready.")
+	c.clock.Say("The node is ready.")
 	return nil
 }
 

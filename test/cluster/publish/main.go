@@ -21,7 +21,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -29,14 +28,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/example/memcached-operator/test/cluster/images"
+	"github.com/example/memcached-operator/test/cluster/progress"
 )
 
 func main() {
-	p := publisher{began: time.Now()}
-	// Whoever calls this program within a longer work counts from its beginning.
-	if seconds, err := strconv.ParseInt(os.Getenv("BEGAN"), 10, 64); err == nil {
-		p.began = time.Unix(seconds, 0)
-	}
+	p := publisher{clock: progress.Start()}
 	flag.StringVar(&p.registry, "registry", "", "where to push to, a host with or without a path")
 	flag.StringVar(&p.repository, "repository", ".", "the repository, a git work tree")
 	flag.StringVar(&p.bin, "bin", "", "the directory of the programs, as test/cluster/build.sh fills it")
@@ -53,7 +49,7 @@ func main() {
 
 type publisher struct {
 	registry, repository, bin, work string
-	began                           time.Time
+	clock                           progress.Clock
 }
 
 func (p *publisher) publish(ctx context.Context) error {
@@ -195,7 +191,7 @@ func (p *publisher) catalog(tag, dir string) images.Image {
 
 // manager is the image of a manager, as the Dockerfile makes it.
 func (p *publisher) manager(ctx context.Context, source, version, commit string) (images.Image, error) {
-	p.say("Building the manager v%s.", version)
+	p.clock.Say("Building the manager v%s.", version)
 	program := filepath.Join(p.work, "manager-"+version)
 	err := p.build(ctx, source, program, "./cmd", fmt.Sprintf("-X main.version=v%s -X main.commit=%.12s", version, commit))
 	return images.Image{
@@ -217,14 +213,9 @@ func (p *publisher) push(ctx context.Context, list ...images.Image) error {
 		if err != nil {
 			return err
 		}
-		p.say("%s/%s %.19s (%.1f s)", p.registry, image.Name, digest, time.Since(began).Seconds())
+		p.clock.Say("%s/%s %.19s (%.1f s)", p.registry, image.Name, digest, time.Since(began).Seconds())
 	}
 	return nil
-}
-
-// say tells of progress, with the time since the beginning.
-func (p *publisher) say(format string, args ...any) {
-	fmt.Printf("[%5.1fs] %s\n", time.Since(p.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
 // checkOut writes the files of a commit into a directory.
