@@ -70,6 +70,9 @@ func (p *publisher) publish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if len(releases) == 0 {
+		return errors.New("nothing is released yet (config/catalog/released), so there is nothing to upgrade from: 'make release' first")
+	}
 	for _, file := range releases {
 		if err := p.release(ctx, filepath.Base(filepath.Dir(file)), file); err != nil {
 			return err
@@ -78,7 +81,7 @@ func (p *publisher) publish(ctx context.Context) error {
 	if err := p.tree(ctx); err != nil {
 		return err
 	}
-	return p.catalogs(ctx, len(releases) > 0)
+	return p.catalogs(ctx)
 }
 
 // release publishes the manager of a release, built from its commit.
@@ -132,7 +135,7 @@ func (p *publisher) tree(ctx context.Context) error {
 }
 
 // catalogs publishes the catalogs and all bundles.
-func (p *publisher) catalogs(ctx context.Context, released bool) error {
+func (p *publisher) catalogs(ctx context.Context) error {
 	tree := filepath.Join(p.work, "tree")
 	if err := p.render(ctx, "--tree", tree); err != nil {
 		return err
@@ -156,15 +159,11 @@ func (p *publisher) catalogs(ctx context.Context, released bool) error {
 			return err
 		}
 	}
-	catalogs := []images.Image{p.catalog("tree", tree)}
-	if released {
-		dir := filepath.Join(p.work, "released")
-		if err := p.render(ctx, dir); err != nil {
-			return err
-		}
-		catalogs = append(catalogs, p.catalog("released", dir))
+	released := filepath.Join(p.work, "released")
+	if err := p.render(ctx, released); err != nil {
+		return err
 	}
-	return p.push(ctx, catalogs...)
+	return p.push(ctx, p.catalog("tree", tree), p.catalog("released", released))
 }
 
 // render has the catalog and its bundles written, with the images where this registry has them.
