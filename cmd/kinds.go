@@ -27,7 +27,13 @@ type kind struct {
 	gvk         schema.GroupVersionKind
 	resource    string
 	addToScheme func(*runtime.Scheme) error
-	setup       func(ctrl.Manager, controller.Options, *options, operand.Platform) error
+	setup       func(ctrl.Manager, controller.Options, operands) error
+}
+
+// operands are what the reconcilers have to know of what they run, and on what.
+type operands struct {
+	nginx, memcached operand.Image
+	platform         operand.Platform
 }
 
 // kinds are all kinds there are.
@@ -37,8 +43,8 @@ var kinds = []kind{
 		gvk:         samplev1alpha1.GroupVersion.WithKind("Foo"),
 		resource:    "foos",
 		addToScheme: samplev1alpha1.AddToScheme,
-		setup: func(mgr ctrl.Manager, c controller.Options, o *options, platform operand.Platform) error {
-			return (&foo.Reconciler{Image: o.image(o.nginxImage), Platform: platform}).SetupWithManager(mgr, c)
+		setup: func(mgr ctrl.Manager, c controller.Options, operands operands) error {
+			return (&foo.Reconciler{Image: operands.nginx, Platform: operands.platform}).SetupWithManager(mgr, c)
 		},
 	},
 	{
@@ -46,8 +52,8 @@ var kinds = []kind{
 		gvk:         cachev1alpha1.GroupVersion.WithKind("Memcached"),
 		resource:    "memcacheds",
 		addToScheme: cachev1alpha1.AddToScheme,
-		setup: func(mgr ctrl.Manager, c controller.Options, o *options, platform operand.Platform) error {
-			return (&memcached.Reconciler{Image: o.image(o.memcachedImage), Platform: platform}).SetupWithManager(mgr, c)
+		setup: func(mgr ctrl.Manager, c controller.Options, operands operands) error {
+			return (&memcached.Reconciler{Image: operands.memcached, Platform: operands.platform}).SetupWithManager(mgr, c)
 		},
 	},
 }

@@ -32,6 +32,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/example/memcached-operator/internal/controller/memcached"
+	"github.com/example/memcached-operator/internal/operand"
 	"github.com/example/memcached-operator/internal/owned"
 )
 
@@ -83,15 +84,24 @@ func run(ctx context.Context, o *options, logs io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("setting up the manager: %w", err)
 	}
+	settling := &operand.Settling{Delay: o.imageDelay}
+	operands := operands{
+		nginx:     operand.Image{Name: o.nginxImage, Settling: settling},
+		memcached: operand.Image{Name: o.memcachedImage, Settling: settling},
+		platform:  platform,
+	}
 	for _, kind := range kinds {
 		if !slices.Contains(o.controllers, kind.name) {
 			continue
 		}
-		if err := kind.setup(mgr, controllerOptions(), o, platform); err != nil {
+		if err := kind.setup(mgr, controllerOptions(), operands); err != nil {
 			return fmt.Errorf("setting up the controller of %s: %w", kind.gvk.Kind, err)
 		}
 	}
-	err = errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", cachesAreSynced(mgr.GetCache())))
+	err = errors.Join(
+		mgr.Add(settling),
+		mgr.AddHealthzCheck("ping", healthz.Ping),
+		mgr.AddReadyzCheck("caches", cachesAreSynced(mgr.GetCache())))
 	if err != nil {
 		return err
 	}

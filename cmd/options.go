@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
-
-	"github.com/example/memcached-operator/internal/operand"
 )
 
 // Images that are used where the environment names none. A deployment names them (config/manager), by digest if it can,
@@ -65,7 +63,7 @@ func parse(args []string, getenv func(string) string, out io.Writer) (*options, 
 	controllers := flags.String("controllers", "*", "The `kinds` to reconcile, comma-separated: "+strings.Join(kindNames(), ", ")+"; or * for all.")
 	flags.IntVar(&o.workers, "workers", 8, "How many resources of each kind to reconcile at the same time.")
 	flags.DurationVar(&o.syncPeriod, "sync-period", 10*time.Minute, "How often to look at every resource again although nothing happened. Costs no request while all is as it should be.")
-	flags.DurationVar(&o.imageDelay, "image-delay", 2*time.Minute, "How long after the start of the manager what is there keeps the image it has. Operator Lifecycle Manager upgrades to a manager without the Subscription's settings first, and then to one with them.")
+	flags.DurationVar(&o.imageDelay, "image-delay", 2*time.Minute, "How long after it has begun to lead a manager leaves what serves with the image it has. Operator Lifecycle Manager upgrades to a manager without the Subscription's settings first, and then to one with them.")
 	flags.BoolVar(&o.leaderElect, "leader-elect", false, "Take part in a leader election, so that of several managers one works and the others stand by.")
 	flags.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "", "The `namespace` of the leader election's Lease. Default: the one the manager runs in.")
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443", "The `address` to serve metrics on, by HTTPS and only to who may get the URL /metrics; 0 for none.")
@@ -149,11 +147,6 @@ func (o *options) logHandler(out io.Writer) slog.Handler {
 		return slog.NewTextHandler(out, handlerOptions)
 	}
 	return slog.NewJSONHandler(out, handlerOptions)
-}
-
-// image is an operand's image, which what is there gets when the delay since now is over.
-func (o *options) image(name string) operand.Image {
-	return operand.Image{Name: name, KeepUntil: time.Now().Add(o.imageDelay)}
 }
 
 func orDefault(value, fallback string) string {

@@ -28,6 +28,7 @@ esac
 [ "$(git rev-parse --is-shallow-repository)" = false ] || refuse "the history is cut off here, 'git fetch --unshallow' gets it"
 git symbolic-ref -q HEAD >/dev/null || refuse "no branch is checked out"
 [ -z "$(git status --porcelain)" ] || refuse "commit or put away what is not committed"
+git var GIT_COMMITTER_IDENT >/dev/null 2>&1 || refuse "git does not know who commits: git config user.name and user.email tell it"
 [ ! -e "$frozen" ] || refuse "$frozen exists: $version has been released"
 ! git rev-parse -q --verify "refs/tags/v$version" >/dev/null || refuse "the tag v$version exists: $version has been released"
 # Before anything is committed, so that a channel that does not exist is no reason to go back.

@@ -10,26 +10,33 @@ import (
 
 func TestImageFor(t *testing.T) {
 	now := time.Now()
-	with := func(container, image string) *appsv1.Deployment {
-		d := &appsv1.Deployment{}
+	with := func(container, image string, available int32) *appsv1.Deployment {
+		d := &appsv1.Deployment{Status: appsv1.DeploymentStatus{AvailableReplicas: available}}
 		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "injected", Image: "sidecar:1"}, {Name: container, Image: image}}
 		return d
 	}
-	early, late := Image{Name: "new:1", KeepUntil: now.Add(time.Minute)}, Image{Name: "new:1", KeepUntil: now}
+	leading := func(since time.Duration) *Settling {
+		s := &Settling{Delay: time.Minute}
+		s.start(now.Add(-since))
+		return s
+	}
 	for _, test := range []struct {
 		name       string
-		image      Image
+		settling   *Settling
 		deployment *appsv1.Deployment
 		want       string
 		wait       time.Duration
 	}{
-		{"too early, another image", early, with("it", "old:1"), "old:1", time.Minute},
-		{"too early, the same image", early, with("it", "new:1"), "new:1", 0},
-		{"too early, no Deployment", early, nil, "new:1", 0},
-		{"too early, the container is gone", early, with("else", "old:1"), "new:1", 0},
-		{"time", late, with("it", "old:1"), "new:1", 0},
+		{"too early, another image", leading(20 * time.Second), with("it", "old:1", 1), "old:1", 40 * time.Second},
+		{"not known to lead yet, another image", &Settling{Delay: time.Minute}, with("it", "old:1", 1), "old:1", time.Minute},
+		{"too early, the same image", leading(0), with("it", "new:1", 1), "new:1", 0},
+		{"too early, no Deployment", leading(0), nil, "new:1", 0},
+		{"too early, the container is gone", leading(0), with("else", "old:1", 1), "new:1", 0},
+		{"too early, nothing serves that could be disturbed", leading(0), with("it", "old:1", 0), "new:1", 0},
+		{"time", leading(time.Minute), with("it", "old:1", 1), "new:1", 0},
+		{"no delay, not known to lead yet", &Settling{}, with("it", "old:1", 1), "new:1", 0},
 	} {
-		if got, wait := test.image.For(test.deployment, "it", now); got != test.want || wait != test.wait {
+		if got, wait := (Image{Name: "new:1", Settling: test.settling}).For(test.deployment, "it", now); got != test.want || wait != test.wait {
 			t.Errorf("%s: %s, wait %s; want %s, %s", test.name, got, wait, test.want, test.wait)
 		}
 	}
