@@ -1,7 +1,7 @@
 # memcached-operator. "make" alone tells what there is.
 
 # The version in the making; a release moves it on.
-VERSION ?= 0.1.0
+VERSION ?= 0.2.0
 # Where images are pushed to.
 REGISTRY ?= ghcr.io/example
 # The image of the operator, and those of its bundle, of the catalog with all its bundles, and of the scorecard's tests.
