@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,11 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
+	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	"github.com/example/memcached-operator/internal/controller/cronjob"
 	"github.com/example/memcached-operator/internal/controller/foo"
 	"github.com/example/memcached-operator/internal/controller/memcached"
 	"github.com/example/memcached-operator/internal/operand"
@@ -54,6 +58,17 @@ var kinds = []kind{
 		addToScheme: cachev1alpha1.AddToScheme,
 		setup: func(mgr ctrl.Manager, c controller.Options, operands operands) error {
 			return (&memcached.Reconciler{Image: operands.memcached, Platform: operands.platform}).SetupWithManager(mgr, c)
+		},
+	},
+	{
+		name:        "cronjob",
+		gvk:         tutorialv1.GroupVersion.WithKind("CronJob"),
+		resource:    "cronjobs",
+		addToScheme: tutorialv1.AddToScheme,
+		setup: func(mgr ctrl.Manager, c controller.Options, _ operands) error {
+			c.RateLimiter = backOff(10 * time.Second) // what fails must not keep the next run waiting for long
+			c.UsePriorityQueue = ptr.To(false)        // nor must what is told of runs: what is due first comes first, also at the start
+			return (&cronjob.Reconciler{}).SetupWithManager(mgr, c)
 		},
 	},
 }

@@ -1,4 +1,4 @@
-// Command manager is the operator: it reconciles Foo and Memcached.
+// Command manager is the operator: it reconciles Foo, Memcached and CronJob.
 package main
 
 import (
@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -146,12 +147,15 @@ func managerOptions(o *options) ctrl.Options {
 	}
 }
 
-// controllerOptions are those of one controller. A resource that fails is tried again after 100 ms, then after twice as long
-// each time, up to a minute: often enough to heal soon when, say, a quota is raised.
+// controllerOptions are those of one controller. What fails is tried again a minute later at the latest: often enough to heal soon
+// when, say, a quota is raised.
 func controllerOptions() controller.Options {
-	return controller.Options{
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](100*time.Millisecond, time.Minute),
-	}
+	return controller.Options{RateLimiter: backOff(time.Minute)}
+}
+
+// backOff has a resource that fails tried again after 100 ms, then after twice as long each time, up to the longest.
+func backOff(longest time.Duration) workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](100*time.Millisecond, longest)
 }
 
 func namespaces(names []string) map[string]cache.Config {
@@ -171,6 +175,7 @@ func caches() map[client.Object]cache.ByObject {
 	byObject := memcached.Caches()
 	byObject[&appsv1.Deployment{}] = cache.ByObject{Transform: owned.Slim[appsv1.Deployment](groups...)}
 	byObject[&corev1.Service{}] = cache.ByObject{Transform: owned.Slim[corev1.Service](groups...)}
+	byObject[&batchv1.Job{}] = cache.ByObject{Transform: owned.Slim[batchv1.Job](groups...)}
 	byObject[&policyv1.PodDisruptionBudget{}] = cache.ByObject{Transform: owned.Slim[policyv1.PodDisruptionBudget](groups...)}
 	return byObject
 }

@@ -18,7 +18,7 @@ func TestParseDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(o.controllers, []string{"foo", "memcached"}) || o.leaderElect || o.metricsAddress != ":8443" || o.pprofAddress != "0" ||
+	if !slices.Equal(o.controllers, []string{"foo", "memcached", "cronjob"}) || o.leaderElect || o.metricsAddress != ":8443" || o.pprofAddress != "0" ||
 		len(o.watchNamespaces) != 0 || o.nginxImage != "nginx:latest" || o.memcachedImage != defaultMemcachedImage {
 		t.Errorf("%+v", o)
 	}

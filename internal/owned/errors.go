@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -52,6 +53,11 @@ func WithoutForeign(err error) error {
 // a newer copy, may find nothing left to do.
 func IsStale(err error) bool {
 	return apierrors.IsConflict(err)
+}
+
+// Behind returns an error that [IsStale] knows: the cache does not show yet what there is under a name.
+func Behind(key types.NamespacedName) error {
+	return apierrors.NewConflict(schema.GroupResource{}, key.Name, errors.New("the cache is behind"))
 }
 
 // IsNamespaceEnding tells whether a write failed because the namespace is being deleted. Nothing can be made in it any more,

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"time"
 
@@ -17,11 +18,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
@@ -181,24 +182,34 @@ func replaced[P client.Object](want any, seen P, err error) []byte {
 }
 
 // compare looks at what the API server has under a name. It returns a [*ForeignError] for an object that is not owner's and a
-// conflict for another one than was seen. It is a list and not a get, so as to need no further permission.
+// conflict for another one than was seen.
 func (c *Children[T, P]) compare(ctx context.Context, key types.NamespacedName, owner client.Object, seen P) error {
+	found, err := c.Live(ctx, key)
+	switch {
+	case err != nil || found == nil:
+		return err
+	case !IsOurs(found, owner):
+		return &ForeignError{Kind: c.kind(), Name: key.Name, Holder: metav1.GetControllerOf(found)}
+	case seen == nil || seen.GetUID() != found.UID:
+		return Behind(key)
+	}
+	return nil
+}
+
+// Live returns the metadata of the object of that name as the API server has it now, ours or not, or nil when there is none. It is a
+// list and not a get, so as to need no further permission.
+func (c *Children[T, P]) Live(ctx context.Context, key types.NamespacedName) (*metav1.PartialObjectMetadata, error) {
 	gvk, err := apiutil.GVKForObject(P(new(T)), c.client.Scheme())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	found := &metav1.PartialObjectMetadataList{}
 	found.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	err = c.live.List(ctx, found, client.InNamespace(key.Namespace), client.MatchingFields{metav1.ObjectNameField: key.Name})
-	switch {
-	case err != nil || len(found.Items) == 0:
-		return err
-	case !IsOurs(&found.Items[0], owner):
-		return &ForeignError{Kind: c.kind(), Name: key.Name, Holder: metav1.GetControllerOf(&found.Items[0])}
-	case seen == nil || seen.GetUID() != found.Items[0].UID:
-		return apierrors.NewConflict(schema.GroupResource{Group: gvk.Group, Resource: gvk.Kind}, key.Name, errors.New("the cache is behind"))
+	if err != nil || len(found.Items) == 0 {
+		return nil, err
 	}
-	return nil
+	return &found.Items[0], nil
 }
 
 // send applies want and returns the answer. It goes by way of an unstructured object because decoding the answer over
@@ -217,6 +228,45 @@ func (c *Children[T, P]) send(ctx context.Context, want runtime.ApplyConfigurati
 	return answer, runtime.DefaultUnstructuredConverter.FromUnstructured(exchange.Object, answer)
 }
 
+// Create makes a child that is made once and never changed, and returns it as the API server has it. A child of owner's that is there
+// already is success, whatever it says. A want is used once: Create completes it with the owner reference and our annotation.
+//
+// An object that is not owner's is not touched; the error is then a [*ForeignError]. The error is a stale one ([IsStale]) if the child
+// is there and the cache does not show it yet.
+func (c *Children[T, P]) Create(ctx context.Context, owner client.Object, want P) (P, error) {
+	key := client.ObjectKeyFromObject(want)
+	seen, err := c.Get(ctx, key)
+	switch {
+	case err != nil:
+		return nil, err
+	case seen != nil && !IsOurs(seen, owner):
+		return nil, &ForeignError{Kind: c.kind(), Name: key.Name, Holder: metav1.GetControllerOf(seen)}
+	case seen != nil:
+		return seen, nil
+	}
+	if err := controllerutil.SetControllerReference(owner, want, c.client.Scheme()); err != nil {
+		return nil, fmt.Errorf("naming the owner: %w", err)
+	}
+	annotations := maps.Clone(want.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[OwnerAnnotation] = string(owner.GetUID())
+	want.SetAnnotations(annotations)
+	err = c.client.Create(ctx, want)
+	if apierrors.IsAlreadyExists(err) {
+		if err = c.compare(ctx, key, owner, nil); err == nil {
+			err = Behind(key) // it has gone in between
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("creating %s %s: %w", c.kind(), key, err)
+	}
+	want.SetManagedFields(nil)
+	c.recent.Remember(want)
+	return want, nil
+}
+
 // Delete deletes a child of owner, and only the very object given: one that has taken its name since stays.
 // A child that is gone already is success.
 func (c *Children[T, P]) Delete(ctx context.Context, owner client.Object, child P) error {
@@ -228,7 +278,19 @@ func (c *Children[T, P]) Delete(ctx context.Context, owner client.Object, child 
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting %s %s: %w", c.kind(), client.ObjectKeyFromObject(child), err)
 	}
+	c.recent.Forget(child)
 	return nil
+}
+
+// IsGone tells of a copy from the cache whether its object has been deleted since, by us or as the watch has shown. One that waits for
+// finalizers is not gone.
+func (c *Children[T, P]) IsGone(cached P) bool {
+	return cached.GetDeletionTimestamp() == nil && c.recent.IsGone(cached.GetUID())
+}
+
+// HasEnded tells whether the object of that UID has been deleted a short while ago, by us or as the watch has shown.
+func (c *Children[T, P]) HasEnded(uid types.UID) bool {
+	return c.recent.IsGone(uid)
 }
 
 // ForgetDeleted is a predicate for the watch of this kind. It lets everything pass, and sees to it that an object whose

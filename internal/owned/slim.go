@@ -51,5 +51,16 @@ func ControllerUID(object client.Object) []string {
 	return []string{string(controller.UID)}
 }
 
-// ControllerUIDIndex is the name of the index that ControllerUID makes.
-const ControllerUIDIndex = "metadata.controller.uid"
+// OwnerUID is an index function: the UID of whom [IsOurs] takes an object for.
+func OwnerUID(object client.Object) []string {
+	if uid := object.GetAnnotations()[OwnerAnnotation]; uid != "" && metav1.GetControllerOfNoCopy(object) == nil {
+		return []string{uid}
+	}
+	return ControllerUID(object)
+}
+
+// The names of the indexes that ControllerUID and OwnerUID make.
+const (
+	ControllerUIDIndex = "metadata.controller.uid"
+	OwnerUIDIndex      = "metadata.owner.uid"
+)

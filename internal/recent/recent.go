@@ -91,6 +91,14 @@ func (o *Objects[T]) Forget(object client.Object) {
 	o.gone[object.GetUID()] = now
 }
 
+// IsGone tells whether an object has ended a short while ago, so that a cache may still show it.
+func (o *Objects[T]) IsGone(uid types.UID) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	at, isGone := o.gone[uid]
+	return isGone && time.Since(at) <= keep
+}
+
 // older tells whether a was read before b. A server whose resource versions are not ordered numbers
 // (none is known) makes it false: the cache is believed.
 func older(a, b client.Object) bool {

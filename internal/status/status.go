@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,6 +38,8 @@ type Writer[T any, P Object[T, P]] struct {
 	client client.Client
 	clock  clock.PassiveClock
 	recent recent.Objects[P]
+	// isExclusive tells whether a status is written only over the very version that it was computed from.
+	isExclusive bool
 
 	mu    sync.Mutex
 	paces map[types.UID]pace
@@ -59,6 +62,14 @@ type pace struct {
 // Of returns the writer of the statuses of one kind, written through c.
 func Of[T any, P Object[T, P]](c client.Client, clock clock.PassiveClock) *Writer[T, P] {
 	return &Writer[T, P]{client: c, clock: clock, paces: map[types.UID]pace{}}
+}
+
+// Exclusive makes Patch write a status only over the very version of the resource that it was computed from, and returns the writer. It
+// is for a kind whose status remembers what nothing else tells: what was computed from an old copy must not set it back. Such a
+// status is refused as a conflict.
+func (w *Writer[T, P]) Exclusive() *Writer[T, P] {
+	w.isExclusive = true
+	return w
 }
 
 // Latest returns the newer of the copy from the cache and the answer to our own last status write, for the caller to
@@ -99,10 +110,14 @@ func (w *Writer[T, P]) Patch(ctx context.Context, before, after P, isOutcome boo
 // name since does not get the status of the one before, and is not found, as it were.
 func (w *Writer[T, P]) send(ctx context.Context, after P) (P, error) {
 	status := reflect.ValueOf(after).Elem().FieldByName("Status").Interface()
-	patch, err := json.Marshal([]map[string]any{
+	operations := []map[string]any{
 		{"op": "test", "path": "/metadata/uid", "value": after.GetUID()},
 		{"op": "add", "path": "/status", "value": status},
-	})
+	}
+	if w.isExclusive {
+		operations = slices.Insert(operations, 1, map[string]any{"op": "test", "path": "/metadata/resourceVersion", "value": after.GetResourceVersion()})
+	}
+	patch, err := json.Marshal(operations)
 	if err != nil {
 		return nil, err
 	}
@@ -110,10 +125,12 @@ func (w *Writer[T, P]) send(ctx context.Context, after P) (P, error) {
 	answer.SetNamespace(after.GetNamespace())
 	answer.SetName(after.GetName())
 	err = w.client.Status().Patch(ctx, answer, client.RawPatch(types.JSONPatchType, patch))
-	if hasTestFailed(err) {
+	switch {
+	case hasTestFailed(err) && w.isExclusive:
+		return nil, apierrors.NewConflict(schema.GroupResource{}, after.GetName(), errors.New("it has changed since it was looked at"))
+	case hasTestFailed(err):
 		return nil, apierrors.NewNotFound(schema.GroupResource{}, after.GetName())
-	}
-	if err != nil {
+	case err != nil:
 		return nil, err
 	}
 	answer.SetManagedFields(nil)

@@ -305,6 +305,7 @@ var elsewhere = map[string]string{
 	"RoleBinding":        "in the ClusterServiceVersion",
 	"ClusterRoleBinding": "in the ClusterServiceVersion",
 	"Configuration":      "bundle/tests/scorecard",
+	"CronJob":            "an example, in an annotation",
 	"Foo":                "an example, in an annotation",
 	"Memcached":          "an example, in an annotation",
 }
@@ -423,7 +424,7 @@ func manager(t *testing.T, csv *operatorsv1alpha1.ClusterServiceVersion) appsv1.
 
 // What there is of the kinds that Kubernetes has in namespaces and that the operator may do something with.
 var inNamespaces = []string{
-	"/events", "/pods", "/services", "apps/deployments", "apps/replicasets", "coordination.k8s.io/leases", "events.k8s.io/events",
+	"/events", "/pods", "/services", "apps/deployments", "apps/replicasets", "batch/cronjobs", "batch/jobs", "coordination.k8s.io/leases", "events.k8s.io/events",
 	"policy/poddisruptionbudgets",
 }
 

@@ -9,7 +9,6 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,11 +24,6 @@ var _ = Describe("Foo", func() {
 
 	deploymentOf := func(name string) *appsv1.Deployment {
 		return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
-	}
-	isGone := func(object client.Object) func(context.Context) bool {
-		return func(ctx context.Context) bool {
-			return apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(object), object))
-		}
 	}
 	rename := func(ctx context.Context, foo *samplev1alpha1.Foo, name string) {
 		GinkgoHelper()

@@ -3,11 +3,13 @@ package contract
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
 )
@@ -27,9 +30,20 @@ type kind struct {
 	resource   string
 	make       func(namespace, name string, pods int32) client.Object
 	children   func(object client.Object) []client.Object // empty ones, to be read
+	child      child
+	deploys    bool                                            // the first child is a Deployment, and all are kept as they should be; otherwise they are made once
+	due        func(ctx context.Context, object client.Object) // has the operator make the children; nil where it does so at once
+	longest    int                                             // how many characters a name may have
 	conditions func(object client.Object) []metav1.Condition
 	generation func(object client.Object) int64 // status.observedGeneration
 	nameTaken  string                           // the reason of the event
+}
+
+// child is what the contract has to know of a kind's first child.
+type child struct {
+	kind, group, resource string
+	name                  func(object string) string                 // for an object of this name
+	theirs                func(namespace, name string) client.Object // one of somebody else's
 }
 
 var kinds = []kind{
@@ -48,6 +62,9 @@ var kinds = []kind{
 		conditions: func(object client.Object) []metav1.Condition { return object.(*samplev1alpha1.Foo).Status.Conditions },
 		generation: func(object client.Object) int64 { return object.(*samplev1alpha1.Foo).Status.ObservedGeneration },
 		nameTaken:  samplev1alpha1.EventErrResourceExists,
+		child:      deploymentOfTheName,
+		deploys:    true,
+		longest:    253,
 	},
 	{
 		name:       "Memcached",
@@ -74,8 +91,46 @@ var kinds = []kind{
 		},
 		generation: func(object client.Object) int64 { return object.(*cachev1alpha1.Memcached).Status.ObservedGeneration },
 		nameTaken:  cachev1alpha1.ReasonNameTaken,
+		child:      deploymentOfTheName,
+		deploys:    true,
+		longest:    253,
+	},
+	{
+		name:       "CronJob",
+		controller: "cronjob",
+		apiVersion: tutorialv1.GroupVersion.String(),
+		resource:   "cronjobs.batch.tutorial.kubebuilder.io",
+		make: func(namespace, name string, pods int32) client.Object {
+			cj := newCronJob(namespace, name, "@every 1h")
+			cj.Spec.JobTemplate.Spec.Parallelism = &pods
+			return cj
+		},
+		children: func(object client.Object) []client.Object {
+			return []client.Object{jobAt(object, lastHour)}
+		},
+		conditions: func(object client.Object) []metav1.Condition { return object.(*tutorialv1.CronJob).Status.Conditions },
+		generation: func(object client.Object) int64 { return object.(*tutorialv1.CronJob).Status.ObservedGeneration },
+		nameTaken:  tutorialv1.ReasonNameTaken,
+		child: child{
+			kind: "Job", group: "batch", resource: "jobs",
+			name:   func(object string) string { return jobName(object, lastHour) },
+			theirs: func(namespace, name string) client.Object { return newJob(namespace, name) },
+		},
+		due: func(ctx context.Context, object client.Object) {
+			backdate(ctx, object.(*tutorialv1.CronJob), lastHour.Add(-time.Hour))
+		},
+		longest: 52,
 	},
 }
+
+var deploymentOfTheName = child{
+	kind: "Deployment", group: "apps", resource: "deployments",
+	name:   func(object string) string { return object },
+	theirs: func(namespace, name string) client.Object { return newDeployment(namespace, name, 0) },
+}
+
+// deploying are the kinds that have a Deployment.
+var deploying = slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { return !k.deploys })
 
 func newFoo(namespace, name, deployment string, replicas *int32) *samplev1alpha1.Foo {
 	return &samplev1alpha1.Foo{
@@ -88,6 +143,35 @@ func newMemcached(namespace, name string, size int32) *cachev1alpha1.Memcached {
 	return &cachev1alpha1.Memcached{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec:       cachev1alpha1.MemcachedSpec{Size: size},
+	}
+}
+
+// newCronJob returns one whose Jobs go on until somebody ends their pod, fit for a namespace that is restricted.
+func newCronJob(namespace, name, schedule string) *tutorialv1.CronJob {
+	cj := &tutorialv1.CronJob{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       tutorialv1.CronJobSpec{Schedule: schedule},
+	}
+	cj.Spec.JobTemplate.Spec = newJob("", "").Spec
+	cj.Spec.JobTemplate.Spec.Suspend = nil
+	return cj
+}
+
+// newJob returns one of somebody else's, which is suspended.
+func newJob(namespace, name string) *batchv1.Job {
+	return &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: batchv1.JobSpec{
+			Suspend:      ptr.To(true),
+			BackoffLimit: ptr.To[int32](0),
+			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+				RestartPolicy: corev1.RestartPolicyNever,
+				SecurityContext: &corev1.PodSecurityContext{
+					RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+				Containers: []corev1.Container{{Name: "it", Image: "it", SecurityContext: &corev1.SecurityContext{
+					AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}}},
+			}},
+		},
 	}
 }
 
@@ -137,15 +221,31 @@ func (k kind) message(object client.Object, condition string) string {
 	return ""
 }
 
+// settled is what says returns of an object that has nothing to wait for. A Job goes on until its pods end.
 var settled = And(
 	HaveKeyWithValue("Available", HavePrefix("True/")),
-	HaveKeyWithValue("Progressing", "False/RolloutComplete"),
+	HaveKeyWithValue("Progressing", BeElementOf("False/RolloutComplete", "True/JobsRunning")),
 	HaveKeyWithValue("Degraded", "False/AsExpected"))
 
-// create creates an object and waits until it has settled.
-func (k kind) create(ctx context.Context, object client.Object) client.Object {
+// put creates an object and sees to it that the operator has children to make for it.
+func (k kind) put(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	Expect(k8s.Create(ctx, object)).To(Succeed())
+	if k.due == nil {
+		return
+	}
+	// What was said when it was new does not count.
+	Eventually(ctx, func() []string { return eventsAbout(ctx, object) }).Should(HaveLen(1))
+	for _, event := range eventsOf(ctx, object) {
+		Expect(k8s.Delete(ctx, &event)).To(Succeed())
+	}
+	k.due(ctx, object)
+}
+
+// create puts an object and waits until it has settled.
+func (k kind) create(ctx context.Context, object client.Object) client.Object {
+	GinkgoHelper()
+	k.put(ctx, object)
 	k.settle(ctx, object)
 	return object
 }
@@ -183,13 +283,21 @@ func resourceVersions(ctx context.Context, objects ...client.Object) map[string]
 	return versions
 }
 
-// passOnStatusOf has a Deployment's status change and waits until the controller has made a pass because of it.
-func (k kind) passOnStatusOf(ctx context.Context, deployment *appsv1.Deployment) {
+// passOnStatusOf has a child's status change and waits until the controller has made a pass because of it.
+func (k kind) passOnStatusOf(ctx context.Context, child client.Object) {
 	GinkgoHelper()
 	before := passes(k.controller)
-	changed := deployment.DeepCopy()
-	changed.Status.Conditions = append(changed.Status.Conditions, appsv1.DeploymentCondition{Type: "Theirs", Status: corev1.ConditionTrue})
-	Expect(k8s.Status().Patch(ctx, changed, client.MergeFrom(deployment))).To(Succeed())
+	changed := child.DeepCopyObject().(client.Object)
+	switch changed := changed.(type) {
+	case *appsv1.Deployment:
+		changed.Status.Conditions = append(changed.Status.Conditions, appsv1.DeploymentCondition{Type: "Theirs", Status: corev1.ConditionTrue})
+	case *batchv1.Job:
+		changed.Status.Conditions = append(changed.Status.Conditions, batchv1.JobCondition{Type: "Theirs", Status: corev1.ConditionTrue})
+	}
+	Expect(k8s.Status().Patch(ctx, changed, client.MergeFrom(child))).To(Succeed())
 	Eventually(func() int { return passes(k.controller) }).Should(BeNumerically(">", before))
 	time.Sleep(200 * time.Millisecond)
 }
+
+// jobPace is longer than the second that Kubernetes collects news of a Job for before it tells them.
+const jobPace = 1200 * time.Millisecond

@@ -65,7 +65,7 @@ var _ = Describe("The manager", func() {
 		Entry("no number", "--workers=many", `invalid value "many" for flag -workers`),
 		Entry("too few workers", "--workers=0", "--workers is 0: it must be at least 1"),
 		Entry("too short a period", "--sync-period=1ms", "--sync-period is 1ms: it must be at least 1s"),
-		Entry("unknown kind", "--controllers=foo,bar", `--controllers names "bar": it must be *, or some of foo,memcached`),
+		Entry("unknown kind", "--controllers=foo,bar", `--controllers names "bar": it must be *, or some of foo,memcached,cronjob`),
 		Entry("unknown level", "--log-level=loud", `invalid value "loud" for flag -log-level`),
 		Entry("unknown format", "--log-format=xml", `--log-format is "xml": it must be json or text`),
 		Entry("no certificate", "--metrics-cert-dir=/nonexistent", `--metrics-cert-dir is "/nonexistent"`),
@@ -153,6 +153,8 @@ var _ = Describe("The manager", func() {
 		Expect(err).NotTo(HaveOccurred(), out)
 		Eventually(ctx, kinds[0].says(newFoo(ns, "foo-sample", "", nil))).Should(settled)
 		Eventually(ctx, kinds[1].says(newMemcached(ns, "memcached-sample", 0))).Should(settled)
+		Eventually(ctx, kinds[2].says(newCronJob(ns, "cronjob-sample", ""))).Should(And(
+			HaveKeyWithValue("Available", "True/Scheduled"), HaveKeyWithValue("Degraded", "False/AsExpected")))
 
 		manifests, err := cp.Kubectl("kustomize", testenv.Root()+"/config/default")
 		Expect(err).NotTo(HaveOccurred(), manifests)
@@ -189,7 +191,7 @@ var _ = Describe("The manager", func() {
 			return groups
 		}
 		var objects []client.Object
-		for i, k := range kinds {
+		for i, k := range deploying {
 			objects = append(objects, k.create(ctx, k.make(ns, k.controller, 1)))
 			Expect(*userOf(objects[i], k)).To(BeNumerically(">", 0))
 		}
@@ -203,7 +205,7 @@ var _ = Describe("The manager", func() {
 		})
 		Eventually(isOpenShift).Should(ContainSubstring("security.openshift.io"))
 		restartWith(ctx, []string{"WATCH_NAMESPACE=" + ns})
-		for i, k := range kinds {
+		for i, k := range deploying {
 			Eventually(ctx, func() *int64 { return userOf(objects[i], k) }).Should(BeNil(), "what is not wanted any more is taken back")
 			Eventually(ctx, k.says(objects[i])).Should(settled)
 		}
@@ -241,17 +243,17 @@ var _ = Describe("The manager", func() {
 	})
 
 	// OLM upgrades to a manager without the Subscription's settings first.
-	It("leaves what is there with its image for as long as it is told", func(ctx context.Context) {
+	It("leaves what serves with its image for as long as it is told", func(ctx context.Context) {
 		ns := newNamespace(ctx)
 		var objects []client.Object
-		for _, k := range kinds {
+		for _, k := range deploying {
 			object := k.make(ns, k.controller, 1)
 			k.create(ctx, object)
 			objects = append(objects, object)
 		}
 		images := func() []string {
 			var images []string
-			for i, k := range kinds {
+			for i, k := range deploying {
 				images = append(images, k.own(ctx, objects[i])[0].(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Image)
 			}
 			return images
@@ -259,14 +261,15 @@ var _ = Describe("The manager", func() {
 		before := images()
 		others := []string{"WATCH_NAMESPACE=" + ns, "RELATED_IMAGE_NGINX=example.com/n:2", "RELATED_IMAGE_MEMCACHED=example.com/m:2"}
 		restartWith(ctx, others, "--image-delay=1h")
-		for i, k := range kinds { // what else is wanted is done
+		for i, k := range deploying { // what else is wanted is done
 			out, err := cp.Kubectl("scale", "--namespace="+ns, "--replicas=2", k.resource+"/"+k.controller)
 			Expect(err).NotTo(HaveOccurred(), out)
 			Eventually(ctx, k.says(objects[i])).Should(settled)
 		}
 		Expect(images()).To(Equal(before))
 
-		restartWith(ctx, others, "--image-delay=3s")
+		restartWith(ctx, others, "--image-delay=10s")
+		Consistently(ctx, images).WithTimeout(2 * time.Second).Should(Equal(before))
 		Eventually(ctx, images).Should(Equal([]string{"example.com/n:2", "example.com/m:2"}))
 	})
 
@@ -308,15 +311,27 @@ var _ = Describe("The manager", func() {
 		Consistently(answer("/readyz")).WithTimeout(2 * time.Second).Should(Equal(http.StatusInternalServerError))
 	})
 
-	It("works on the kinds that --controllers names only", func(ctx context.Context) {
-		ns := newNamespace(ctx)
-		restartWith(ctx, nil, "--controllers=memcached")
-		foo := kinds[0].make(ns, "a", 1)
-		Expect(k8s.Create(ctx, foo)).To(Succeed())
-		kinds[1].create(ctx, kinds[1].make(ns, "b", 1))
-		Expect(kinds[0].conditions(get(ctx, foo))).To(BeEmpty())
-		Expect(get(ctx, leaseNamed("memcached.memcached-operator.example.com")).Spec.HolderIdentity).NotTo(BeNil(), "managers of other kinds are not in its way")
-	})
+	for _, named := range kinds[1:] {
+		It("works on a "+named.name+" only where --controllers names nothing else", func(ctx context.Context) {
+			ns := newNamespace(ctx)
+			restartWith(ctx, nil, "--controllers="+named.controller)
+			var others []client.Object
+			for i, k := range kinds {
+				others = append(others, k.make(ns, "other-"+k.controller, 1))
+				if k.name != named.name {
+					Expect(k8s.Create(ctx, others[i])).To(Succeed())
+				}
+			}
+			named.create(ctx, named.make(ns, "one", 1))
+			for i, k := range kinds {
+				if k.name != named.name {
+					Expect(k.conditions(get(ctx, others[i]))).To(BeEmpty(), k.name)
+				}
+			}
+			holder := get(ctx, leaseNamed(named.controller+".memcached-operator.example.com")).Spec.HolderIdentity
+			Expect(holder).NotTo(BeNil(), "managers of other kinds are not in its way")
+		})
+	}
 })
 
 func lease() *coordinationv1.Lease {

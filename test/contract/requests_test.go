@@ -32,28 +32,12 @@ var _ = Describe("The number of requests", func() {
 				object = k.make(ns, "one", 2)
 			})
 
-			It("from its creation until it is ready is one for each child, one for the status and one for the event", func(ctx context.Context) {
-				mark, start := cp.Audit.Now(), time.Now()
-				k.create(ctx, object)
-				found := requests(mark, ns)
-				count := map[string]int{}
-				for _, request := range found {
-					count[request.Verb+" "+request.Resource]++
-				}
-				for _, child := range []string{"deployments", "services", "poddisruptionbudgets"}[:len(k.children(object))] {
-					Expect(count).To(HaveKeyWithValue("patch "+child, 1))
-				}
-				Expect(count).To(HaveKeyWithValue("create events", 1))
-				// Where the machine takes longer than a second, progress is told after 1, 3, 7 … seconds.
-				progress := int(math.Log2(found[len(found)-1].At.Sub(start).Seconds() + 1))
-				report("requests of one "+k.name+" from creation to ready", len(found), len(k.children(object))+2+progress)
-			})
-
 			It("is zero for a status event of a settled child", func(ctx context.Context) {
 				k.create(ctx, object)
-				deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
+				child := k.own(ctx, object)[0]
+				atRest(ctx, child, jobPace)
 				mark := cp.Audit.Now()
-				k.passOnStatusOf(ctx, deployment)
+				k.passOnStatusOf(ctx, child)
 				report("requests for a status event of a settled child of a "+k.name, len(requests(mark, ns)), 0)
 			})
 
@@ -72,7 +56,7 @@ var _ = Describe("The number of requests", func() {
 				var objects []client.Object
 				for i := range 10 {
 					objects = append(objects, k.make(ns, fmt.Sprintf("n%d", i), 1))
-					Expect(k8s.Create(ctx, objects[i])).To(Succeed())
+					k.put(ctx, objects[i])
 				}
 				for _, object := range objects {
 					k.settle(ctx, object)
@@ -86,6 +70,27 @@ var _ = Describe("The number of requests", func() {
 				})
 				report("writes and child requests for a restart of the manager with 10 "+k.name+"s", len(found), 0)
 			})
+		})
+	}
+
+	for _, k := range deploying {
+		It("of a "+k.name+" from its creation until it is ready is one for each child, one for the status and one for the event", func(ctx context.Context) {
+			ns := newNamespace(ctx)
+			object := k.make(ns, "one", 2)
+			mark, start := cp.Audit.Now(), time.Now()
+			k.create(ctx, object)
+			found := requests(mark, ns)
+			count := map[string]int{}
+			for _, request := range found {
+				count[request.Verb+" "+request.Resource]++
+			}
+			for _, child := range []string{"deployments", "services", "poddisruptionbudgets"}[:len(k.children(object))] {
+				Expect(count).To(HaveKeyWithValue("patch "+child, 1))
+			}
+			Expect(count).To(HaveKeyWithValue("create events", 1))
+			// Where the machine takes longer than a second, progress is told after 1, 3, 7 … seconds.
+			progress := int(math.Log2(found[len(found)-1].At.Sub(start).Seconds() + 1))
+			report("requests of one "+k.name+" from creation to ready", len(found), len(k.children(object))+2+progress)
 		})
 	}
 

@@ -1,8 +1,8 @@
 // Package contract shows, on a real API server and with the operator as a process of its own, that it keeps its contract:
-// what every kind promises (contract_test.go), what each kind promises besides (foo_test.go, memcached_test.go), what
-// becomes of bad input (badinput_test.go), what all that costs (requests_test.go), how the process behaves
-// (manager_test.go), that it may do what it does and no more (rbac_test.go), and that what is left out of its manifests can
-// be added (components_test.go).
+// what every kind promises (contract_test.go), what each kind promises besides (foo_test.go, memcached_test.go,
+// cronjob_test.go), what becomes of bad input (badinput_test.go), what all that costs (requests_test.go), how the process
+// behaves (manager_test.go), that it may do what it does and no more (rbac_test.go), and that what is left out of its
+// manifests can be added (components_test.go).
 package contract
 
 import (
@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -61,12 +62,13 @@ var _ = BeforeSuite(func(ctx context.Context) {
 
 	missingCRD = endOf(ctx, "")
 	Expect(cp.Install()).To(Succeed())
-	kubeletContext, stop := context.WithCancel(context.Background())
-	DeferCleanup(stop)
+	kubeletContext, end := context.WithCancel(context.Background())
+	DeferCleanup(end)
 	go cp.Kubelet(kubeletContext)
 
 	scraper = metricsReader(ctx)
 	start(ctx, nil)
+	makeHistory(ctx)
 	DeferCleanup(checkEnd)
 })
 
@@ -90,17 +92,25 @@ func restart(ctx context.Context) {
 // restartWith restarts the manager with another environment and other flags, until the spec is over.
 func restartWith(ctx context.Context, environment []string, flags ...string) {
 	GinkgoHelper()
+	stop()
+	start(ctx, environment, flags...)
+}
+
+// stop stops the manager, until the spec is over.
+func stop() {
+	GinkgoHelper()
 	DeferCleanup(func(ctx context.Context) {
 		_ = manager.Stop() // or it has been killed
 		start(ctx, nil)
 	})
+	// One that is stopped while it takes the lease does not give it back.
+	Eventually(manager.Logs).Should(ContainSubstring("Starting workers"))
 	Expect(manager.Stop()).To(Succeed(), manager.Logs())
-	start(ctx, environment, flags...)
 }
 
 // expectedErrors are what specs provoke, and what is said of every end of a leader, in the middle of a pass and of its start
 // too. (Caches that are never filled keep a manager from becoming ready, which every start waits for.)
-var expectedErrors = regexp.MustCompile("exceeded quota|no Deployments on Fridays|error received after stop sequence was engaged|context canceled|Could not wait for Cache to sync")
+var expectedErrors = regexp.MustCompile("exceeded quota|on Fridays|error received after stop sequence was engaged|context canceled|Could not wait for Cache to sync|Informer to sync")
 
 // checkEnd looks at the managers when all specs are over: no race, no panic, no error that nobody has asked for.
 func checkEnd() {
@@ -149,18 +159,21 @@ func newNamespace(ctx context.Context, labels ...string) string {
 	return namespace.Name
 }
 
-// eventsAbout returns "reason: note" of every event about an object, in no order.
+// eventsAbout returns "type reason: note" of every event about an object, in no order.
 func eventsAbout(ctx context.Context, object client.Object) []string {
+	GinkgoHelper()
+	var about []string
+	for _, event := range eventsOf(ctx, object) {
+		about = append(about, fmt.Sprintf("%s %s: %s", event.Type, event.Reason, event.Note))
+	}
+	return about
+}
+
+func eventsOf(ctx context.Context, object client.Object) []eventsv1.Event {
 	GinkgoHelper()
 	var events eventsv1.EventList
 	Expect(k8s.List(ctx, &events, client.InNamespace(object.GetNamespace()))).To(Succeed())
-	var about []string
-	for _, event := range events.Items {
-		if event.Regarding.UID == object.GetUID() {
-			about = append(about, fmt.Sprintf("%s %s: %s", event.Type, event.Reason, event.Note))
-		}
-	}
-	return about
+	return slices.DeleteFunc(events.Items, func(event eventsv1.Event) bool { return event.Regarding.UID != object.GetUID() })
 }
 
 // get reads an object anew.
@@ -168,6 +181,16 @@ func get[T client.Object](ctx context.Context, object T) T {
 	GinkgoHelper()
 	Expect(k8s.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
 	return object
+}
+
+// atRest reads an object until nobody writes it any more, and returns it as it is then.
+func atRest(ctx context.Context, object client.Object, polling time.Duration) client.Object {
+	GinkgoHelper()
+	Eventually(ctx, func() bool {
+		before := object.GetResourceVersion()
+		return get(ctx, object).GetResourceVersion() == before
+	}).WithPolling(polling).Should(BeTrue())
+	return object.DeepCopyObject().(client.Object)
 }
 
 // requests returns what the operator has requested in a namespace since a mark.

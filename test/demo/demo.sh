@@ -1,9 +1,9 @@
 #!/bin/sh
 # Shows the main job on the cluster of "make cluster": the last release is installed from a catalog by Operator Lifecycle
-# Manager, runs the samples, and is upgraded to the tree under their eyes. "make demo" builds and pushes all that is needed first.
-# With --check, it only tells whether there is a release to begin with.
-# Settings, besides those of the cluster (KUBECONFIG, TEST_REGISTRY, RELATED_IMAGE_...): KUBECTL; BEGAN, the seconds
-# since 1970 when it all began.
+# Manager, runs its samples, and is upgraded to the tree under their eyes; what that has more is run too. "make demo" builds and
+# pushes all that is needed first. With --check, it only tells whether there is a release to begin with.
+# Settings, besides those of the cluster (KUBECONFIG, TEST_REGISTRY, RELATED_IMAGE_..., BUSYBOX_IMAGE): KUBECTL; BEGAN, the
+# seconds since 1970 when it all began.
 set -eu
 cd "$(dirname "$0")/../.."
 [ -d config/catalog/released ] || {
@@ -13,6 +13,7 @@ cd "$(dirname "$0")/../.."
 [ "${1:-}" != --check ] || exit 0
 : "${KUBECTL:=kubectl}" "${BEGAN:=$(date +%s)}"
 system=memcached-operator-system
+cronjob=cronjobs.batch.tutorial.kubebuilder.io/cronjob-sample
 images=$TEST_REGISTRY/memcached-operator
 tree=$(sed -n 's/^  version: //p' bundle/manifests/memcached-operator.clusterserviceversion.yaml)
 last=$(ls config/catalog/released | sort -V | tail -n 1)
@@ -45,6 +46,18 @@ installed() {
 	}
 }
 
+# settled: waits until the manager has the settings of the Subscription. OLM starts it without them first.
+settled() {
+	for _ in $(seq 120); do
+		case $(kubectl get --namespace $system deployment/memcached-operator-controller-manager -o jsonpath='{.spec.template.spec.containers[0].env[*].value}') in
+		*"${RELATED_IMAGE_MEMCACHED:-}"*) kubectl rollout status --namespace $system deployment/memcached-operator-controller-manager --timeout=180s >/dev/null && return ;;
+		esac
+		sleep 1
+	done
+	echo "demo: the manager has not got the Subscription's settings (spec.config)" >&2
+	exit 1
+}
+
 # pods: name, restarts and time of start of what the samples run.
 pods() {
 	kubectl get pods --selector 'app in (nginx, memcached)' --sort-by=.metadata.name --no-headers \
@@ -61,17 +74,18 @@ if kubectl get namespace $system >/dev/null 2>&1; then
 fi
 
 step "Subscribing to release $last: config/catalog/install.yaml, with the catalog's image from this cluster's registry."
-show sh -c "sed 's|image: .*|image: $images-catalog:released|' config/catalog/install.yaml | $KUBECTL apply -f -"
+show sh -c "sed 's|image: .*|image: $images-catalog:released|; s|channel: .*|channel: candidate|' config/catalog/install.yaml | $KUBECTL apply -f -"
 # Docker Hub is out of reach here; Debian's memcached and nginx are not.
 [ -z "${RELATED_IMAGE_MEMCACHED:-}" ] || kubectl patch --namespace $system subscriptions.operators.coreos.com/memcached-operator --type=merge --patch "{\"spec\": {\"config\": {\"env\": [
 	{\"name\": \"RELATED_IMAGE_MEMCACHED\", \"value\": \"$RELATED_IMAGE_MEMCACHED\"},
 	{\"name\": \"RELATED_IMAGE_NGINX\", \"value\": \"$RELATED_IMAGE_NGINX\"}]}}}" >/dev/null
 installed "$last"
+settled
 step "OLM has installed it."
 show kubectl get --namespace $system clusterserviceversions,pods
 
-step "Applying the samples: a Memcached and a Foo."
-show kubectl apply -k config/samples
+step "Applying the samples of what this release has: a Memcached and a Foo."
+show kubectl apply -f config/samples/cache_v1alpha1_memcached.yaml -f config/samples/samplecontroller_v1alpha1_foo.yaml
 kubectl wait --for=condition=Available --timeout=180s memcached/memcached-sample foo/foo-sample >/dev/null
 kubectl wait --for=condition=Progressing=false --timeout=180s memcached/memcached-sample foo/foo-sample >/dev/null
 step "They work."
@@ -91,7 +105,7 @@ step "Upgrading to $tree: the catalog offers it from now on, and OLM does the re
 before=$(pods)
 kubectl patch --namespace $system catalogsource/memcached-operator --type=merge --patch "{\"spec\": {\"image\": \"$images-catalog:tree\"}}" >/dev/null
 installed "$tree"
-kubectl rollout status --namespace $system deployment/memcached-operator-controller-manager --timeout=180s >/dev/null
+settled
 step "The operator is upgraded; its operands have not noticed."
 show kubectl get --namespace $system clusterserviceversions,pods
 show kubectl get pods --selector 'app in (nginx, memcached)'
@@ -100,12 +114,22 @@ show kubectl get pods --selector 'app in (nginx, memcached)'
 	exit 1
 }
 
+step "The upgrade has brought a kind, CronJob: all samples, the Jobs with a shell from this cluster's registry, and every five seconds."
+show sh -c "$KUBECTL kustomize config/samples | sed 's|image: .*busybox.*|image: ${BUSYBOX_IMAGE:-docker.io/library/busybox:1.37}|; s|schedule: .*|schedule: \"@every 5s\"|' | $KUBECTL apply -f -"
+kubectl wait --for=jsonpath='{.status.lastSuccessfulTime}' --timeout=60s $cronjob >/dev/null || {
+	kubectl describe $cronjob >&2
+	exit 1
+}
+show kubectl patch $cronjob --type=merge -p '{"spec":{"suspend": true}}'
+show kubectl get cronjobs.batch.tutorial.kubebuilder.io,jobs
+show kubectl logs --selector=batch.kubernetes.io/job-name="$(kubectl get jobs --field-selector=status.successful=1 -o jsonpath='{.items[0].metadata.name}')"
+
 step "The new operator at work: kubectl scale memcached/memcached-sample --replicas=4"
 show kubectl scale memcached/memcached-sample --replicas=4
 kubectl wait --for=jsonpath='{.status.readyNodes}'=4 --timeout=180s memcached/memcached-sample >/dev/null
 show kubectl get memcached/memcached-sample
 
-step "Done: release $last was installed from a catalog, ran a Memcached and a Foo, and was upgraded to $tree without a restart of theirs."
+step "Done: release $last was installed from a catalog, ran a Memcached and a Foo, and was upgraded to $tree, which runs CronJobs too, without a restart of theirs."
 cat <<EOF
 
 The cluster stays up. To use it:
@@ -115,6 +139,7 @@ Try next:
   $KUBECTL patch memcached memcached-sample --type=merge -p '{"spec":{"size": 2}}'
   $KUBECTL delete deployment memcached-sample        # and look at it again
   $KUBECTL explain memcached.status
+  $KUBECTL patch $cronjob --type=merge -p '{"spec":{"suspend": false}}'
 To remove it and all it keeps:
   make cluster-down
 EOF

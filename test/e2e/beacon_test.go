@@ -80,9 +80,11 @@ func (b *beacon) loop(ctx context.Context) error {
 func (b *beacon) awaitAnswer(ctx context.Context) {
 	for { // those of before
 		select {
-		case answer := <-b.answers:
+		case answer, more := <-b.answers:
 			b.longest = max(b.longest, answer)
-			continue
+			if more {
+				continue
+			}
 		default:
 		}
 		break

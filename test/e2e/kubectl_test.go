@@ -17,6 +17,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
@@ -40,17 +41,15 @@ var _ = Describe("Installed with kubectl", Ordered, func() {
 		var err error
 		before, err = inventory(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		cleanUp(func(ctx context.Context) { run(ctx, "make", "undeploy") })
-		DeferOnFailure(func(ctx SpecContext) { dump(ctx, operatorNamespace) }, NodeTimeout(time.Minute))
+		deploy(ctx)
 		namespace = newNamespace(ctx, "tutorial-")
-		run(ctx, "make", append([]string{"deploy", "IMG=" + image("")}, operandSettings()...)...)
-		kubectl(ctx, "rollout", "status", "--namespace="+operatorNamespace, "--timeout=180s", "deployment/"+managerName)
 	}, NodeTimeout(2*patience))
 
 	It("does what the tutorial shows", func(ctx SpecContext) {
 		in := "--namespace=" + namespace
 		kubectl(ctx, "apply", in, "-k", "config/samples")
-		kubectl(ctx, "wait", in, "--for=condition=Available", "--timeout=180s", "memcached/memcached-sample", "foo/foo-sample")
+		useJobImage(ctx, namespace)
+		kubectl(ctx, "wait", in, "--for=condition=Available", "--timeout=180s", "memcached/memcached-sample", "foo/foo-sample", sampleCronJob)
 		Expect(kubectl(ctx, "get", in, "deployment", "memcached-sample", "-o", "jsonpath={.spec.replicas}")).To(Equal("3"))
 		Eventually(nodesAreThePods).WithContext(ctx).WithArguments(namespace, 3).Should(Succeed())
 
@@ -58,7 +57,7 @@ var _ = Describe("Installed with kubectl", Ordered, func() {
 		Eventually(nodesAreThePods).WithContext(ctx).WithArguments(namespace, 5).Should(Succeed())
 		Expect(kubectl(ctx, "get", in, "deployment", "memcached-sample", "-o", "jsonpath={.status.readyReplicas}")).To(Equal("5"))
 
-		By("asking every node")
+		By("asking every node, and having a Job run")
 		for _, k := range kinds {
 			object := k.make(namespace, strings.ToLower(k.name)+"-sample", 0)
 			awaitSettled(ctx, k, object)
@@ -95,12 +94,16 @@ var _ = Describe("Installed with kubectl", Ordered, func() {
 
 	It("goes on when its leader crashes", func(ctx SpecContext) {
 		var first corev1.Pod
-		Expect(kube.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: leader(ctx)}, &first)).To(Succeed())
+		name, _ := leader(ctx)
+		Expect(kube.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: name}, &first)).To(Succeed())
 		b := startBeacon(ctx, namespace)
 		crash(ctx, &first)
 		// So that the one that is started in its place does not win.
 		kubectl(ctx, "delete", "pod", "--namespace="+operatorNamespace, "--grace-period=0", "--force", first.Name)
-		Eventually(leader).WithContext(ctx).ShouldNot(Or(BeEmpty(), Equal(first.Name)))
+		Eventually(func(ctx context.Context) string {
+			name, _ := leader(ctx)
+			return name
+		}).WithContext(ctx).ShouldNot(Or(BeEmpty(), Equal(first.Name)))
 		b.awaitAnswer(ctx)
 		measure("leader crashed: a change waited %.1f s at most (the lease alone is 15 s)", b.stop().Seconds())
 	}, SpecTimeout(patience))
@@ -112,14 +115,23 @@ var _ = Describe("Installed with kubectl", Ordered, func() {
 	}, SpecTimeout(patience))
 })
 
-// leader is the name of the pod that leads, empty if none does.
-func leader(ctx context.Context) string {
+// deploy installs the operator with kubectl, until the specs have ended.
+func deploy(ctx context.Context) {
+	GinkgoHelper()
+	cleanUp(func(ctx context.Context) { run(ctx, "make", "undeploy") })
+	DeferOnFailure(func(ctx SpecContext) { dump(ctx, operatorNamespace) }, NodeTimeout(time.Minute))
+	run(ctx, "make", append([]string{"deploy", "IMG=" + image("")}, operandSettings()...)...)
+	kubectl(ctx, "rollout", "status", "--namespace="+operatorNamespace, "--timeout=180s", "deployment/"+managerName)
+}
+
+// leader is the name of the pod that leads, empty if none does, and the time when it has begun to.
+func leader(ctx context.Context) (pod string, since time.Time) {
 	var lease coordinationv1.Lease
-	if err := kube.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: leaseName}, &lease); err != nil || lease.Spec.HolderIdentity == nil {
-		return ""
+	if err := kube.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: leaseName}, &lease); err != nil {
+		return "", time.Time{}
 	}
-	pod, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
-	return pod
+	pod, _, _ = strings.Cut(ptr.Deref(lease.Spec.HolderIdentity, ""), "_")
+	return pod, ptr.Deref(lease.Spec.AcquireTime, metav1.MicroTime{}).Time
 }
 
 // crash has the manager of a pod end without a chance to let go of its lease: a container beside it sends it the signal
@@ -151,10 +163,23 @@ func operandSettings() []string {
 	return settings
 }
 
+const sampleCronJob = "cronjob.batch.tutorial.kubebuilder.io/cronjob-sample"
+
+// useJobImage puts an image that this cluster can pull into the sample's Jobs.
+func useJobImage(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	if os.Getenv("BUSYBOX_IMAGE") == "" {
+		return
+	}
+	kubectl(ctx, "patch", "--namespace="+namespace, sampleCronJob, "--type=json",
+		"--patch="+fmt.Sprintf(`[{"op": "replace", "path": "/spec/jobTemplate/spec/template/spec/containers/0/image", "value": %q}]`, jobImage()))
+	kubectl(ctx, "delete", "--namespace="+namespace, "jobs", "--all") // should one have been due already, it would never end
+}
+
 // nodesAreThePods says whether the sample has so many nodes and status.nodes names just its pods.
 func nodesAreThePods(ctx context.Context, namespace string, nodes int) error {
 	mc := &cachev1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "memcached-sample"}}
-	if err := settled(ctx, kinds[1], mc); err != nil {
+	if err := settled(ctx, memcacheds, mc); err != nil {
 		return err
 	}
 	status, err := try(ctx, os.Getenv("KUBECTL"), "get", "--namespace="+namespace, "memcached", mc.Name, "-o", "jsonpath={.status.nodes}")

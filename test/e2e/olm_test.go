@@ -12,6 +12,8 @@ import (
 	. "github.com/onsi/gomega"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 )
@@ -50,6 +52,7 @@ func subscribe(ctx context.Context, namespace, catalogTag string, approval opera
 	i.catalog.Name = fmt.Sprintf("%s-%d", packageName, time.Now().Unix())
 	i.subscription.Spec.CatalogSource = i.catalog.Name
 	i.catalog.Spec.Image = image("-catalog", catalogTag)
+	i.subscription.Spec.Channel = "candidate" // which has every release, also those that are not in stable yet
 	i.group.Spec.TargetNamespaces = watched
 	i.subscription.Spec.InstallPlanApproval = approval
 	i.subscription.Spec.Config = &operatorsv1alpha1.SubscriptionConfig{Env: operandImages()}
@@ -75,7 +78,19 @@ func (i *installation) awaitInstalled(ctx context.Context, version string) {
 		g.Expect(kube.Get(ctx, client.ObjectKey{Namespace: i.namespace, Name: csvName(version)}, &csv)).To(Succeed())
 		g.Expect(csv.Status.Phase).To(Equal(operatorsv1alpha1.CSVPhaseSucceeded), csv.Status.Message)
 	}).WithContext(ctx).Should(Succeed())
-	kubectl(ctx, "rollout", "status", "--namespace="+i.namespace, "--timeout=120s", "deployment/"+managerName)
+	awaitSettings(ctx, i.namespace)
+}
+
+// awaitSettings waits until the manager has the settings of the Subscription. OLM makes its Deployment without them first, and says
+// that this has succeeded.
+func awaitSettings(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega, ctx context.Context) {
+		manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: managerName}}
+		g.Expect(kube.Get(ctx, client.ObjectKeyFromObject(manager), manager)).To(Succeed())
+		g.Expect(manager.Spec.Template.Spec.Containers[0].Env).To(ContainElements(operandImages()))
+	}).WithContext(ctx).Should(Succeed())
+	kubectl(ctx, "rollout", "status", "--namespace="+namespace, "--timeout=120s", "deployment/"+managerName)
 }
 
 // approve approves the InstallPlan of a version as soon as there is one.

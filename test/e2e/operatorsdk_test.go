@@ -12,11 +12,9 @@ import (
 	. "github.com/onsi/gomega"
 	scorecardv1alpha3 "github.com/operator-framework/api/pkg/apis/scorecard/v1alpha3"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -44,7 +42,7 @@ var _ = Describe("With operator-sdk", Ordered, func() {
 	}, SpecTimeout(3*patience))
 
 	It("upgrades to the bundle of the tree, and resources live on", func(ctx SpecContext) {
-		k := kinds[1]
+		k := memcacheds
 		object := k.make(operatorNamespace, "lives-on", 1)
 		Expect(kube.Create(ctx, object)).To(Succeed())
 		cleanUp(func(ctx context.Context) { deleteAll(ctx, object) })
@@ -62,6 +60,8 @@ var _ = Describe("With operator-sdk", Ordered, func() {
 		}
 		Eventually(ctx, upgraded).WithTimeout(2 * patience).Should(Receive(Succeed()))
 		Eventually(phase).WithContext(ctx).WithArguments(tree).Should(Equal(operatorsv1alpha1.CSVPhaseSucceeded))
+		awaitSettings(ctx, operatorNamespace)
+		awaitSettledLeader(ctx)
 		awaitSettled(ctx, k, object)
 		after, err := podsOf(ctx, object)
 		Expect(err).NotTo(HaveOccurred())
@@ -102,7 +102,7 @@ var _ = Describe("With operator-sdk", Ordered, func() {
 		Eventually(func(ctx context.Context) (string, error) {
 			return try(ctx, os.Getenv("KUBECTL"), "get", in, "--output=name", "deployments,pods,catalogsources,subscriptions.operators.coreos.com,operatorgroups,clusterserviceversions")
 		}).WithContext(ctx).WithPolling(time.Second).Should(BeEmpty())
-		for _, name := range definitions {
+		for _, name := range definitions() {
 			err := kube.Get(ctx, client.ObjectKey{Name: name}, &apiextensionsv1.CustomResourceDefinition{})
 			Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%s is there: %v", name, err)
 		}
@@ -153,12 +153,7 @@ func useOperandImages(ctx context.Context) {
 	before := subscription.DeepCopy()
 	subscription.Spec.Config = &operatorsv1alpha1.SubscriptionConfig{Env: variables}
 	Expect(kube.Patch(ctx, subscription, client.MergeFrom(before))).To(Succeed())
-	Eventually(func(g Gomega, ctx context.Context) {
-		manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: managerName}}
-		g.Expect(kube.Get(ctx, client.ObjectKeyFromObject(manager), manager)).To(Succeed())
-		g.Expect(manager.Spec.Template.Spec.Containers[0].Env).To(ContainElements(variables))
-	}).WithContext(ctx).Should(Succeed())
-	kubectl(ctx, "rollout", "status", "--namespace="+operatorNamespace, "--timeout=120s", "deployment/"+managerName)
+	awaitSettings(ctx, operatorNamespace)
 }
 
 // phase is the phase of a version's ClusterServiceVersion.

@@ -1,5 +1,5 @@
 // Package e2e shows the operator as its users meet it: installed by kubectl, by a Subscription and by operator-sdk, on a
-// cluster with real pods, where memcached and nginx answer.
+// cluster with real pods, where memcached and nginx answer, and Jobs run.
 //
 // "make e2e" brings up such a cluster and the images; with KUBECONFIG and TEST_REGISTRY it uses yours. The settings are
 // environment variables:
@@ -8,7 +8,7 @@
 //	TEST_REGISTRY          where test/cluster/publish has pushed the images to
 //	TEST_WORK              the directory that it has built them in
 //	RELATED_IMAGE_...      the operands' images, if the cluster cannot pull the default ones
-//	OPM_IMAGE, BUSYBOX_IMAGE   what operator-sdk runs in the cluster, if it cannot pull its default ones
+//	OPM_IMAGE, BUSYBOX_IMAGE   what operator-sdk and the Jobs run in the cluster, if it cannot pull the default ones
 //	OPERATOR_SDK, KUBECTL  the programs
 //	TEST_CLUSTER           "ours" if nobody else uses the cluster
 package e2e
@@ -40,6 +40,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/yaml"
 
+	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
 )
@@ -75,6 +76,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	for _, add := range []func() error{
 		func() error { return samplev1alpha1.AddToScheme(scheme) },
 		func() error { return cachev1alpha1.AddToScheme(scheme) },
+		func() error { return tutorialv1.AddToScheme(scheme) },
 		func() error { return operatorsv1.AddToScheme(scheme) },
 		func() error { return operatorsv1alpha1.AddToScheme(scheme) },
 		func() error { return apiextensionsv1.AddToScheme(scheme) },
@@ -90,7 +92,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 
 	tree, last = versions()
-	for _, name := range definitions {
+	for _, name := range definitions() {
 		err := kube.Get(ctx, client.ObjectKey{Name: name}, &apiextensionsv1.CustomResourceDefinition{})
 		Expect(apierrors.IsNotFound(err)).To(BeTrue(),
 			"the cluster has the operator, or remains of it (%s): uninstall it, as the README says, or 'make cluster-down' if it is the cluster of 'make demo' (%v)", name, err)
@@ -112,9 +114,6 @@ func measure(format string, args ...any) {
 var _ = ReportAfterSuite("what was measured", func(Report) {
 	fmt.Printf("\n\nMeasured:\n%s\n", strings.Join(measured, "\n"))
 })
-
-// definitions are the CustomResourceDefinitions of the operator.
-var definitions = []string{"foos.samplecontroller.k8s.io", "memcacheds.cache.example.com"}
 
 // versions are the version of the tree and that of the last release.
 func versions() (tree, last string) {
@@ -225,7 +224,7 @@ func deleteAll(ctx context.Context, objects ...client.Object) {
 // deleteDefinitions deletes the CustomResourceDefinitions, and with them all resources of our kinds.
 func deleteDefinitions(ctx context.Context) {
 	GinkgoHelper()
-	for _, name := range definitions {
+	for _, name := range definitions() {
 		deleteAll(ctx, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 }
@@ -241,7 +240,7 @@ func deleteRemains(ctx context.Context) {
 // dump tells of a namespace what helps to understand a failure.
 func dump(ctx context.Context, namespace string) {
 	for _, args := range [][]string{
-		{"get", "pods,deployments,foos,memcacheds", "-o", "wide"},
+		{"get", "pods,jobs,deployments," + strings.Join(definitions(), ","), "-o", "wide"},
 		{"get", "catalogsources,subscriptions,installplans,clusterserviceversions", "-o", "yaml"},
 		{"get", "events", "--sort-by=.lastTimestamp"},
 		{"logs", "-l", "control-plane=controller-manager", "--tail=60", "--prefix"},

@@ -58,7 +58,11 @@ var _ = Describe("Uninstalled", func() {
 			s.installation.awaitInstalled(ctx, tree)
 			for _, k := range kinds {
 				object := k.make(s.namespace, strings.ToLower(k.name)+"-sample", 1)
+				if k.hurry != nil {
+					k.hurry(object) // it goes on to make something while all is taken away
+				}
 				Expect(kube.Create(ctx, object)).To(Succeed())
+				Eventually(made).WithContext(ctx).WithArguments(object).ShouldNot(BeEmpty())
 				awaitSettled(ctx, k, object)
 			}
 			for _, step := range steps {
@@ -114,7 +118,7 @@ func inventory(ctx context.Context) (sets.Set[string], error) {
 	if err != nil {
 		return nil, err
 	}
-	ours := regexp.MustCompile(packageName + "|" + strings.Join(definitions, "|"))
+	ours := regexp.MustCompile(packageName + "|" + strings.Join(definitions(), "|"))
 	names := sets.New[string]()
 	for _, line := range lines(all) {
 		if os.Getenv("TEST_CLUSTER") == "ours" || ours.MatchString(line) {

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -11,6 +12,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -31,32 +34,32 @@ var _ = Describe("Upgraded from the last release", func() {
 			}
 			i.awaitInstalled(ctx, last)
 
+			had, added := kindsOf(last)
+			for _, k := range added {
+				err := kube.Get(ctx, client.ObjectKey{Name: k.definition}, &apiextensionsv1.CustomResourceDefinition{})
+				Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%s has no %s: %v", last, k.name, err)
+			}
+
 			namespace := newNamespace(ctx, "fleet-")
-			objects := makeFleet(ctx, namespace)
+			objects := makeFleet(ctx, namespace, had)
 			before := look(ctx, namespace)
-			Expect(before.pods).To(HaveLen(len(kinds) * fleet))
+			Expect(before.pods).To(HaveLen(growing(had) * fleet))
 			b := startBeacon(ctx, namespace)
-			changes := startChanging(ctx, objects)
+			changes := startChanging(ctx, had, objects)
 
 			i.offer(ctx, "tree")
 			if approval == operatorsv1alpha1.ApprovalManual {
 				i.approve(ctx, tree)
 			}
 			i.awaitInstalled(ctx, tree)
-			By("waiting until the new operator leads and answers")
-			Eventually(func(g Gomega, ctx context.Context) {
-				var pod corev1.Pod
-				g.Expect(kube.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: leader(ctx)}, &pod)).To(Succeed())
-				g.Expect(pod.Spec.Containers[0].Image).To(Equal(image("")))
-				g.Expect(pod.DeletionTimestamp).To(BeNil())
-			}).WithContext(ctx).Should(Succeed())
+			awaitSettledLeader(ctx)
 			b.awaitAnswer(ctx)
 			grown, touched := changes.stop()
 			gap := b.stop()
-			Expect(grown).To(HaveLen(len(kinds) * fleet / 2))
+			Expect(grown).To(HaveLen(growing(had) * fleet / 2))
 
 			for k, list := range objects {
-				awaitSettled(ctx, kinds[k], list...)
+				awaitSettled(ctx, had[k], list...)
 			}
 			deleteAll(ctx, b.foo)
 			after := look(ctx, namespace)
@@ -68,6 +71,13 @@ var _ = Describe("Upgraded from the last release", func() {
 				Expect(after.children).To(HaveKeyWithValue(child, generation+int64(grown[child])), "%s was changed without cause", child)
 			}
 			Expect(after.children).To(HaveLen(len(before.children)))
+			for _, k := range added {
+				Eventually(isEstablished).WithContext(ctx).WithArguments(k.definition).Should(BeTrue(), "the upgrade brings %s", k.definition)
+				object := k.make(namespace, "new", 1)
+				Expect(kube.Create(ctx, object)).To(Succeed())
+				awaitSettled(ctx, k, object)
+				k.serve(ctx, object)
+			}
 			measure("upgrade from %s to %s, approval %s, %d resources grew, %d other changes: a change waited %.1f s at most (bar: 10 s)",
 				last, tree, approval, len(grown), touched-len(grown), gap.Seconds())
 		},
@@ -76,8 +86,28 @@ var _ = Describe("Upgraded from the last release", func() {
 	)
 })
 
-// makeFleet makes resources of each kind and waits until they are carried out.
-func makeFleet(ctx context.Context, namespace string) [][]client.Object {
+// growing is how many of some kinds keep pods running, and can be told to keep more.
+func growing(kinds []kind) int {
+	count := 0
+	for _, k := range kinds {
+		if k.grow != nil {
+			count++
+		}
+	}
+	return count
+}
+
+// isEstablished tells whether the API server serves a definition.
+func isEstablished(ctx context.Context, definition string) (bool, error) {
+	var crd apiextensionsv1.CustomResourceDefinition
+	err := kube.Get(ctx, client.ObjectKey{Name: definition}, &crd)
+	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+	}), err
+}
+
+// makeFleet makes resources of some kinds and waits until they are carried out.
+func makeFleet(ctx context.Context, namespace string, kinds []kind) [][]client.Object {
 	GinkgoHelper()
 	objects := make([][]client.Object, len(kinds))
 	for k, kind := range kinds {
@@ -91,6 +121,25 @@ func makeFleet(ctx context.Context, namespace string) [][]client.Object {
 		awaitSettled(ctx, kind, objects[k]...)
 	}
 	return objects
+}
+
+// settling is how long what serves keeps its image under a new leader; see --image-delay in the README.
+const settling = 2 * time.Minute
+
+// awaitSettledLeader waits until an operator of the tree leads that has the settings of the Subscription, for so long that it has
+// done with its operands whatever it does.
+func awaitSettledLeader(ctx context.Context) {
+	GinkgoHelper()
+	By("waiting until the new operator has led for a while")
+	Eventually(func(g Gomega, ctx context.Context) {
+		name, since := leader(ctx)
+		var pod corev1.Pod
+		g.Expect(kube.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: name}, &pod)).To(Succeed())
+		g.Expect(pod.Spec.Containers[0].Image).To(Equal(image("")))
+		g.Expect(pod.Spec.Containers[0].Env).To(ContainElements(operandImages()))
+		g.Expect(pod.DeletionTimestamp).To(BeNil())
+		g.Expect(time.Since(since)).To(BeNumerically(">", settling+5*time.Second))
+	}).WithContext(ctx).WithTimeout(2 * patience).WithPolling(time.Second).Should(Succeed())
 }
 
 // world is what an upgrade must not disturb.
@@ -144,24 +193,24 @@ type changing struct {
 }
 
 // startChanging writes to one resource after the other, round and round: an annotation, which is no change for the
-// operator, and in each round to one more of every other one that it shall have one pod more.
-func startChanging(ctx context.Context, objects [][]client.Object) *changing {
+// operator, and in each round to one more of every other one that it shall have one pod more, if it has any.
+func startChanging(ctx context.Context, kinds []kind, objects [][]client.Object) *changing {
 	c := &changing{end: make(chan struct{}), done: make(chan error, 1), grown: map[string]int{}}
 	// It outlives the node of the suite that has started it, and not the spec.
 	loop, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	DeferCleanup(cancel)
-	go func() { c.done <- c.loop(loop, objects) }()
+	go func() { c.done <- c.loop(loop, kinds, objects) }()
 	return c
 }
 
-func (c *changing) loop(ctx context.Context, objects [][]client.Object) error {
+func (c *changing) loop(ctx context.Context, kinds []kind, objects [][]client.Object) error {
 	for round, ended := 0, false; !ended; round++ {
 		// In the last round all grow that have not.
 		ended = closed(c.end)
 		for n := range fleet {
 			grows := n%2 == 0 && (n/2 == round || ended && n/2 > round)
 			for k, kind := range kinds {
-				if err := c.change(ctx, kind, objects[k][n], round, grows); err != nil {
+				if err := c.change(ctx, kind, objects[k][n], round, grows && kind.grow != nil); err != nil {
 					return err
 				}
 				if !ended && !closed(c.end) {

@@ -120,7 +120,7 @@ func lastRelease(dir string, before semver.Version) (*contents, error) {
 	return read(path)
 }
 
-// untried returns the fields of the spec that no write of a kind changes, sorted.
+// untried returns the fields of the spec that no write of a kind changes, sorted, without those that are slow.
 func (c *contents) untried(k kind) []string {
 	crd := c.crd(k.crd)
 	if crd == nil {
@@ -132,7 +132,8 @@ func (c *contents) untried(k kind) []string {
 			continue
 		}
 		for field := range version.Schema.OpenAPIV3Schema.Properties["spec"].Properties {
-			if !slices.ContainsFunc(k.writes, func(w write) bool { return w.field == field }) && !slices.Contains(fields, field) {
+			isTried := slices.ContainsFunc(k.writes, func(w write) bool { return w.field == field }) || slices.Contains(k.slow, field)
+			if !isTried && !slices.Contains(fields, field) {
 				fields = append(fields, field)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -55,7 +56,8 @@ func disturb(child client.Object) {
 	switch child := child.(type) {
 	case *appsv1.Deployment:
 		child.Spec.Replicas = ptr.To(ptr.Deref(child.Spec.Replicas, 1) + 1)
-		child.Spec.Template.Spec.Containers[0].Image = "somebody.invalid/else:1"
+		// Not the image: a manager that has begun to lead a moment ago leaves what serves with the one it has.
+		child.Spec.Template.Spec.AutomountServiceAccountToken = ptr.To(true)
 	case *corev1.Service:
 		child.Spec.Selector["somebody"] = "else"
 	case *policyv1.PodDisruptionBudget:
@@ -91,6 +93,8 @@ func spec(child client.Object) any {
 	case *corev1.Service:
 		return child.Spec
 	case *policyv1.PodDisruptionBudget:
+		return child.Spec
+	case *batchv1.Job:
 		return child.Spec
 	}
 	return nil

@@ -20,10 +20,6 @@ import (
 func foreignDeploymentIsRefused(ctx context.Context, t *trial) error {
 	object := t.newObject()
 	foreign := t.deployment(object)
-	if foreign == nil {
-		t.suggestions = append(t.suggestions, "a "+t.name+" makes no Deployment, so there is none to refuse")
-		return nil
-	}
 	theirs(foreign)
 	if err := t.create(ctx, foreign); err != nil {
 		return err
@@ -76,21 +72,22 @@ func theirs(deployment *appsv1.Deployment) {
 	}
 }
 
-// isTheirs checks that a Deployment is as somebody else has made it.
-func (t *trial) isTheirs(ctx context.Context, made *appsv1.Deployment) error {
-	now := &appsv1.Deployment{}
+// isTheirs checks that something is as somebody else has made it.
+func (t *trial) isTheirs(ctx context.Context, made client.Object) error {
+	now := made.DeepCopyObject().(client.Object)
 	err := t.Get(ctx, client.ObjectKeyFromObject(made), now)
 	const stay = "%s belongs to somebody else and had to stay as it was, and %s; look at how the operator decides what is its own"
 	switch {
 	case client.IgnoreNotFound(err) != nil:
 		return err
-	case err != nil || now.UID != made.UID || now.DeletionTimestamp != nil:
+	case err != nil || now.GetUID() != made.GetUID() || now.GetDeletionTimestamp() != nil:
 		return failed(stay, t.called(made), "it was deleted")
-	case len(now.OwnerReferences) > 0:
-		return failed(stay, t.called(made), "it has an owner now: "+now.OwnerReferences[0].Kind+" "+now.OwnerReferences[0].Name)
-	case !maps.Equal(now.Labels, made.Labels):
-		return failed(stay, t.called(made), fmt.Sprintf("its labels are %v now", now.Labels))
-	case !equality.Semantic.DeepEqual(now.Spec, made.Spec):
+	case len(now.GetOwnerReferences()) > 0:
+		owner := now.GetOwnerReferences()[0]
+		return failed(stay, t.called(made), fmt.Sprintf("it has an owner now: %s %s", owner.Kind, owner.Name))
+	case !maps.Equal(now.GetLabels(), made.GetLabels()):
+		return failed(stay, t.called(made), fmt.Sprintf("its labels are %v now", now.GetLabels()))
+	case !equality.Semantic.DeepEqual(spec(now), spec(made)):
 		return failed(stay, t.called(made), "its spec has changed")
 	}
 	return nil

@@ -28,7 +28,7 @@ func areIsolated(ctx context.Context, t *trial) error {
 	if err := t.selectOnlyTheirOwn(ctx, one, other); err != nil {
 		return err
 	}
-	before, err := t.identity(ctx, other)
+	before, err := t.identity(ctx, append(t.children(other), other))
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func areIsolated(ctx context.Context, t *trial) error {
 	if err := t.carriedOut(ctx, one); err != nil {
 		return err
 	}
-	if err := t.isAsBefore(ctx, other, before, t.called(one)+" was changed"); err != nil {
+	if err := t.areAsBefore(ctx, append(t.children(other), other), before, t.called(one)+" was changed"); err != nil {
 		return err
 	}
 
@@ -51,16 +51,13 @@ func areIsolated(ctx context.Context, t *trial) error {
 			return err
 		}
 	}
-	return t.isAsBefore(ctx, other, before, t.called(one)+" was deleted")
+	return t.areAsBefore(ctx, append(t.children(other), other), before, t.called(one)+" was deleted")
 }
 
 // selectOnlyTheirOwn checks the selectors of each object's children against the pods of the other.
 func (t *trial) selectOnlyTheirOwn(ctx context.Context, one, other client.Object) error {
 	for _, pair := range [][2]client.Object{{one, other}, {other, one}} {
 		pods := t.deployment(pair[1])
-		if pods == nil {
-			return nil
-		}
 		if err := t.Get(ctx, client.ObjectKeyFromObject(pods), pods); err != nil {
 			return err
 		}
@@ -96,10 +93,10 @@ func selectorOf(child client.Object) (labels.Selector, error) {
 	return labels.Nothing(), nil
 }
 
-// identity returns, of an object and its children, which they are and how often what is wanted of them has changed.
-func (t *trial) identity(ctx context.Context, object client.Object) (map[string]string, error) {
+// identity returns of objects which they are and how often what is wanted of them has changed.
+func (t *trial) identity(ctx context.Context, objects []client.Object) (map[string]string, error) {
 	identity := map[string]string{}
-	for _, object := range append(t.children(object), object) {
+	for _, object := range objects {
 		if err := t.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return nil, err
 		}
@@ -108,13 +105,13 @@ func (t *trial) identity(ctx context.Context, object client.Object) (map[string]
 	return identity, nil
 }
 
-func (t *trial) isAsBefore(ctx context.Context, object client.Object, before map[string]string, event string) error {
-	after, err := t.identity(ctx, object)
+func (t *trial) areAsBefore(ctx context.Context, objects []client.Object, before map[string]string, event string) error {
+	after, err := t.identity(ctx, objects)
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
 	if err != nil {
-		return failed("%s had to stay when %s: %w; look at owner references, and at who else deletes", t.called(object), event, err)
+		return failed("all of this had to stay when %s: %w; look at owner references, and at who else deletes", event, err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		if after[name] != before[name] {

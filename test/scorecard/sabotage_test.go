@@ -3,19 +3,26 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
+	"regexp"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
 	"github.com/example/memcached-operator/test/testenv"
@@ -25,16 +32,20 @@ import (
 
 func doNotMake(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	forbid(ctx, namespace, admissionregistrationv1.Create, "true", func(operator client.Client) error {
-		return operator.Create(ctx, newDeployment(namespace), client.DryRunAll)
-	})
+	for resource, object := range map[schema.GroupResource]client.Object{
+		deployments: newDeployment(namespace), {Group: "batch", Resource: "jobs"}: jobOfSomebody(namespace, "probe"),
+	} {
+		forbid(ctx, namespace, admissionregistrationv1.Create, resource, "true", func(operator client.Client) error {
+			return operator.Create(ctx, object.DeepCopyObject().(client.Object), client.DryRunAll)
+		})
+	}
 }
 
 func doNotChange(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	probe := newDeployment(namespace)
 	Expect(k8s.Create(ctx, probe)).To(Succeed())
-	forbid(ctx, namespace, admissionregistrationv1.Update, "true", func(operator client.Client) error {
+	forbid(ctx, namespace, admissionregistrationv1.Update, deployments, "true", func(operator client.Client) error {
 		changed := probe.DeepCopy()
 		changed.Labels["a"] = "b"
 		return operator.Patch(ctx, changed, client.MergeFrom(probe), client.DryRunAll)
@@ -42,10 +53,26 @@ func doNotChange(ctx context.Context, namespace string) {
 	Expect(k8s.Delete(ctx, probe)).To(Succeed())
 }
 
+// doNotAnswer allows one answer to each resource, the first.
+func doNotAnswer(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	doNotChange(ctx, namespace)
+	probe := newSuspended(ctx, namespace)
+	Eventually(ctx, func() int64 {
+		Expect(k8s.Get(ctx, client.ObjectKeyFromObject(probe), probe)).To(Succeed())
+		return probe.Status.ObservedGeneration
+	}).Should(BeNumerically(">", 0))
+	forbid(ctx, namespace, admissionregistrationv1.Update, schema.GroupResource{Group: tutorialv1.GroupVersion.Group, Resource: "cronjobs/status"},
+		"has(oldObject.status) && has(oldObject.status.observedGeneration)", func(operator client.Client) error {
+			return operator.Status().Patch(ctx, probe.DeepCopy(), anotherStatus, client.DryRunAll)
+		})
+	Expect(k8s.Delete(ctx, probe)).To(Succeed())
+}
+
 // doNotMakeAgain allows one Deployment under each name: a ConfigMap remembers those that there have been.
 func doNotMakeAgain(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	names := forbid(ctx, namespace, admissionregistrationv1.Create, "object.metadata.name in params.data", func(operator client.Client) error {
+	names := forbid(ctx, namespace, admissionregistrationv1.Create, deployments, "object.metadata.name in params.data", func(operator client.Client) error {
 		return operator.Create(ctx, newDeployment(namespace), client.DryRunAll)
 	})
 	meanwhile(func(ctx context.Context) {
@@ -96,31 +123,104 @@ func exaggerate(ctx context.Context, namespace string) {
 		`[JSONPatch{op: "add", path: "/status/readyNodes", value: 7}]`,
 		func() bool { return changedStatus(ctx, mc).(*cachev1alpha1.Memcached).Status.ReadyNodes == 7 })
 	Expect(k8s.Delete(ctx, mc)).To(Succeed())
+
+	cj := newSuspended(ctx, namespace)
+	distort(ctx, namespace, admissionregistrationv1.Update, "batch.tutorial.kubebuilder.io", "cronjobs/status",
+		`[JSONPatch{op: "add", path: "/status/activeJobs", value: 7}]`,
+		func() bool { return changedStatus(ctx, cj).(*tutorialv1.CronJob).Status.ActiveJobs == 7 })
+	Expect(k8s.Delete(ctx, cj)).To(Succeed())
+}
+
+// anotherStatus is a change that makes no sense and is one.
+var anotherStatus = client.RawPatch(types.MergePatchType, []byte(`{"status":{"observedGeneration":99,"activeJobs":0}}`))
+
+// newSuspended makes a CronJob that makes no Jobs.
+func newSuspended(ctx context.Context, namespace string) *tutorialv1.CronJob {
+	GinkgoHelper()
+	probe := &tutorialv1.CronJob{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"},
+		Spec: tutorialv1.CronJobSpec{Schedule: rarely, Suspend: ptr.To(true),
+			JobTemplate: batchv1.JobTemplateSpec{Spec: jobOfSomebody(namespace, "probe").Spec}},
+	}
+	Expect(k8s.Create(ctx, probe)).To(Succeed())
+	return probe
 }
 
 // changedStatus returns what would become of an object if its status were changed.
 func changedStatus(ctx context.Context, object client.Object) client.Object {
 	GinkgoHelper()
 	changed := object.DeepCopyObject().(client.Object)
-	Expect(k8s.Status().Patch(ctx, changed, client.RawPatch(types.MergePatchType, []byte(`{"status":{"selector":"probe"}}`)), client.DryRunAll)).To(Succeed())
+	Expect(k8s.Status().Patch(ctx, changed, anotherStatus, client.DryRunAll)).To(Succeed())
 	return changed
 }
 
-// adopt gives every Deployment of somebody else to the resource that wants its name.
+// adopt gives every child of somebody else to the resource that wants its name.
 func adopt(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	meanwhile(func(ctx context.Context) {
-		var deployments appsv1.DeploymentList
-		if k8s.List(ctx, &deployments, client.InNamespace(namespace), client.HasLabels{"somebody"}) != nil {
+		for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &batchv1.JobList{}} {
+			if k8s.List(ctx, list, client.InNamespace(namespace), client.HasLabels{"somebody"}) != nil {
+				return
+			}
+			_ = meta.EachListItem(list, func(item runtime.Object) error {
+				foreign := item.(client.Object)
+				for _, k := range kinds {
+					owner := k.empty()
+					wantsIt := client.ObjectKey{Namespace: namespace, Name: tick.ReplaceAllString(foreign.GetName(), "")}
+					if len(foreign.GetOwnerReferences()) == 0 && k8s.Get(ctx, wantsIt, owner) == nil {
+						adopted := foreign.DeepCopyObject().(client.Object)
+						_ = controllerutil.SetControllerReference(owner, adopted, k8s.Scheme())
+						_ = k8s.Patch(ctx, adopted, client.MergeFrom(foreign))
+					}
+				}
+				return nil
+			})
+		}
+	})
+}
+
+// tick is what the name of a Job has more than that of its CronJob.
+var tick = regexp.MustCompile(`-[0-9]{8,}$`)
+
+// runAgain makes every Job again that is deleted while its owner is there.
+func runAgain(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	known := map[string]*batchv1.Job{}
+	meanwhile(func(ctx context.Context) {
+		var jobs batchv1.JobList
+		if k8s.List(ctx, &jobs, client.InNamespace(namespace)) != nil {
 			return
 		}
-		for _, deployment := range deployments.Items {
-			for _, k := range kinds {
-				owner := k.empty()
-				if len(deployment.OwnerReferences) == 0 && k8s.Get(ctx, client.ObjectKeyFromObject(&deployment), owner) == nil {
-					adopted := deployment.DeepCopy()
-					_ = controllerutil.SetControllerReference(owner, adopted, k8s.Scheme())
-					_ = k8s.Patch(ctx, adopted, client.MergeFrom(&deployment))
+		gone := maps.Clone(known)
+		for _, job := range jobs.Items {
+			delete(gone, job.Name)
+			again := jobOfSomebody(namespace, job.Name)
+			again.Annotations, again.OwnerReferences = job.Annotations, job.OwnerReferences
+			known[job.Name] = again
+		}
+		for _, job := range gone {
+			_ = k8s.Create(ctx, job.DeepCopy())
+		}
+	})
+}
+
+// clearOthers deletes the Jobs of every CronJob that has been changed less often than another.
+func clearOthers(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	meanwhile(func(ctx context.Context) {
+		var cronJobs tutorialv1.CronJobList
+		var jobs batchv1.JobList
+		if k8s.List(ctx, &cronJobs, client.InNamespace(namespace)) != nil || k8s.List(ctx, &jobs, client.InNamespace(namespace)) != nil {
+			return
+		}
+		var most int64
+		for _, cj := range cronJobs.Items {
+			most = max(most, cj.Generation)
+		}
+		for _, cj := range cronJobs.Items {
+			for _, job := range jobs.Items {
+				if most > 2 && cj.Generation < most && metav1.IsControlledBy(&job, &cj) {
+					_ = k8s.Delete(ctx, &job, client.PropagationPolicy(metav1.DeletePropagationBackground))
 				}
 			}
 		}
@@ -166,17 +266,21 @@ func meanwhile(do func(ctx context.Context)) {
 	})
 }
 
-// forbid has the API server refuse an operation of the operator on Deployments that a condition in CEL is true of, as if it had
-// no right to it, and waits until a probe is told so. The parameters of the condition are the data of the ConfigMap it returns.
-func forbid(ctx context.Context, namespace string, operation admissionregistrationv1.OperationType, condition string, probe func(operator client.Client) error) *corev1.ConfigMap {
+var deployments = schema.GroupResource{Group: "apps", Resource: "deployments"}
+
+// forbid has the API server refuse an operation of the operator on a resource that a condition in CEL is true of, as if it had no
+// right to it, and waits until a probe is told so. The parameters of the condition are the data of the ConfigMap it returns.
+func forbid(ctx context.Context, namespace string, operation admissionregistrationv1.OperationType, resource schema.GroupResource, condition string,
+	probe func(operator client.Client) error) *corev1.ConfigMap {
 	GinkgoHelper()
-	params := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "params"}, Data: map[string]string{"probe": ""}}
+	name := strings.ReplaceAll(resource.Resource, "/", "-")
+	params := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{"probe": ""}}
 	put(ctx, params)
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: "forbid-" + namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: "forbid-" + namespace + "-" + name},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 			ParamKind:        &admissionregistrationv1.ParamKind{APIVersion: "v1", Kind: "ConfigMap"},
-			MatchConstraints: in(namespace, operation, "apps", "deployments"),
+			MatchConstraints: in(namespace, operation, resource.Group, resource.Resource),
 			Validations: []admissionregistrationv1.Validation{{
 				Expression: fmt.Sprintf("request.userInfo.username != '%s' || !(%s)", testenv.OperatorUser, condition), Message: "sabotage"}},
 		},

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
+	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
 )
@@ -34,7 +35,7 @@ const (
 func connect() (client.Client, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme),
-		samplev1alpha1.AddToScheme(scheme), cachev1alpha1.AddToScheme(scheme)); err != nil {
+		samplev1alpha1.AddToScheme(scheme), cachev1alpha1.AddToScheme(scheme), tutorialv1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	cfg, err := config.GetConfig()
@@ -106,7 +107,7 @@ func (t *trial) logf(format string, args ...any) {
 func (t *trial) newObject() client.Object {
 	object := t.sample.DeepCopyObject().(client.Object)
 	object.SetNamespace(t.namespace)
-	t.rename(object, fmt.Sprintf("%s-%s", object.GetName(), rand.String(5)))
+	t.prepare(object, fmt.Sprintf("%s-%s", object.GetName(), rand.String(5)))
 	return object
 }
 
@@ -211,8 +212,9 @@ func (t *trial) gone(object client.Object) check {
 
 const managerLog = "the log of the operator, and the status and events of the resource"
 
-// carriedOut waits until the children of an object are as its spec wants them, and its status speaks of that spec.
-func (t *trial) carriedOut(ctx context.Context, object client.Object) error {
+// carriedOut waits until the children of an object are as its spec wants them, and its status speaks of that spec; and until other
+// checks find nothing wrong either.
+func (t *trial) carriedOut(ctx context.Context, object client.Object, others ...check) error {
 	return t.until(ctx, t.called(object)+" is carried out", managerLog, func(ctx context.Context) (string, error) {
 		if err := t.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return "", err
@@ -225,7 +227,15 @@ func (t *trial) carriedOut(ctx context.Context, object client.Object) error {
 				return wrong, err
 			}
 		}
-		return t.contradiction(ctx, t.Client, object)
+		if wrong, err := t.contradiction(ctx, t.Client, object); wrong != "" || err != nil {
+			return wrong, err
+		}
+		for _, other := range others {
+			if wrong, err := other(ctx); wrong != "" || err != nil {
+				return wrong, err
+			}
+		}
+		return "", nil
 	})
 }
 

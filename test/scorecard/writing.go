@@ -20,7 +20,11 @@ func writingHasEffect(ctx context.Context, t *trial) error {
 		if err := t.change(ctx, object, write.change); err != nil {
 			return err
 		}
-		if err := t.carriedOut(ctx, object); err != nil {
+		var effects []check
+		if write.effect != nil {
+			effects = append(effects, func(ctx context.Context) (string, error) { return write.effect(ctx, t, object) })
+		}
+		if err := t.carriedOut(ctx, object, effects...); err != nil {
 			return fmt.Errorf("after a write of spec.%s: %w", write.field, err)
 		}
 		for _, child := range t.leftBehind(before, t.children(object)) {

@@ -36,6 +36,7 @@ type Request struct {
 	At          time.Time
 	ResponseUID string // of the object answered; empty where answers are not logged
 	ResponseRV  string
+	OnlyUID     string // of a deletion: the UID that it is for; empty if it is for any, or where requests are not logged
 }
 
 func (r Request) String() string {
@@ -54,6 +55,19 @@ func (r Request) IsWrite() bool {
 // IsCreation tells whether the request has created an object: by an apply, which is a patch, as well.
 func (r Request) IsCreation() bool {
 	return r.Code == 201
+}
+
+// OpenAudit reads an audit log from where it is now on.
+func OpenAudit(path string) (*Audit, error) {
+	info, err := os.Stat(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	a := &Audit{path: path}
+	if err == nil {
+		a.read = info.Size()
+	}
+	return a, nil
 }
 
 // Mark is a place in the log.
@@ -132,6 +146,7 @@ func parse(line []byte) (Request, bool) {
 		ObjectRef      struct{ APIGroup, Resource, Subresource, Namespace, Name string }
 		ResponseStatus struct{ Code int32 }
 		ResponseObject struct{ Metadata metav1.ObjectMeta }
+		RequestObject  json.RawMessage
 		StageTimestamp metav1.MicroTime
 	}
 	if err := json.Unmarshal(line, &event); err != nil {
@@ -143,6 +158,12 @@ func parse(line []byte) (Request, bool) {
 	resource := event.ObjectRef.Resource
 	if event.ObjectRef.Subresource != "" {
 		resource += "/" + event.ObjectRef.Subresource
+	}
+	var options struct{ Preconditions struct{ UID string } }
+	if event.Verb == "delete" && event.RequestObject != nil {
+		if err := json.Unmarshal(event.RequestObject, &options); err != nil {
+			panic(fmt.Sprintf("audit log: %v: %s", err, line))
+		}
 	}
 	url, _, _ := strings.Cut(event.RequestURI, "?")
 	return Request{
@@ -157,5 +178,6 @@ func parse(line []byte) (Request, bool) {
 		At:          event.StageTimestamp.Time,
 		ResponseUID: string(event.ResponseObject.Metadata.UID),
 		ResponseRV:  event.ResponseObject.Metadata.ResourceVersion,
+		OnlyUID:     options.Preconditions.UID,
 	}, true
 }

@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
 )
@@ -57,6 +58,8 @@ rules:
   resources:
   - {group: samplecontroller.k8s.io}
   - {group: cache.example.com}
+  - {group: batch.tutorial.kubebuilder.io}
+  - {group: batch, resources: [jobs, jobs/status]}
   - {group: apps, resources: [deployments, deployments/status]}
   - {group: "", resources: [services]}
   - {group: policy}
@@ -126,7 +129,7 @@ func Start() (_ *ControlPlane, err error) {
 		return nil, err
 	}
 	scheme := clientgoscheme.Scheme
-	if err := errors.Join(samplev1alpha1.AddToScheme(scheme), cachev1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(samplev1alpha1.AddToScheme(scheme), cachev1alpha1.AddToScheme(scheme), tutorialv1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	if cp.Client, err = client.NewWithWatch(cp.Config, client.Options{Scheme: scheme}); err != nil {
@@ -213,7 +216,7 @@ func (cp *ControlPlane) Kubeconfig(ctx context.Context, namespace, serviceAccoun
 	if err != nil {
 		return "", err
 	}
-	return cp.writeKubeconfig(serviceAccount, fmt.Appendf(nil, `
+	return cp.writeKubeconfig(namespace+"-"+serviceAccount, fmt.Appendf(nil, `
 apiVersion: v1
 kind: Config
 clusters: [{name: test, cluster: {server: %q, certificate-authority-data: %s}}]

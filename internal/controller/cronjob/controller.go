@@ -1,0 +1,282 @@
+package cronjob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
+	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/internal/status"
+)
+
+// Reconciler makes CronJobs true.
+type Reconciler struct {
+	// Clock tells the time; nil for the real one.
+	Clock clock.PassiveClock
+
+	client client.Client
+	live   client.Reader
+	memory memory
+	vigil  vigil
+	jobs   *owned.Children[batchv1.Job, *batchv1.Job]
+	status *status.Writer[tutorialv1.CronJob, *tutorialv1.CronJob]
+	events events.EventRecorder
+}
+
+// Where a cluster enforces permissions on owner references, as OpenShift does, to make an owner wait for its child takes a
+// say in the owner's finalizers.
+//
+// +kubebuilder:rbac:groups=batch.tutorial.kubebuilder.io,resources=cronjobs,verbs=list;watch
+// +kubebuilder:rbac:groups=batch.tutorial.kubebuilder.io,resources=cronjobs/status,verbs=patch
+// +kubebuilder:rbac:groups=batch.tutorial.kubebuilder.io,resources=cronjobs/finalizers,verbs=update
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=list;watch;create;delete
+// +kubebuilder:rbac:groups=batch,resources=cronjobs,verbs=list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
+
+// SetupWithManager registers the controller with the manager.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
+	if r.Clock == nil {
+		r.Clock = clock.RealClock{}
+	}
+	r.client, r.live = mgr.GetClient(), mgr.GetAPIReader()
+	r.jobs = owned.Of[batchv1.Job](r.client, r.live)
+	r.status = status.Of[tutorialv1.CronJob](r.client, r.Clock).Exclusive()
+	r.events = mgr.GetEventRecorder("cronjob-controller")
+
+	return errors.Join(
+		mgr.Add(&r.vigil),
+		mgr.GetFieldIndexer().IndexField(context.Background(), &batchv1.Job{}, owned.OwnerUIDIndex, owned.OwnerUID),
+		ctrl.NewControllerManagedBy(mgr).
+			For(&tutorialv1.CronJob{}, builder.WithPredicates(r.memory.forgetDeleted())).
+			Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(concerned), builder.WithPredicates(r.jobs.ForgetDeleted())).
+			WatchesMetadata(builtIn(), &handler.EnqueueRequestForObject{}).
+			WithOptions(options).
+			Complete(reconcile.AsReconciler(r.client, r)))
+}
+
+// builtIn is a CronJob of batch/v1, of which only the name matters.
+func builtIn() *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(batchv1.SchemeGroupVersion.WithKind("CronJob"))
+	return object
+}
+
+// concerned returns the CronJobs that a Job matters to: the one it belongs to, and one that may want its name.
+func concerned(_ context.Context, job client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	add := func(name string) {
+		request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: job.GetNamespace(), Name: name}}
+		if !slices.Contains(requests, request) {
+			requests = append(requests, request)
+		}
+	}
+	if c := metav1.GetControllerOfNoCopy(job); c != nil && c.Kind == "CronJob" {
+		add(c.Name)
+	}
+	if dash := strings.LastIndexByte(job.GetName(), '-'); dash > 0 {
+		add(job.GetName()[:dash])
+	}
+	return requests
+}
+
+// Reconcile makes one CronJob true, and tells how it is.
+func (r *Reconciler) Reconcile(ctx context.Context, cj *tutorialv1.CronJob) (ctrl.Result, error) {
+	if !cj.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil // its Jobs go with it
+	}
+	before, known := r.status.Latest(cj), r.memory.of(cj)
+	syncCtx, cancel := context.WithTimeout(ctx, owned.Patience)
+	defer cancel()
+	seen, err := r.sync(syncCtx, before, known)
+	switch {
+	case owned.IsNamespaceEnding(err):
+		return ctrl.Result{}, nil
+	case owned.IsStale(err):
+		return ctrl.Result{RequeueAfter: time.Second}, nil
+	case err == nil && seen.mayWait:
+		// The Job that has been made makes the pass that tells of it. The runs of other CronJobs that are due come first.
+		return ctrl.Result{RequeueAfter: time.Second}, nil
+	}
+
+	after := before.DeepCopy()
+	after.Status = statusOf(before, seen, err)
+	stored, _, statusErr := r.status.Patch(ctx, before, after, true)
+	if owned.IsStale(statusErr) {
+		return ctrl.Result{RequeueAfter: time.Second}, nil
+	}
+	if statusErr == nil && seen.isSeen {
+		r.tellMissed(after, seen.known)
+		r.memory.told(cj.UID)
+	}
+	if stored != nil {
+		r.tell(before, stored)
+	}
+	if err := errors.Join(owned.WithoutForeign(err), statusErr); err != nil {
+		return ctrl.Result{}, err
+	}
+	if seen.plan.wake.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{RequeueAfter: max(seen.plan.wake.Sub(r.Clock.Now()), time.Millisecond)}, nil
+}
+
+// sync deletes the Jobs that are to go, and makes the one that is due.
+func (r *Reconciler) sync(ctx context.Context, cj *tutorialv1.CronJob, known remembered) (seen observed, err error) {
+	seen.now, seen.known = r.Clock.Now(), known
+	seen.jobs, err = r.held(ctx, cj, known)
+	if err != nil {
+		return seen, err
+	}
+	err = r.client.Get(ctx, client.ObjectKeyFromObject(cj), builtIn())
+	if client.IgnoreNotFound(err) != nil {
+		return seen, fmt.Errorf("looking for a CronJob of batch/v1 named %s: %w", cj.Name, err)
+	}
+	seen.isSeen, seen.isNameShared = true, err == nil
+	seen.plan = decide(cj, seen.jobs, known, seen.now)
+	if first := seen.plan.first(); !first.IsZero() && !r.vigil.covers(first, seen.now) {
+		if err := r.confirm(ctx, cj); err != nil {
+			return seen, err
+		}
+	}
+	seen.known = r.memory.decided(cj, known, seen.plan)
+
+	pruneErr := r.delete(ctx, cj, &seen, seen.plan.prune) // first: a quota may have no room for another Job
+	if seen.plan.run.IsZero() {
+		return seen, pruneErr
+	}
+	if err := r.delete(ctx, cj, &seen, seen.plan.replace); err != nil {
+		return seen, errors.Join(pruneErr, err)
+	}
+	made, err := r.jobs.Create(ctx, cj, job(cj, seen.plan.run))
+	if err != nil {
+		return seen, errors.Join(pruneErr, err)
+	}
+	seen.mayWait = !seen.known.isUntold // or else a CronJob that is always due would never be told of
+	seen.known = r.memory.carriedOut(cj.UID, seen.plan, reference(made))
+	seen.jobs = append(seen.jobs, made)
+	seen.plan = decide(cj, seen.jobs, seen.known, seen.now)
+	return seen, pruneErr
+}
+
+// held returns the Jobs that are the CronJob's: those the cache shows, and those that are known of and that it does not show yet. The
+// error is a stale one if only the API server shows one of them.
+func (r *Reconciler) held(ctx context.Context, cj *tutorialv1.CronJob, known remembered) ([]*batchv1.Job, error) {
+	var cached batchv1.JobList
+	if err := r.client.List(ctx, &cached, client.InNamespace(cj.Namespace),
+		client.MatchingFields{owned.OwnerUIDIndex: string(cj.UID)}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the Jobs of CronJob %s: %w", client.ObjectKeyFromObject(cj), err)
+	}
+	var jobs []*batchv1.Job
+	for i := range cached.Items {
+		if !r.jobs.IsGone(&cached.Items[i]) {
+			jobs = append(jobs, &cached.Items[i])
+		}
+	}
+	for _, reference := range unseen(cj, known, jobs) {
+		job, err := r.find(ctx, cj, reference)
+		if err != nil {
+			return nil, err
+		}
+		if job != nil {
+			jobs = append(jobs, job)
+		}
+	}
+	return jobs, nil
+}
+
+// unseen returns the Jobs that the status lists as active, or that have been made since, and that are not among those given.
+func unseen(cj *tutorialv1.CronJob, known remembered, jobs []*batchv1.Job) []corev1.ObjectReference {
+	references := slices.Clone(cj.Status.Active)
+	if known.made.UID != "" {
+		references = append(references, known.made)
+	}
+	return slices.DeleteFunc(references, func(reference corev1.ObjectReference) bool {
+		return slices.ContainsFunc(jobs, func(job *batchv1.Job) bool { return job.UID == reference.UID })
+	})
+}
+
+// find returns a Job that the cache did not list, or nil if it is gone, or not the CronJob's any more.
+func (r *Reconciler) find(ctx context.Context, cj *tutorialv1.CronJob, reference corev1.ObjectReference) (*batchv1.Job, error) {
+	key := types.NamespacedName{Namespace: cj.Namespace, Name: reference.Name}
+	job, err := r.jobs.Get(ctx, key)
+	switch {
+	case err != nil || r.jobs.HasEnded(reference.UID):
+		return nil, err
+	case job != nil && job.UID == reference.UID && owned.IsOurs(job, cj):
+		return job, nil
+	case job != nil:
+		return nil, nil // another one has its name, or it is somebody else's now
+	}
+	found, err := r.jobs.Live(ctx, key)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading Job %s of CronJob %s: %w", reference.Name, client.ObjectKeyFromObject(cj), err)
+	case found != nil && found.UID == reference.UID && owned.IsOurs(found, cj):
+		return nil, owned.Behind(key)
+	}
+	return nil, nil
+}
+
+// confirm makes sure that the cached copy of a CronJob is what the API server has: it may have run since.
+func (r *Reconciler) confirm(ctx context.Context, cj *tutorialv1.CronJob) error {
+	key := client.ObjectKeyFromObject(cj)
+	var live tutorialv1.CronJobList
+	if err := r.live.List(ctx, &live, client.InNamespace(cj.Namespace), client.MatchingFields{metav1.ObjectNameField: cj.Name}); err != nil {
+		return fmt.Errorf("reading CronJob %s: %w", key, err)
+	}
+	if len(live.Items) != 1 || live.Items[0].UID != cj.UID || live.Items[0].ResourceVersion != cj.ResourceVersion {
+		return owned.Behind(key)
+	}
+	return nil
+}
+
+// delete deletes Jobs and takes those that are gone out of what was seen.
+func (r *Reconciler) delete(ctx context.Context, cj *tutorialv1.CronJob, seen *observed, jobs []*batchv1.Job) error {
+	var errs []error
+	for _, job := range jobs {
+		// A conflict is another Job of that name: this one is gone.
+		if err := r.jobs.Delete(ctx, cj, job); err != nil && !owned.IsStale(err) {
+			errs = append(errs, err)
+			continue
+		}
+		seen.jobs = slices.DeleteFunc(seen.jobs, func(other *batchv1.Job) bool { return other == job })
+	}
+	return errors.Join(errs...)
+}
+
+// tellMissed makes an event of the times that were given up, if there are any that nobody has been told of.
+func (r *Reconciler) tellMissed(cj *tutorialv1.CronJob, known remembered) {
+	if message := known.missed.message(known.ran); message != "" {
+		r.events.Eventf(cj, nil, corev1.EventTypeWarning, tutorialv1.EventMissedSchedule, "Sync", "%s", message)
+	}
+}
+
+// tell makes events of what the status stored has as news.
+func (r *Reconciler) tell(before, after *tutorialv1.CronJob) {
+	was, is := before.Status.Conditions, after.Status.Conditions
+	switch {
+	case status.HasBecomeDegraded(was, is):
+		degraded := meta.FindStatusCondition(is, tutorialv1.ConditionDegraded)
+		r.events.Eventf(after, nil, corev1.EventTypeWarning, degraded.Reason, "Sync", "%s", degraded.Message)
+	case status.HasBeenSynced(was, is):
+		r.events.Eventf(after, nil, corev1.EventTypeNormal, tutorialv1.EventSynced, "Sync", "CronJob synced successfully")
+	}
+}

@@ -1,0 +1,286 @@
+package cronjob
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
+)
+
+// fence is how old a Job has to be before it is deleted from the history. A request to make it may still be on its way, from a
+// manager that led before and was stopped in the middle: while the Job is there, that request makes no second one. An API server
+// gives up on a request after a minute (--request-timeout).
+const fence = time.Minute
+
+// countLimit is up to how many missed runs are counted.
+const countLimit = 1000
+
+// plan is what a pass is to do, and what is then to be told.
+type plan struct {
+	// counting is after which time which schedule counts.
+	counting counting
+	// trouble is why there can be no runs; nil if there can.
+	trouble error
+	// ran is the latest time that was run as far as is known, before this pass; zero if none.
+	ran time.Time
+	// run is the time to make a Job for; zero for none.
+	run time.Time
+	// waits is the first time that waits for active Jobs to finish (Forbid); zero if none does.
+	waits time.Time
+	// missed are the times that are given up.
+	missed missed
+	// replace are the Jobs to delete before the run, prune those to delete from the history.
+	replace, prune []*batchv1.Job
+	// next is when it is due next; zero if never, or not while it is suspended.
+	next time.Time
+	// wake is when to pass again; zero for not before something happens.
+	wake time.Time
+}
+
+// first returns the first time that is run or given up; zero if none is.
+func (p plan) first() time.Time {
+	if !p.missed.first.IsZero() {
+		return p.missed.first
+	}
+	return p.run
+}
+
+// missed are times that are given up.
+type missed struct {
+	count       int // up to countLimit; 0 once they have been told
+	first, last time.Time
+	// late tells that even the last could not be run, because the deadline has passed.
+	late bool
+}
+
+// and returns what is missed with more that is missed later.
+func (m missed) and(more missed) missed {
+	switch {
+	case more.count == 0:
+		return m
+	case m.count == 0:
+		return more
+	}
+	return missed{count: min(m.count+more.count, countLimit), first: m.first, last: more.last, late: more.late}
+}
+
+// decide works out what is to be done for a CronJob with these Jobs of its own at a time, when something is known that its status does
+// not say yet.
+func decide(cj *tutorialv1.CronJob, jobs []*batchv1.Job, known remembered, now time.Time) plan {
+	p := plan{
+		counting: counting{since: since(cj, known, now), schedule: cj.Spec.Schedule, timeZone: ptr.Deref(cj.Spec.TimeZone, "")},
+		ran:      latest(known.ran, lastRun(cj, jobs, now)),
+	}
+	p.prune, p.wake = history(cj, jobs, now)
+	base := latest(p.counting.since, p.ran, timeOf(cj.Status.LastMissedTime), known.missed.last)
+	if base.After(now.Add(clockTolerance)) {
+		p.wake = sooner(p.wake, base.Add(-clockTolerance)) // then the clock is no longer behind, and somebody is told
+	}
+	if p.counting.since.IsZero() {
+		return p
+	}
+	times, err := parseSchedule(p.counting.schedule, p.counting.timeZone, p.counting.since)
+	if err != nil {
+		p.trouble = err
+		return p
+	}
+
+	p.next = times.next(latest(base, now))
+	p.wake = sooner(p.wake, p.next)
+	due := times.latest(base, now)
+	if due.IsZero() {
+		return p
+	}
+	p.missed = missed{first: times.next(base), last: due}
+	if deadline := cj.Spec.StartingDeadlineSeconds; deadline != nil && now.Truncate(time.Second).Sub(due) > seconds(*deadline) {
+		p.missed.late = true
+		p.missed.count = times.count(base, due, countLimit)
+		return p
+	}
+	active := activeOf(jobs)
+	if len(active) > 0 && cj.Spec.ConcurrencyPolicy == tutorialv1.ForbidConcurrent {
+		p.waits, p.missed = p.missed.first, missed{}
+		if deadline := cj.Spec.StartingDeadlineSeconds; deadline != nil {
+			p.wake = sooner(p.wake, due.Add(seconds(*deadline)).Add(time.Second)) // then it is too late, and somebody is told
+		}
+		return p
+	}
+	if cj.Spec.ConcurrencyPolicy == tutorialv1.ReplaceConcurrent {
+		p.replace = slices.DeleteFunc(active, isTerminating)
+	}
+	p.run = due
+	if p.missed.first.Equal(due) {
+		p.missed = missed{}
+	} else {
+		p.missed.last = times.latest(base, due.Add(-time.Second))
+		p.missed.count = times.count(base, p.missed.last, countLimit)
+	}
+	return p
+}
+
+// since returns the time after which the times of the schedule count; zero while the CronJob is suspended. Neither a change of the
+// schedule nor the end of a suspension has it run for times before. What was changed before it was ever looked at counts from now.
+func since(cj *tutorialv1.CronJob, known remembered, now time.Time) time.Time {
+	before := countingOf(&cj.Status)
+	if known.counting != (counting{}) {
+		before = known.counting
+	}
+	switch {
+	case ptr.Deref(cj.Spec.Suspend, false):
+		return time.Time{}
+	case before.schedule == "" && cj.Generation <= 1:
+		return cj.CreationTimestamp.UTC()
+	case before.since.IsZero(), before.schedule != cj.Spec.Schedule, before.timeZone != ptr.Deref(cj.Spec.TimeZone, ""):
+		return now.UTC().Truncate(time.Second)
+	}
+	return before.since
+}
+
+// lastRun returns the latest time that has been run: as the status says or, if it could not be written, as the names of the Jobs do.
+// A Job that says it is of a time to come proves nothing.
+func lastRun(cj *tutorialv1.CronJob, jobs []*batchv1.Job, now time.Time) time.Time {
+	last := timeOf(cj.Status.LastScheduleTime)
+	for _, job := range jobs {
+		if tick, ok := tickOf(cj.Name, job.Name); ok && !tick.After(now) {
+			last = latest(last, tick)
+		}
+	}
+	return last
+}
+
+// history returns the finished Jobs that are more than the limits allow, the oldest first, and when to look again for those that
+// cannot go yet.
+func history(cj *tutorialv1.CronJob, jobs []*batchv1.Job, now time.Time) (prune []*batchv1.Job, wake time.Time) {
+	var succeeded, failed []*batchv1.Job
+	for _, job := range jobs {
+		switch {
+		case isTerminating(job) || !isFinished(job):
+		case finished(job).Type == batchv1.JobFailed:
+			failed = append(failed, job)
+		default:
+			succeeded = append(succeeded, job)
+		}
+	}
+	for _, excess := range [][]*batchv1.Job{
+		beyond(cj, succeeded, cj.Spec.SuccessfulJobsHistoryLimit, tutorialv1.DefaultSuccessfulJobsHistoryLimit),
+		beyond(cj, failed, cj.Spec.FailedJobsHistoryLimit, tutorialv1.DefaultFailedJobsHistoryLimit),
+	} {
+		for _, job := range excess {
+			if !isRecorded(cj, job) {
+				continue // the next pass, which the status makes, finds it recorded
+			}
+			if until := job.CreationTimestamp.Add(fence); now.Before(until) {
+				wake = sooner(wake, until)
+				continue
+			}
+			prune = append(prune, job)
+		}
+	}
+	return prune, wake
+}
+
+// beyond returns what is left of Jobs without the newest ones, as many as the limit allows.
+func beyond(cj *tutorialv1.CronJob, jobs []*batchv1.Job, limit *int32, byDefault int32) []*batchv1.Job {
+	sortByAge(cj, jobs)
+	return jobs[:max(0, len(jobs)-int(ptr.Deref(limit, byDefault)))]
+}
+
+// sortByAge sorts Jobs by the times they are of, which their names do not: those of full minutes have fewer digits than others.
+func sortByAge(cj *tutorialv1.CronJob, jobs []*batchv1.Job) {
+	slices.SortFunc(jobs, func(a, b *batchv1.Job) int {
+		return cmp.Or(started(cj, a).Compare(started(cj, b)), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// started returns the time a Job is of, or at which it was made if that is by somebody else's hand.
+func started(cj *tutorialv1.CronJob, job *batchv1.Job) time.Time {
+	if tick, ok := tickOf(cj.Name, job.Name); ok {
+		return tick
+	}
+	return job.CreationTimestamp.UTC()
+}
+
+// isRecorded tells whether the status remembers of a finished Job all that has to be known when it is gone: that its time has been
+// run, and when it succeeded or failed.
+func isRecorded(cj *tutorialv1.CronJob, job *batchv1.Job) bool {
+	tick, ok := tickOf(cj.Name, job.Name)
+	isRun := !ok || !tick.After(timeOf(cj.Status.LastScheduleTime))
+	return isRun && !succeededAt(job).After(timeOf(cj.Status.LastSuccessfulTime)) && !failedAt(job).After(timeOf(cj.Status.LastFailedTime))
+}
+
+// activeOf returns the Jobs that have not finished. The pods of one that is being deleted may run on for a while.
+func activeOf(jobs []*batchv1.Job) []*batchv1.Job {
+	var active []*batchv1.Job
+	for _, job := range jobs {
+		if !isFinished(job) {
+			active = append(active, job)
+		}
+	}
+	return active
+}
+
+func isTerminating(job *batchv1.Job) bool {
+	return job.DeletionTimestamp != nil
+}
+
+func isFinished(job *batchv1.Job) bool {
+	return finished(job) != nil
+}
+
+// finished returns the condition by which a Job has finished, Complete or Failed; nil if it has not.
+func finished(job *batchv1.Job) *batchv1.JobCondition {
+	for i := range job.Status.Conditions {
+		c := &job.Status.Conditions[i]
+		if (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == "True" {
+			return c
+		}
+	}
+	return nil
+}
+
+// succeededAt returns when a Job completed; zero if it has not.
+func succeededAt(job *batchv1.Job) time.Time {
+	if c := finished(job); c == nil || c.Type != batchv1.JobComplete {
+		return time.Time{}
+	}
+	return timeOf(job.Status.CompletionTime)
+}
+
+// failedAt returns when a Job failed; zero if it has not.
+func failedAt(job *batchv1.Job) time.Time {
+	if c := finished(job); c != nil && c.Type == batchv1.JobFailed {
+		return timeOf(&c.LastTransitionTime)
+	}
+	return time.Time{}
+}
+
+// timeOf returns a time that may not be there as one that may be zero, in UTC.
+func timeOf(t *metav1.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+// latest returns the latest of some times.
+func latest(times ...time.Time) time.Time {
+	return slices.MaxFunc(times, time.Time.Compare)
+}
+
+// sooner returns the sooner of two times, of which zero is never.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// seconds returns a number of seconds as a duration, the longest there is if that is longer.
+func seconds(n int64) time.Duration {
+	return time.Duration(min(n, int64(1<<63-1)/int64(time.Second))) * time.Second
+}

@@ -1,0 +1,228 @@
+package cronjob
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
+	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/internal/status"
+)
+
+// observed is what one pass has seen and done.
+type observed struct {
+	// isSeen tells whether the Jobs could be looked at.
+	isSeen bool
+	// isNameShared tells whether a CronJob of batch/v1 has the same name.
+	isNameShared bool
+	// jobs are the CronJob's after what the pass has done.
+	jobs []*batchv1.Job
+	// plan is what the pass meant to do.
+	plan plan
+	// known is what is remembered, also of this pass.
+	known remembered
+	// mayWait tells whether what has been done may be told by the next pass.
+	mayWait bool
+	// now is when the pass looked.
+	now time.Time
+}
+
+// maxActive is how many Jobs status.active lists.
+const maxActive = 100
+
+// clockTolerance is how far ahead of the clock the last run may be before somebody is told.
+const clockTolerance = time.Minute
+
+// statusOf returns the status of a CronJob: what was seen and done, and what went wrong. If the plan has a run, that went wrong.
+func statusOf(cj *tutorialv1.CronJob, seen observed, err error) tutorialv1.CronJobStatus {
+	told := *cj.Status.DeepCopy()
+	told.ObservedGeneration = cj.Generation
+	if seen.isSeen {
+		told.LastScheduleTime = later(told.LastScheduleTime, seen.plan.ran)
+		told.LastMissedTime = later(told.LastMissedTime, seen.known.missed.last)
+		for _, job := range seen.jobs {
+			told.LastSuccessfulTime = later(told.LastSuccessfulTime, succeededAt(job))
+			told.LastFailedTime = later(told.LastFailedTime, failedAt(job))
+		}
+		told.ScheduledSince = at(seen.plan.counting.since)
+		told.ObservedSchedule, told.ObservedTimeZone = seen.plan.counting.schedule, seen.plan.counting.timeZone
+		told.NextScheduleTime = at(seen.plan.next)
+		told.Active, told.ActiveJobs = active(cj, seen)
+	}
+	status.Conditions(&told.Conditions, cj.Generation,
+		available(cj, &told, seen), progressing(seen, told.ActiveJobs, err), degraded(cj, &told, seen, err))
+	return told
+}
+
+// active returns references to the latest active Jobs, sorted by name, and how many there are.
+func active(cj *tutorialv1.CronJob, seen observed) ([]corev1.ObjectReference, int32) {
+	jobs := activeOf(seen.jobs)
+	count := int32(len(jobs))
+	sortByAge(cj, jobs)
+	jobs = jobs[max(0, len(jobs)-maxActive):]
+	slices.SortFunc(jobs, func(a, b *batchv1.Job) int { return strings.Compare(a.Name, b.Name) })
+	references := make([]corev1.ObjectReference, 0, len(jobs))
+	for _, job := range jobs {
+		references = append(references, reference(job))
+	}
+	return references, count
+}
+
+func reference(job *batchv1.Job) corev1.ObjectReference {
+	return corev1.ObjectReference{
+		APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job", Namespace: job.Namespace, Name: job.Name, UID: job.UID,
+	}
+}
+
+func available(cj *tutorialv1.CronJob, told *tutorialv1.CronJobStatus, seen observed) status.Verdict {
+	switch {
+	case !seen.isSeen:
+		return status.Verdict{Status: metav1.ConditionUnknown, Reason: tutorialv1.ReasonNotObserved,
+			Message: "the Jobs could not be looked at; see condition Degraded"}
+	case ptr.Deref(cj.Spec.Suspend, false):
+		return status.Verdict{Status: metav1.ConditionFalse, Reason: tutorialv1.ReasonSuspended,
+			Message: "spec.suspend is true: no Job is made until it is false, and none for the time until then"}
+	case seen.plan.trouble != nil:
+		return status.Verdict{Status: metav1.ConditionFalse, Reason: reasonOf(seen.plan.trouble), Message: seen.plan.trouble.Error()}
+	case yetToCome(told, seen.now) != "":
+		return status.Verdict{Status: metav1.ConditionFalse, Reason: tutorialv1.ReasonClockBehind,
+			Message: yetToCome(told, seen.now) + ", which is yet to come; see condition Degraded"}
+	}
+	return status.Verdict{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonScheduled, Message: "Jobs are made at the times of the schedule"}
+}
+
+func progressing(seen observed, activeJobs int32, err error) status.Verdict {
+	switch {
+	case !seen.isSeen || seen.plan.trouble != nil || !seen.plan.run.IsZero():
+		return status.Verdict{Status: metav1.ConditionFalse, Reason: tutorialv1.ReasonBlocked, Message: "see condition Degraded"}
+	case !seen.plan.waits.IsZero():
+		return status.Verdict{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonWaitingForJob,
+			Message: fmt.Sprintf("what is due since %s waits until no Job is active (spec.concurrencyPolicy is Forbid)", text(seen.plan.waits))}
+	case activeJobs == 1:
+		return status.Verdict{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonJobsRunning, Message: "1 Job is active"}
+	case activeJobs > 1:
+		return status.Verdict{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonJobsRunning, Message: fmt.Sprintf("%d Jobs are active", activeJobs)}
+	}
+	return status.Verdict{Status: metav1.ConditionFalse, Reason: tutorialv1.ReasonIdle, Message: "no Job is active"}
+}
+
+func degraded(cj *tutorialv1.CronJob, told *tutorialv1.CronJobStatus, seen observed, err error) status.Verdict {
+	foreign := (*owned.ForeignError)(nil)
+	switch {
+	case errors.As(err, &foreign):
+		return status.Verdict{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonNameTaken,
+			Message: fmt.Sprintf("%v, and the run of %s needs that name; delete it (kubectl -n %s delete job %s)",
+				foreign, text(seen.plan.run), cj.Namespace, foreign.Name)}
+	case owned.IsRefusal(err):
+		return status.Verdict{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonRefused, Message: err.Error()}
+	case err != nil:
+		return status.Verdict{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonError, Message: err.Error()}
+	case seen.plan.trouble != nil:
+		return status.Verdict{Status: metav1.ConditionTrue, Reason: reasonOf(seen.plan.trouble), Message: seen.plan.trouble.Error()}
+	case yetToCome(told, seen.now) != "":
+		return status.Verdict{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonClockBehind,
+			Message: yetToCome(told, seen.now) + ", which is yet to come: no Job is made until then. Put the clocks of the nodes right; " +
+				"if they are, delete the CronJob and make it again"}
+	}
+	if failure := lastFailure(cj, told, seen); failure != "" {
+		return status.Verdict{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonLastRunFailed, Message: failure}
+	}
+	if seen.isNameShared {
+		return status.Verdict{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonNameShared,
+			Message: fmt.Sprintf("there is a CronJob of batch/v1 named %s too, and Kubernetes takes Jobs for those of that one by its name: "+
+				"it may delete these. Give one of the two another name", cj.Name)}
+	}
+	return status.Verdict{Status: metav1.ConditionFalse, Reason: tutorialv1.ReasonAsExpected, Message: "nothing is wrong"}
+}
+
+// yetToCome returns what the status says of a time that the clock is far behind, and after which alone there are runs; nothing if
+// there is none.
+func yetToCome(told *tutorialv1.CronJobStatus, now time.Time) string {
+	for _, known := range []struct {
+		field string
+		time  *metav1.Time
+	}{{"lastScheduleTime", told.LastScheduleTime}, {"lastMissedTime", told.LastMissedTime}, {"scheduledSince", told.ScheduledSince}} {
+		if timeOf(known.time).After(now.Add(clockTolerance)) {
+			return fmt.Sprintf("status.%s is %s", known.field, text(known.time.Time))
+		}
+	}
+	return ""
+}
+
+// lastFailure tells of the Job that failed last, unless one has succeeded since; also when that Job is gone.
+func lastFailure(cj *tutorialv1.CronJob, told *tutorialv1.CronJobStatus, seen observed) string {
+	failed := timeOf(told.LastFailedTime)
+	if !failed.After(timeOf(told.LastSuccessfulTime)) {
+		return ""
+	}
+	var last *batchv1.Job
+	for _, job := range slices.Concat(seen.jobs, seen.plan.prune) {
+		if failedAt(job).Equal(failed) && (last == nil || job.Name > last.Name) {
+			last = job
+		}
+	}
+	if last != nil {
+		return fmt.Sprintf("Job %s failed: %s: %s; kubectl -n %s logs --selector=batch.kubernetes.io/job-name=%s shows why",
+			last.Name, finished(last).Reason, finished(last).Message, last.Namespace, last.Name)
+	}
+	before := meta.FindStatusCondition(cj.Status.Conditions, tutorialv1.ConditionDegraded)
+	if before != nil && before.Reason == tutorialv1.ReasonLastRunFailed && timeOf(cj.Status.LastFailedTime).Equal(failed) {
+		return before.Message
+	}
+	return fmt.Sprintf("a Job failed at %s and is gone; a higher spec.failedJobsHistoryLimit keeps more of them", text(failed))
+}
+
+// message tells of times that are given up, when the latest time that was run is ran; nothing if all has been told.
+func (m missed) message(ran time.Time) string {
+	if m.count == 0 {
+		return ""
+	}
+	what := fmt.Sprintf("missed the run of %s", text(m.last))
+	switch {
+	case m.count == countLimit:
+		what = fmt.Sprintf("missed %d runs or more, from %s to %s", m.count, text(m.first), text(m.last))
+	case m.count > 1:
+		what = fmt.Sprintf("missed %d runs, from %s to %s", m.count, text(m.first), text(m.last))
+	}
+	if m.late {
+		return what + ": spec.startingDeadlineSeconds has passed; a longer one lets the last of them start later"
+	}
+	return fmt.Sprintf("%s; ran that of %s, the last", what, text(ran))
+}
+
+// reasonOf returns the reason of a condition for why there can be no runs.
+func reasonOf(trouble error) string {
+	if invalid := (*scheduleError)(nil); errors.As(trouble, &invalid) {
+		return invalid.reason
+	}
+	return tutorialv1.ReasonError
+}
+
+// later returns the later of a time that may not be there and one that may be zero.
+func later(a *metav1.Time, b time.Time) *metav1.Time {
+	if b.After(timeOf(a)) {
+		return at(b)
+	}
+	return a
+}
+
+// at returns a time that may be zero as one that may not be there.
+func at(t time.Time) *metav1.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return ptr.To(metav1.NewTime(t))
+}
+
+func text(t time.Time) string {
+	return t.UTC().Format(time.RFC3339)
+}

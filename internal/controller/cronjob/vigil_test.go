@@ -1,0 +1,47 @@
+package cronjob
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+func TestVigil(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		watches   [][2]string // from and to when it looks at the clock, every second
+		from, now string
+		want      bool
+	}{
+		{"a run on time", [][2]string{{"11:50", "12:00"}}, "12:00", "12:00:01", true},
+		{"a run that is late because there are so many", [][2]string{{"11:50", "12:02"}}, "12:00", "12:02", true},
+		{"it has just begun", nil, "12:00", "12:00:01", false},
+		{"it began less than a minute ago", [][2]string{{"11:59:02", "12:00"}}, "12:00", "12:00:01", false},
+		{"it began a minute ago", [][2]string{{"11:59:01", "12:00"}}, "12:00", "12:00:01", true},
+		{"a run of a time before it began", [][2]string{{"11:50", "12:00"}}, "11:45", "12:00:01", false},
+		{"it stood still, and has not looked at the clock since", [][2]string{{"11:50", "11:59:30"}}, "12:00", "12:00:01", false},
+		{"it stood still when the time came", [][2]string{{"11:50", "11:59:58"}, {"12:00:03", "12:00:10"}}, "12:00", "12:00:10", false},
+		{"it stood still for a moment only", [][2]string{{"11:50", "11:59:58"}, {"12:00:02", "12:00:10"}}, "12:00", "12:00:10", true},
+		{"it stood still before", [][2]string{{"11:50", "11:55"}, {"11:58", "12:00"}}, "12:00", "12:00:01", true},
+		{"the clock was put back", [][2]string{{"11:50", "12:10"}, {"12:00", "12:01"}}, "12:01", "12:01", true},
+	} {
+		v := vigil{}
+		for _, watch := range test.watches {
+			for at := moment(watch[0]); !at.After(moment(watch[1])); at = at.Add(time.Second) {
+				v.note(at)
+			}
+		}
+		if got := v.covers(moment(test.from), moment(test.now)); got != test.want {
+			t.Errorf("%s: %v", test.name, got)
+		}
+	}
+}
+
+func TestVigilStarts(t *testing.T) {
+	v, before := vigil{}, time.Now()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := v.Start(ctx); err != nil || v.begun.Before(before.Round(0)) {
+		t.Errorf("%v, begun %s", err, v.begun)
+	}
+}
