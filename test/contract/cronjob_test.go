@@ -370,8 +370,7 @@ var _ = Describe("CronJob", func() {
 			Expect(cj.Status.NextScheduleTime).To(BeNil())
 			Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).Should(ConsistOf(HavePrefix("Warning " + reason)))
 
-			time.Sleep(200 * time.Millisecond) // in which it sees what it has written
-			mark, passesBefore := cp.Audit.Now(), passes(k.controller)
+			passesBefore, mark := passesAtRest(k.controller), cp.Audit.Now()
 			time.Sleep(500 * time.Millisecond)
 			Expect(passes(k.controller)).To(Equal(passesBefore), "passes with nothing to do")
 			touch(ctx, cj)

@@ -208,6 +208,18 @@ func passes(controller string) (n int) {
 	return n
 }
 
+// passesAtRest waits until a controller has made no pass for a while, in which it sees what it has written, and returns how many it has made.
+func passesAtRest(controller string) (n int) {
+	GinkgoHelper()
+	Eventually(func() bool {
+		before := passes(controller)
+		time.Sleep(300 * time.Millisecond)
+		n = passes(controller)
+		return n == before
+	}).Should(BeTrue(), "passes without end")
+	return n
+}
+
 // edit changes an object as somebody would who only cares for that change.
 func edit[T client.Object](ctx context.Context, object T, change func(T)) {
 	GinkgoHelper()

@@ -18,7 +18,7 @@ import (
 const (
 	skewBar     = 0.1 // of the in-tree default's p99, with skewCount CronJobs: few go through a limit at once
 	skewCount   = 1000
-	requestsBar = 4   // per run
+	requestsBar = 4 // per run
 )
 
 const createJobs = "create jobs"
