@@ -15,8 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// keep is how long an answer is believed against a cache that does not show it. Caches are behind by milliseconds;
-// the bound is for the one thing a cache never shows, an object that was created and deleted while its watch was down.
+// keep is how long an answer is believed against a cache that does not show it. Caches are behind by milliseconds as a rule; the bound
+// is for the one thing a cache never shows, an object that was created and deleted while its watch was down. When an API server is
+// in trouble, a cache may be behind for longer: who must not go back even then remembers it by itself.
 const keep = 30 * time.Second
 
 // Objects remembers answers of one kind, and for a while which objects have ended. It is safe for concurrent use.

@@ -211,6 +211,20 @@ var _ = Describe("CronJob", func() {
 			admissionregistrationv1.MatchCondition{Name: "operator", Expression: `request.userInfo.username == "` + testenv.OperatorUser + `"`})
 	}
 
+	It("counts from when it was resumed, also if that could not be stored", func(ctx context.Context) {
+		cj := often()
+		cj.Spec.Suspend = ptr.To(true)
+		Expect(k8s.Create(ctx, cj)).To(Succeed())
+		Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "False/Suspended"))
+		allow := refuseStatus(ctx, cj)
+		edit(ctx, cj, func(cj *tutorialv1.CronJob) { cj.Spec.Suspend = nil })
+		Eventually(ctx, func() []string { return jobNames(ctx, ns) }).ShouldNot(BeEmpty(), "every pass counts anew")
+		Expect(get(ctx, cj).Status.ScheduledSince).To(BeNil())
+		allow(ctx)
+		Eventually(ctx, func() *metav1.Time { return get(ctx, cj).Status.LastScheduleTime }).ShouldNot(BeNil())
+		Expect(cj.Status.ScheduledSince.Before(cj.Status.LastScheduleTime)).To(BeTrue())
+	})
+
 	It("does not run a time again whose status could not be stored, as long as the manager lives", func(ctx context.Context) {
 		cj := hourly()
 		var allow func(context.Context)

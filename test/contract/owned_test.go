@@ -2,6 +2,7 @@ package contract
 
 import (
 	"context"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
 	"github.com/example/memcached-operator/internal/owned"
 	"github.com/example/memcached-operator/internal/status"
@@ -134,6 +136,27 @@ var _ = Describe("With a cache that is behind, the operator", func() {
 		stored, _, err = writer.Patch(ctx, again, after, true)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(stored.Status.ReadyNodes).To(Equal(int32(7)))
+	})
+
+	It("does not write a CronJob's status over one that it has not seen", func(ctx context.Context) {
+		Expect(manager.Stop()).To(Succeed()) // which would write others
+		DeferCleanup(func(ctx context.Context) { start(ctx, nil) })
+		object := newCronJob(ns, "one", "@yearly")
+		Expect(k8s.Create(ctx, object)).To(Succeed())
+		older := object.DeepCopy()
+		// What the API server has seen last decides, and not this writer's memory.
+		write := func(over *tutorialv1.CronJob, lastRun metav1.Time) error {
+			after := over.DeepCopy()
+			after.Status.LastScheduleTime = &lastRun
+			stored, _, err := status.Of[tutorialv1.CronJob](k8s, clock.RealClock{}).Exclusive().Patch(ctx, over, after, true)
+			Expect(stored != nil).To(Equal(err == nil))
+			return err
+		}
+		now := metav1.Now().Rfc3339Copy()
+		Expect(write(object, now)).To(Succeed())
+		Expect(owned.IsStale(write(older, metav1.NewTime(now.Add(-time.Hour))))).To(BeTrue())
+		Expect(get(ctx, object).Status.LastScheduleTime.Equal(&now)).To(BeTrue())
+		Expect(write(object, metav1.NewTime(now.Add(time.Hour)))).To(Succeed())
 	})
 
 	It("does not write twice what it has just written", func(ctx context.Context) {
