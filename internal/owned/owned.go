@@ -231,8 +231,8 @@ func (c *Children[T, P]) send(ctx context.Context, want runtime.ApplyConfigurati
 // Create makes a child that is made once and never changed, and returns it as the API server has it. A child of owner's that is there
 // already is success, whatever it says. A want is used once: Create completes it with the owner reference and our annotation.
 //
-// An object that is not owner's is not touched; the error is then a [*ForeignError]. The error is a stale one ([IsStale]) if the child
-// is there and the cache does not show it yet.
+// An object that is not owner's is not touched; the error is then a [*ForeignError]. If the child is there and the cache does not show
+// it yet, the error is a stale one ([IsStale]), and what is returned has the child's metadata only.
 func (c *Children[T, P]) Create(ctx context.Context, owner client.Object, want P) (P, error) {
 	key := client.ObjectKeyFromObject(want)
 	seen, err := c.Get(ctx, key)
@@ -255,16 +255,33 @@ func (c *Children[T, P]) Create(ctx context.Context, owner client.Object, want P
 	want.SetAnnotations(annotations)
 	err = c.client.Create(ctx, want)
 	if apierrors.IsAlreadyExists(err) {
-		if err = c.compare(ctx, key, owner, nil); err == nil {
-			err = Behind(key) // it has gone in between
-		}
+		seen, err = c.hidden(ctx, key, owner)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("creating %s %s: %w", c.kind(), key, err)
+		return seen, fmt.Errorf("creating %s %s: %w", c.kind(), key, err)
 	}
 	want.SetManagedFields(nil)
 	c.recent.Remember(want)
 	return want, nil
+}
+
+// hidden returns the metadata of the child of that name which is there although the cache does not show it, nil if it has gone in
+// between, and always an error.
+func (c *Children[T, P]) hidden(ctx context.Context, key types.NamespacedName, owner client.Object) (P, error) {
+	found, err := c.Live(ctx, key)
+	switch {
+	case err != nil:
+		return nil, err
+	case found == nil:
+		return nil, Behind(key)
+	case !IsOurs(found, owner):
+		return nil, &ForeignError{Kind: c.kind(), Name: key.Name, Holder: metav1.GetControllerOf(found)}
+	}
+	child := P(new(T))
+	child.SetNamespace(found.Namespace)
+	child.SetName(found.Name)
+	child.SetUID(found.UID)
+	return child, Behind(key)
 }
 
 // Delete deletes a child of owner, and only the very object given: one that has taken its name since stays.

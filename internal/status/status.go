@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -83,7 +84,7 @@ func (w *Writer[T, P]) Latest(cached P) P {
 }
 
 // Patch stores the status of after, which is before with another status, if it says anything new, and returns the resource as
-// it is then. It sends the status alone, so a concurrent change of the spec is no conflict.
+// it is then. It sends the status alone, so a concurrent change of the spec is no conflict, unless the writer is [Writer.Exclusive].
 //
 // A report of mere progress may have to wait: then stored is nil, as it is when there is nothing to say, and wait says when to
 // pass again.
@@ -107,7 +108,7 @@ func (w *Writer[T, P]) Patch(ctx context.Context, before, after P, isOutcome boo
 }
 
 // send replaces the status and returns the answer. The patch is for the very resource that was looked at: one that has taken its
-// name since does not get the status of the one before, and is not found, as it were.
+// name since does not get the status of the one before: it is not found, as it were, or a conflict if the writer is exclusive.
 func (w *Writer[T, P]) send(ctx context.Context, after P) (P, error) {
 	status := reflect.ValueOf(after).Elem().FieldByName("Status").Interface()
 	operations := []map[string]any{
@@ -115,7 +116,8 @@ func (w *Writer[T, P]) send(ctx context.Context, after P) (P, error) {
 		{"op": "add", "path": "/status", "value": status},
 	}
 	if w.isExclusive {
-		operations = slices.Insert(operations, 1, map[string]any{"op": "test", "path": "/metadata/resourceVersion", "value": after.GetResourceVersion()})
+		operations = slices.Insert(operations, 1,
+			map[string]any{"op": "test", "path": "/metadata/resourceVersion", "value": after.GetResourceVersion()})
 	}
 	patch, err := json.Marshal(operations)
 	if err != nil {
@@ -138,11 +140,14 @@ func (w *Writer[T, P]) send(ctx context.Context, after P) (P, error) {
 }
 
 // hasTestFailed tells whether a JSON patch was refused for its test. The answer then has no details; that of a status which
-// does not fit its schema names the fields.
+// does not fit its schema names the fields, and that of a webhook says so.
 func hasTestFailed(err error) bool {
 	var refusal apierrors.APIStatus
-	return apierrors.IsInvalid(err) && errors.As(err, &refusal) &&
-		(refusal.Status().Details == nil || len(refusal.Status().Details.Causes) == 0)
+	if !apierrors.IsInvalid(err) || !errors.As(err, &refusal) {
+		return false
+	}
+	answer := refusal.Status()
+	return (answer.Details == nil || len(answer.Details.Causes) == 0) && !strings.Contains(answer.Message, "admission webhook")
 }
 
 // untilDue returns how long a progress report has to wait, and notes that it is made when it need not.

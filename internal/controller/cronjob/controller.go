@@ -151,7 +151,7 @@ func (r *Reconciler) sync(ctx context.Context, cj *tutorialv1.CronJob, known rem
 	}
 	seen.isSeen, seen.isNameShared = true, err == nil
 	seen.plan = decide(cj, seen.jobs, known, seen.now)
-	if first := seen.plan.first(); !first.IsZero() && !r.vigil.covers(first, seen.now) {
+	if first := seen.plan.first(); !first.IsZero() && !r.vigil.covers(first, r.Clock.Now()) {
 		if err := r.confirm(ctx, cj); err != nil {
 			return seen, err
 		}
@@ -165,12 +165,15 @@ func (r *Reconciler) sync(ctx context.Context, cj *tutorialv1.CronJob, known rem
 	if err := r.delete(ctx, cj, &seen, seen.plan.replace); err != nil {
 		return seen, errors.Join(pruneErr, err)
 	}
+	// A CronJob that is always due is told of, too; and so is at once what only this manager knows.
+	seen.mayWait = !seen.known.isUntold && seen.plan.missed.count == 0
 	made, err := r.jobs.Create(ctx, cj, job(cj, seen.plan.run))
+	if made != nil {
+		seen.known = r.memory.carriedOut(cj.UID, seen.plan, reference(made))
+	}
 	if err != nil {
 		return seen, errors.Join(pruneErr, err)
 	}
-	seen.mayWait = !seen.known.isUntold // or else a CronJob that is always due would never be told of
-	seen.known = r.memory.carriedOut(cj.UID, seen.plan, reference(made))
 	seen.jobs = append(seen.jobs, made)
 	seen.plan = decide(cj, seen.jobs, seen.known, seen.now)
 	return seen, pruneErr
@@ -235,7 +238,8 @@ func (r *Reconciler) find(ctx context.Context, cj *tutorialv1.CronJob, reference
 	return nil, nil
 }
 
-// confirm makes sure that the cached copy of a CronJob is what the API server has: it may have run since.
+// confirm makes sure that a copy of a CronJob is what the API server has: somebody else may have told of a run since. A run that is not
+// told yet, the name of its Job keeps from being made twice.
 func (r *Reconciler) confirm(ctx context.Context, cj *tutorialv1.CronJob) error {
 	key := client.ObjectKeyFromObject(cj)
 	var live tutorialv1.CronJobList

@@ -4,7 +4,7 @@
 //   - At most one Job ever for a time of a CronJob, however often and by however many managers it is tried: the Job's name says the
 //     time, the API server takes a name once, and a Job is deleted from the history only when the status remembers its time.
 //     One thing no controller can tell from a Job that was never made: a Job whose time is not in the status yet, because the
-//     manager has died between the two writes or has not got the answer to the first, and that is gone before it is looked at
+//     manager has died between the two writes or has not got the answer to the first, and that is gone before a manager looks
 //     (kubectl delete, spec.jobTemplate.spec.ttlSecondsAfterFinished). That time is run again, if it is still the latest. What a
 //     manager knows to have done, it does not forget before its cache shows it.
 //   - Of the times that nobody has run, however many, the latest runs if its deadline has not passed; the others are told once.
@@ -15,8 +15,8 @@
 // It never:
 //   - touches a Job that is not the CronJob's, by the UID of its controller. It says so (condition Degraded, reason NameTaken);
 //   - believes what a Job says of its time in an annotation;
-//   - wakes up before the next time, but for what happens to the CronJob or its Jobs, for a Job that may then be deleted from the
-//     history, and for a deadline that passes while Forbid waits;
+//   - wakes up before the next time, but for what happens to the CronJob or its Jobs, a second after a run to tell of it, for a Job
+//     that may then be deleted from the history, and for a deadline that passes while Forbid waits;
 //   - writes when nothing has changed.
 //
 // The built-in controller of batch/v1 takes Jobs for those of its own CronJob by the owner's name alone, whatever its kind (seen up

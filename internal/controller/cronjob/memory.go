@@ -17,12 +17,12 @@ import (
 type remembered struct {
 	// counting is after which time which schedule counts.
 	counting counting
-	// ran is the latest time that a Job was made for, and made that Job.
+	// ran is the latest time that a Job was made for, by whomever; made is the Job that this manager has made last.
 	ran  time.Time
 	made corev1.ObjectReference
 	// missed are the times that were given up.
 	missed missed
-	// isUntold tells whether the status does not say all that yet.
+	// isUntold tells whether there is a run, or a time that was given up, that has not been told.
 	isUntold bool
 }
 
@@ -59,19 +59,21 @@ func (m *memory) of(cached *tutorialv1.CronJob) remembered {
 
 // decided notes what a plan says before anything is done, if it is news, and returns all that is remembered.
 func (m *memory) decided(cj *tutorialv1.CronJob, known remembered, p plan) remembered {
-	if known == (remembered{}) && p.counting == countingOf(&cj.Status) && !p.missed.late {
+	hasRun := p.ran.After(latest(known.ran, timeOf(cj.Status.LastScheduleTime)))
+	if known == (remembered{}) && p.counting == countingOf(&cj.Status) && !hasRun && !p.missed.late {
 		return known
 	}
 	return m.change(cj.UID, func(known *remembered) {
 		known.counting = p.counting
+		known.ran = latest(known.ran, p.ran)
 		if p.missed.late {
 			known.missed = known.missed.and(p.missed)
-			known.isUntold = true
 		}
+		known.isUntold = known.isUntold || hasRun || p.missed.late
 	})
 }
 
-// carriedOut notes that the Job of a plan's run has been made, and returns all that is remembered.
+// carriedOut notes that there is the Job of a plan's run, and returns all that is remembered.
 func (m *memory) carriedOut(uid types.UID, p plan, made corev1.ObjectReference) remembered {
 	return m.change(uid, func(known *remembered) {
 		known.ran, known.made = p.run, made

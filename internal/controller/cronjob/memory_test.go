@@ -73,6 +73,19 @@ func TestMemoryOfDeadlines(t *testing.T) {
 	}
 }
 
+// A time that a Job has been seen for is not run again, though the Job be gone before that could be written.
+func TestMemoryOfJobs(t *testing.T) {
+	var m memory
+	w := hourly().ran("09:00").active("10:00")
+	if p, known := w.carryOut(&m, "10:00:10"); !p.run.IsZero() || !known.isUntold {
+		t.Fatalf("%+v, %+v", p, known)
+	}
+	w.jobs = nil
+	if p, known := w.carryOut(&m, "10:00:11"); !p.run.IsZero() || !p.ran.Equal(moment("10:00")) {
+		t.Errorf("%+v, %+v", p, known)
+	}
+}
+
 // Neither a change of the schedule nor a suspension has to be in the status to be kept to.
 func TestMemoryOfCounting(t *testing.T) {
 	var m memory

@@ -26,7 +26,7 @@ type observed struct {
 	isNameShared bool
 	// jobs are the CronJob's after what the pass has done.
 	jobs []*batchv1.Job
-	// plan is what the pass meant to do.
+	// plan is what was to be done and, after a run, what is left to do.
 	plan plan
 	// known is what is remembered, also of this pass.
 	known remembered

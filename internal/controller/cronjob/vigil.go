@@ -37,9 +37,12 @@ func (v *vigil) Start(ctx context.Context) error {
 }
 
 func (v *vigil) note(now time.Time) {
-	now = now.Round(0) // the monotonic clock stands still with the machine
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.look(now.Round(0)) // the monotonic clock stands still with the machine
+}
+
+func (v *vigil) look(now time.Time) {
 	if v.begun.IsZero() {
 		v.begun = now
 	}
@@ -49,11 +52,13 @@ func (v *vigil) note(now time.Time) {
 	v.last = now
 }
 
-// covers tells whether nobody but this manager can have run the times of a schedule from one to now. For a minute after it has begun,
-// a request of the manager that led before may still be on its way.
+// covers tells whether nobody but this manager can have run the times of a schedule from one to now, provided that one manager at a
+// time leads. For a minute after it has begun, a request of the manager that led before may still be on its way.
 func (v *vigil) covers(from, now time.Time) bool {
-	v.note(now)
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if now = now.Round(0); now.After(v.last) {
+		v.look(now) // the heartbeat may be late
+	}
 	return v.last.Sub(v.begun) >= fence && !v.unbroken.After(from)
 }

@@ -37,6 +37,20 @@ func TestVigil(t *testing.T) {
 	}
 }
 
+// A pass that has looked at the clock before it stood still hides nothing.
+func TestVigilOfLatePasses(t *testing.T) {
+	v := vigil{}
+	for at := moment("11:50"); !at.After(moment("12:00")); at = at.Add(time.Second) {
+		v.note(at)
+	}
+	v.note(moment("12:00:30"))
+	v.covers(moment("12:00"), moment("12:00:01"))
+	v.note(moment("12:00:31"))
+	if v.covers(moment("12:00"), moment("12:00:31")) || !v.covers(moment("12:00:30"), moment("12:00:31")) {
+		t.Errorf("unbroken since %s", v.unbroken)
+	}
+}
+
 func TestVigilStarts(t *testing.T) {
 	v, before := vigil{}, time.Now()
 	ctx, cancel := context.WithCancel(t.Context())
