@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/example/memcached-operator/test/bench/measure"
 	"github.com/example/memcached-operator/test/testenv"
 )
 
@@ -42,15 +43,15 @@ func (b *bench) measure(ctx context.Context, s side) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer controller.stop()
+	defer controller.Stop()
 	m := &measurement{bench: b, side: s, controller: controller, jobs: seen, requests: func() []testenv.Request {
 		return b.audit.Since(mark, func(r testenv.Request) bool { return r.User == s.user && r.Verb != "watch" })
 	}}
-	pids := map[string]int{cronJobController: controller.pid}
+	pids := map[string]int{cronJobController: controller.PID}
 	for part, pid := range b.clusterParts {
 		pids[part] = pid
 	}
-	m.meter = startMeter(ctx, pids)
+	m.meter = measure.StartMeter(ctx, pids)
 
 	m.due = dueTimes(time.Now(), s, b.count)
 	b.say("%d CronJobs, due at %s and %s", b.count, m.due[0].Format(time.TimeOnly), m.due[1].Format(time.TimeOnly))
@@ -61,7 +62,7 @@ func (b *bench) measure(ctx context.Context, s side) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	controller.stop()
+	controller.Stop()
 	return result, b.deleteNamespace(ctx, s.namespace)
 }
 
@@ -113,9 +114,9 @@ func (b *bench) makeCronJobs(ctx context.Context, s side, schedule string) error
 type measurement struct {
 	*bench
 	side       side
-	controller *process
+	controller *measure.Process
 	jobs       *jobs
-	meter      *meter
+	meter      *measure.Meter
 	requests   func() []testenv.Request // of the controller, so far
 	due        [2]time.Time
 }
@@ -127,7 +128,7 @@ func (m *measurement) run(ctx context.Context) (*result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("before the first time: %w", err)
 	}
-	result.Before = counted(m.requests())
+	result.Before = measure.Counted(m.requests())
 	var ends [2]time.Time
 	for i, due := range m.due {
 		deadline := due.Add(2*time.Duration(m.count)*requestsPerRun*time.Second/time.Duration(m.side.rate) + patience)
@@ -140,7 +141,7 @@ func (m *measurement) run(ctx context.Context) (*result, error) {
 		m.say("%d Jobs are made and complete %.0f s after they were due", m.count, ends[i].Sub(due).Seconds())
 	}
 
-	idleSeconds, length, err := m.meter.between(rested.Add(time.Second), m.due[0].Add(-time.Second))
+	idleSeconds, length, err := m.meter.Between(rested.Add(time.Second), m.due[0].Add(-time.Second))
 	if err != nil {
 		return nil, err
 	}
@@ -157,12 +158,12 @@ func (m *measurement) run(ctx context.Context) (*result, error) {
 				requests = append(requests, request)
 			}
 		}
-		tick.Requests = counted(requests)
+		tick.Requests = measure.Counted(requests)
 		if made := tick.Requests[createJobs]; made != tick.Runs {
 			return nil, fmt.Errorf("%d Jobs were made for %s, and the audit log has %d requests that made some", tick.Runs, due, made)
 		}
 		// A moment more, for what the last answer was worked on.
-		if tick.CPU, length, err = m.meter.between(due, ends[i].Add(time.Second)); err != nil {
+		if tick.CPU, length, err = m.meter.Between(due, ends[i].Add(time.Second)); err != nil {
 			return nil, err
 		}
 		tick.CPUFor = length.Seconds()
@@ -194,7 +195,7 @@ func (m *measurement) rest(ctx context.Context, deadline time.Time, made int) (t
 			return last, fmt.Errorf("of %d Jobs %d were made until %s, %d of them are complete, and the last request was %.0f s before",
 				made, total, deadline.Format(time.TimeOnly), finished, time.Since(last).Seconds())
 		}
-		if err := m.controller.alive(); err != nil {
+		if err := m.controller.Alive(); err != nil {
 			return last, err
 		}
 		select {

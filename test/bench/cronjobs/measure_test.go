@@ -34,18 +34,3 @@ func TestWhenItIsDue(t *testing.T) {
 		}
 	}
 }
-
-func TestPercentile(t *testing.T) {
-	values := make([]float64, 200)
-	for i := range values {
-		values[i] = float64(i + 1)
-	}
-	for hundredths, want := range map[int]float64{0: 1, 1: 2, 50: 100, 99: 198, 100: 200} {
-		if got := percentile(values, hundredths); got != want {
-			t.Errorf("p%d of 1 to 200 is %v, want %v", hundredths, got, want)
-		}
-	}
-	if got := percentile(values[:1], 99); got != 1 {
-		t.Errorf("p99 of one value is %v", got)
-	}
-}

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/example/memcached-operator/test/testenv"
+	"github.com/example/memcached-operator/test/bench/measure"
 )
 
 // The bars. Only the one for requests fails: it is the same on every machine.
@@ -75,24 +75,6 @@ func tickOf(due time.Time, made []job) *tick {
 	return t
 }
 
-// counted returns how many requests of each sort there are; those that failed are sorts of their own.
-func counted(requests []testenv.Request) map[string]int {
-	counts := map[string]int{}
-	for _, request := range requests {
-		sort := request.Verb + " " + request.Resource
-		if request.Code >= 300 {
-			sort += fmt.Sprintf(" (%d)", request.Code)
-		}
-		counts[sort]++
-	}
-	return counts
-}
-
-// percentile returns the least of sorted values that so many hundredths of them do not exceed.
-func percentile(sorted []float64, hundredths int) float64 {
-	return sorted[max(0, (len(sorted)*hundredths+99)/100-1)]
-}
-
 // summary is what one side's measurements come to.
 type summary struct {
 	skews, createdSkews []float64
@@ -115,10 +97,10 @@ func (r *report) sum(side string) summary {
 			s.createdSkews = append(s.createdSkews, tick.CreatedSkews...)
 			s.lags = [2]float64{min(s.lags[0], tick.Lags[0]), max(s.lags[1], tick.Lags[1])}
 			s.runs += tick.Runs
-			add(s.requests, tick.Requests)
+			measure.Add(s.requests, tick.Requests)
 			if i == 1 {
 				s.lastRuns += tick.Runs
-				add(s.last, tick.Requests)
+				measure.Add(s.last, tick.Requests)
 			}
 			for name, seconds := range tick.CPU {
 				idle := result.Idle[name] * tick.CPUFor
@@ -130,20 +112,6 @@ func (r *report) sum(side string) summary {
 	slices.Sort(s.skews)
 	slices.Sort(s.createdSkews)
 	return s
-}
-
-func add(sums, counts map[string]int) {
-	for name, count := range counts {
-		sums[name] += count
-	}
-}
-
-func all(counts map[string]int) int {
-	sum := 0
-	for _, count := range counts {
-		sum += count
-	}
-	return sum
 }
 
 // print prints the table and how the bars are met. It fails if ours takes too many requests.
@@ -164,9 +132,9 @@ func (r *report) print(out io.Writer) error {
 	line("", r.Results[0].Side, r.Results[1].Side, "ratio")
 	heading("start skew (s)")
 	for _, hundredths := range []int{50, 99, 100} {
-		row(fmt.Sprintf("p%d", hundredths), "%.2f", func(s summary) float64 { return percentile(s.skews, hundredths) })
+		row(fmt.Sprintf("p%d", hundredths), "%.2f", func(s summary) float64 { return measure.Percentile(s.skews, hundredths) })
 	}
-	row("p99 by creationTimestamp", "%.0f", func(s summary) float64 { return percentile(s.createdSkews, 99) })
+	row("p99 by creationTimestamp", "%.0f", func(s summary) float64 { return measure.Percentile(s.createdSkews, 99) })
 	row("watch after creationTimestamp, least", "%.2f", func(s summary) float64 { return s.lags[0] })
 	row("most", "%.2f", func(s summary) float64 { return s.lags[1] })
 	heading("requests per run, second time")
@@ -183,13 +151,13 @@ func (r *report) print(out io.Writer) error {
 	row("controller", "%.2f", func(s summary) float64 { return s.idle[cronJobController] })
 	row("the other controllers", "%.2f", func(s summary) float64 { return s.idle[controllerManager] })
 
-	skew := percentile(ours.skews, 99) / percentile(inTree.skews, 99)
+	skew := measure.Percentile(ours.skews, 99) / measure.Percentile(inTree.skews, 99)
 	met := verdict(skew <= skewBar)
 	if r.Count < skewCount {
 		met = fmt.Sprintf("that is for %d CronJobs", skewCount)
 	}
 	fmt.Fprintf(&text, "\np99 of the start skew is %.3f of the in-tree default's; the bar is %.1f: %s\n", skew, skewBar, met)
-	perRun := float64(all(ours.last)) / float64(ours.lastRuns)
+	perRun := float64(measure.All(ours.last)) / float64(ours.lastRuns)
 	fmt.Fprintf(&text, "requests per run are %.3f; the bar is %d: %s\n", perRun, requestsBar, verdict(perRun <= requestsBar))
 	if _, err := io.WriteString(out, text.String()); err != nil {
 		return err
@@ -204,12 +172,12 @@ func (r *report) print(out io.Writer) error {
 func (r *report) requestRows(row func(string, string, func(summary) float64), of func(summary) (map[string]int, int), sides ...summary) {
 	row("all", "%.3f", func(s summary) float64 {
 		counts, runs := of(s)
-		return float64(all(counts)) / float64(runs)
+		return float64(measure.All(counts)) / float64(runs)
 	})
 	sorts := map[string]int{}
 	for _, side := range sides {
 		counts, _ := of(side)
-		add(sorts, counts)
+		measure.Add(sorts, counts)
 	}
 	for _, sort := range slices.Sorted(maps.Keys(sorts)) {
 		row(sort, "%.3f", func(s summary) float64 {

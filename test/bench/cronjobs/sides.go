@@ -2,28 +2,22 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
+	"github.com/example/memcached-operator/test/bench/measure"
 )
 
 // Processes, and the controller of batch/v1's CronJobs as kube-controller-manager calls it.
@@ -47,7 +41,7 @@ type side struct {
 	// cronJob returns a CronJob of its kind.
 	cronJob func(name, schedule string) client.Object
 	// start starts it and returns when it is ready.
-	start func(ctx context.Context) (*process, error)
+	start func(ctx context.Context) (*measure.Process, error)
 }
 
 // inTree is the controller of batch/v1.
@@ -62,8 +56,8 @@ func (b *bench) inTree() side {
 				Schedule: schedule, TimeZone: ptr.To("Etc/UTC"), SuccessfulJobsHistoryLimit: ptr.To[int32](1), JobTemplate: jobTemplate(),
 			}}
 		},
-		start: func(ctx context.Context) (*process, error) {
-			port := freePort()
+		start: func(ctx context.Context) (*measure.Process, error) {
+			port := measure.FreeAddress()
 			return b.startProcess(ctx, "https://"+port+"/healthz", filepath.Join(b.bin, controllerManager),
 				"--kubeconfig="+filepath.Join(b.state, "pki", "controller-manager.kubeconfig"),
 				"--controllers="+cronJobController, "--use-service-account-credentials", "--leader-elect=false",
@@ -85,12 +79,12 @@ func (b *bench) ours() side {
 				Schedule: schedule, TimeZone: ptr.To("Etc/UTC"), SuccessfulJobsHistoryLimit: ptr.To[int32](1), JobTemplate: jobTemplate(),
 			}}
 		},
-		start: func(ctx context.Context) (*process, error) {
+		start: func(ctx context.Context) (*measure.Process, error) {
 			kubeconfig, err := b.kubeconfig(ctx)
 			if err != nil {
 				return nil, err
 			}
-			probes := freePort()
+			probes := measure.FreeAddress()
 			return b.startProcess(ctx, "http://"+probes+"/readyz", filepath.Join(b.work, "manager"),
 				"--kubeconfig="+kubeconfig, "--controllers=cronjob", "--metrics-bind-address=0", "--health-probe-bind-address="+probes)
 		},
@@ -129,80 +123,16 @@ func (b *bench) kubeconfig(ctx context.Context) (string, error) {
 	}, path)
 }
 
-// process is a controller that runs.
-type process struct {
-	pid   int
-	log   string
-	stop  func()
-	ended chan struct{} // closed when it has ended
-}
-
 // startProcess starts a program and waits until it answers that it is ready.
-func (b *bench) startProcess(ctx context.Context, ready, program string, args ...string) (*process, error) {
-	log, err := os.Create(filepath.Join(b.work, filepath.Base(program)+".log"))
+func (b *bench) startProcess(ctx context.Context, ready, program string, args ...string) (*measure.Process, error) {
+	environment := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.work, "TMPDIR=" + b.work}
+	p, err := measure.Start(filepath.Join(b.work, filepath.Base(program)+".log"), environment, program, args...)
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close()
-	command := exec.Command(program, args...)
-	command.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.work, "TMPDIR=" + b.work}
-	command.Stdout, command.Stderr = log, log
-	if err := command.Start(); err != nil {
+	if err := p.WaitUntil(ctx, "it is ready", measure.Answers(ready)); err != nil {
+		p.Stop()
 		return nil, err
-	}
-	p := &process{pid: command.Process.Pid, log: log.Name(), ended: make(chan struct{})}
-	go func() {
-		_ = command.Wait()
-		close(p.ended)
-	}()
-	p.stop = func() {
-		_ = command.Process.Signal(syscall.SIGTERM)
-		select {
-		case <-p.ended:
-		case <-time.After(20 * time.Second):
-			_ = command.Process.Kill()
-			<-p.ended
-		}
-	}
-	// What kube-controller-manager serves with is signed by itself.
-	asking := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, Timeout: time.Second}
-	defer asking.CloseIdleConnections()
-	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		if err := p.alive(); err != nil {
-			return false, err
-		}
-		response, err := asking.Get(ready)
-		if err != nil {
-			return false, nil
-		}
-		defer response.Body.Close()
-		return response.StatusCode == http.StatusOK, nil
-	})
-	if err != nil {
-		p.stop()
-		logged, _ := os.ReadFile(p.log)
-		return nil, fmt.Errorf("waiting until %s is ready: %w\n%s", program, err, logged[max(0, len(logged)-2000):])
 	}
 	return p, nil
-}
-
-// alive fails if the process has ended.
-func (p *process) alive() error {
-	select {
-	case <-p.ended:
-		logged, _ := os.ReadFile(p.log)
-		return fmt.Errorf("it has ended: %s", logged[max(0, len(logged)-2000):])
-	default:
-		return nil
-	}
-}
-
-// freePort returns an address of the loopback interface that nobody listens on.
-func freePort() string {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(errors.Join(errors.New("no port is free"), err))
-	}
-	defer listener.Close()
-	return listener.Addr().String()
 }

@@ -1,0 +1,155 @@
+package measure
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// Process is a program that runs.
+type Process struct {
+	PID int
+	Log string // the file that has what it prints
+
+	command *exec.Cmd
+	ended   chan struct{} // closed when it has ended
+}
+
+// Start starts a program with an environment of its own. What it prints goes to a file.
+func Start(log string, environment []string, program string, args ...string) (*Process, error) {
+	file, err := os.Create(log)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	p := &Process{Log: log, command: exec.Command(program, args...), ended: make(chan struct{})}
+	p.command.Env = environment
+	p.command.Stdout, p.command.Stderr = file, file
+	if err := p.command.Start(); err != nil {
+		return nil, err
+	}
+	p.PID = p.command.Process.Pid
+	go func() {
+		_ = p.command.Wait()
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+// WaitUntil waits up to two minutes until a process is as wanted, and fails if it ends before.
+func (p *Process) WaitUntil(ctx context.Context, what string, is func() bool) error {
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 2*time.Minute, true, func(context.Context) (bool, error) {
+		return is(), p.Alive()
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %s until %s: %w\n%s", filepath.Base(p.command.Path), what, err, p.lastWords())
+	}
+	return nil
+}
+
+// Stop ends the process as Kubernetes does, and waits until it has ended.
+func (p *Process) Stop() {
+	p.signal(syscall.SIGTERM)
+	select {
+	case <-p.ended:
+	case <-time.After(20 * time.Second):
+		p.Kill()
+	}
+}
+
+// Kill ends the process without warning, and waits until it has ended.
+func (p *Process) Kill() {
+	p.signal(syscall.SIGKILL)
+	<-p.ended
+}
+
+func (p *Process) signal(signal os.Signal) {
+	_ = p.command.Process.Signal(signal) // one that has ended needs none
+}
+
+// Alive fails if the process has ended.
+func (p *Process) Alive() error {
+	select {
+	case <-p.ended:
+		return fmt.Errorf("it has ended: %s", p.lastWords())
+	default:
+		return nil
+	}
+}
+
+func (p *Process) lastWords() string {
+	logged, _ := os.ReadFile(p.Log)
+	return string(logged[max(0, len(logged)-2000):])
+}
+
+// Has returns a condition: the process has printed a text.
+func (p *Process) Has(text string) func() bool {
+	return func() bool {
+		logged, _ := os.ReadFile(p.Log)
+		return strings.Contains(string(logged), text)
+	}
+}
+
+// Answers returns a condition: a URL answers 200. Whom a certificate is signed by does not matter.
+func Answers(url string) func() bool {
+	asking := &http.Client{
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true},
+		Timeout:   time.Second,
+	}
+	return func() bool {
+		response, err := asking.Get(url)
+		if err != nil {
+			return false
+		}
+		defer response.Body.Close()
+		return response.StatusCode == http.StatusOK
+	}
+}
+
+// FreeAddress returns an address of the loopback interface that nobody listens on.
+func FreeAddress() string {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(fmt.Errorf("no port is free: %w", err))
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// Child returns the ID of the one process of a name that this process has started itself.
+func Child(name string) (int, error) {
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		return 0, err
+	}
+	var found []int
+	for _, path := range lines {
+		line, err := os.ReadFile(path)
+		program, _, _ := strings.Cut(string(line), "\x00")
+		if err != nil || filepath.Base(program) != name {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err != nil {
+			return 0, err
+		}
+		if fields, err := stat(pid); err == nil && fields[parentField] == strconv.Itoa(os.Getpid()) {
+			found = append(found, pid)
+		}
+	}
+	if len(found) != 1 {
+		return 0, fmt.Errorf("there are %d processes %s of ours", len(found), name)
+	}
+	return found[0], nil
+}
