@@ -83,8 +83,21 @@ type ControlPlane struct {
 	controllerManager *exec.Cmd
 }
 
+// Settings are what a control plane may have otherwise than tests of the operator have it.
+type Settings struct {
+	// AuditPolicy says what the API server logs.
+	AuditPolicy string
+	// Etcd and APIServer are flags, without dashes.
+	Etcd, APIServer map[string]string
+}
+
 // Start starts etcd and the API server. KUBEBUILDER_ASSETS names the directory of its programs.
-func Start() (_ *ControlPlane, err error) {
+func Start() (*ControlPlane, error) {
+	return StartWith(Settings{AuditPolicy: auditPolicy})
+}
+
+// StartWith starts etcd and the API server with other settings.
+func StartWith(settings Settings) (_ *ControlPlane, err error) {
 	assets := os.Getenv("KUBEBUILDER_ASSETS")
 	if assets == "" {
 		return nil, errors.New("KUBEBUILDER_ASSETS is not set: run 'make test', or for go test alone 'export KUBEBUILDER_ASSETS=$(make -s control-plane)'")
@@ -100,7 +113,7 @@ func Start() (_ *ControlPlane, err error) {
 	}()
 
 	policy := filepath.Join(cp.dir, "audit-policy.yaml")
-	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
+	if err := os.WriteFile(policy, []byte(settings.AuditPolicy), 0o600); err != nil {
 		return nil, err
 	}
 	cp.Audit = &Audit{path: filepath.Join(cp.dir, "audit.log")}
@@ -113,6 +126,12 @@ func Start() (_ *ControlPlane, err error) {
 		Set("audit-log-maxsize", "100000"). // MiB: one file, which is read as it grows
 		// As on OpenShift: who makes an owner wait for its child must have a say in the owner's finalizers.
 		Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
+	for flag, value := range settings.Etcd {
+		cp.env.ControlPlane.Etcd.Configure().Set(flag, value)
+	}
+	for flag, value := range settings.APIServer {
+		cp.env.ControlPlane.GetAPIServer().Configure().Set(flag, value)
+	}
 	if cp.Config, err = cp.env.Start(); err != nil {
 		return nil, fmt.Errorf("starting etcd and the API server from %s: %w", assets, err)
 	}
@@ -176,6 +195,14 @@ func (cp *ControlPlane) startControllerManager() error {
 // Install applies config/default but for the operator's own Deployment, for which there are no machines, waits until the
 // API server serves our kinds, and starts the controller manager.
 func (cp *ControlPlane) Install() error {
+	if err := cp.Apply(); err != nil {
+		return err
+	}
+	return cp.startControllerManager()
+}
+
+// Apply does the same without a controller manager.
+func (cp *ControlPlane) Apply() error {
 	for _, step := range [][]string{
 		{"apply", "--server-side", "-k", filepath.Join(Root(), "config", "default")},
 		{"-n", OperatorNamespace, "delete", "deployment", "--all"},
@@ -185,7 +212,7 @@ func (cp *ControlPlane) Install() error {
 			return fmt.Errorf("%w\n%s", err, out)
 		}
 	}
-	return cp.startControllerManager()
+	return nil
 }
 
 // Kubectl runs kubectl as an administrator and returns what it prints.

@@ -78,6 +78,11 @@ func (p *Process) signal(signal os.Signal) {
 	_ = p.command.Process.Signal(signal) // one that has ended needs none
 }
 
+// Ended returns a channel that is closed when the process has ended.
+func (p *Process) Ended() <-chan struct{} {
+	return p.ended
+}
+
 // Alive fails if the process has ended.
 func (p *Process) Alive() error {
 	select {

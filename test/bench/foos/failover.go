@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/example/memcached-operator/test/bench/measure"
+)
+
+const (
+	// failoverRate is how many Foos are made in a second while the leader changes.
+	failoverRate = 20
+	// lead is how long Foos are made before the leader ends.
+	lead = 3 * time.Second
+)
+
+// failover is how long nobody worked when the leader ended.
+type failover struct {
+	Signal string `json:"signal"`
+	Round  int    `json:"round"`
+	// Gap is how many seconds there were at most between two Foos that converged, of which twenty were made in each.
+	Gap float64 `json:"gap"`
+	// Slowest is how many seconds the slowest Foo took.
+	Slowest float64 `json:"slowest"`
+}
+
+// measureFailovers ends the leader of two operators, by the one signal and by the other in turn.
+func measureFailovers(ctx context.Context, p *plane, f *found) error {
+	f.Failovers = nil
+	namespace, err := p.namespace(ctx)
+	if err != nil {
+		return err
+	}
+	o := p.observe(ctx, namespace)
+	defer o.stop()
+	leader, err := p.startReady(ctx, ours, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { leader.Stop() }()
+	if err := p.makeFoos(ctx, namespace, "warm", o, load{count: warmUp, underWay: paced}); err != nil {
+		return err
+	}
+	for round := range 2 * f.Scale.Failovers {
+		end, signal := (*measure.Process).Stop, "SIGTERM"
+		if round%4 == 1 || round%4 == 2 {
+			end, signal = (*measure.Process).Kill, "SIGKILL"
+		}
+		p.bench.say("%s for the leader, round %d", signal, round/2+1)
+		standby, err := p.startReady(ctx, ours, nil)
+		if err != nil {
+			return err
+		}
+		o.take()
+		ending := time.AfterFunc(lead, func() { end(leader.Process) })
+		err = p.makeFoos(ctx, namespace, fmt.Sprintf("foo%d", round), o, load{count: failoverRate * 25, rate: failoverRate, limit: 2 * time.Minute})
+		if err != nil {
+			ending.Stop()
+			standby.Stop()
+			return fmt.Errorf("after %s: %w", signal, err)
+		}
+		<-leader.Ended()
+		leader = standby
+		done := o.take()
+		result := &failover{Signal: signal, Round: round / 2, Gap: gap(done), Slowest: latencies(done).Max}
+		p.bench.say("  nothing for %.2f s", result.Gap)
+		f.Failovers = append(f.Failovers, result)
+	}
+	return nil
+}
+
+// gap returns the longest time in which no Foo converged, in seconds. They are in the order in which they did.
+func gap(done []convergence) float64 {
+	longest := 0.0
+	for i := 1; i < len(done); i++ {
+		longest = max(longest, done[i].to.Sub(done[i-1].to).Seconds())
+	}
+	return longest
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/example/memcached-operator/test/proof"
+)
+
+// found is all that has been measured, section by section; what has not been is empty. It is kept in a file, so that a run that was cut
+// off can go on.
+type found struct {
+	Scale    scale           `json:"scale"`
+	Settings []proof.Setting `json:"settings"`
+	// Measured says when each section was.
+	Measured map[string]time.Time `json:"measured"`
+
+	Paced     []*batch    `json:"paced,omitempty"`
+	Bursts    []*batch    `json:"bursts,omitempty"`
+	Steady    []*batch    `json:"steady,omitempty"`
+	Sizes     []*size     `json:"sizes,omitempty"`
+	Idle      []*idleness `json:"idle,omitempty"`
+	Restarts  []*restart  `json:"restarts,omitempty"`
+	Failovers []*failover `json:"failovers,omitempty"`
+	Growths   []*growth   `json:"growths,omitempty"`
+}
+
+// scale is how much is measured.
+type scale struct {
+	Paced      int           `json:"paced"`      // Foos that are made no faster than they converge
+	Burst      int           `json:"burst"`      // Foos that are made at once
+	Rounds     int           `json:"rounds"`     // how often each arm is measured
+	StockTime  time.Duration `json:"stockTime"`  // for the stock sample-controller, which takes longer than anybody would wait
+	Steady     int           `json:"steady"`     // Foos that are made at a steady rate
+	Sizes      []int         `json:"sizes"`      // how many Foos there are
+	Changes    int           `json:"changes"`    // Foos that are scaled at each of these sizes
+	Idle       int           `json:"idle"`       // Foos that nothing happens to
+	IdleTime   time.Duration `json:"idleTime"`   // for how long
+	IdleOthers time.Duration `json:"idleOthers"` // and how long for the sample-controller, which is never idle
+	Restart    int           `json:"restart"`    // Foos that are there when a controller starts
+	Restarts   int           `json:"restarts"`   // how often it does
+	Failovers  int           `json:"failovers"`  // how often the leader ends, by each signal
+	Nodes      []int         `json:"nodes"`      // of Memcacheds
+}
+
+// full is what pages are made from.
+var full = scale{
+	Paced: 1000, Burst: 5000, Rounds: 8, StockTime: 2 * time.Minute, Steady: 2000,
+	Sizes: []int{1000, 10_000, 50_000}, Changes: 1000,
+	Idle: 10_000, IdleTime: 10 * time.Minute, IdleOthers: 2 * time.Minute,
+	Restart: 10_000, Restarts: 4, Failovers: 5, Nodes: []int{10, 100, 1000},
+}
+
+// times returns a scale with another number of Foos everywhere, as often.
+func (s scale) times(factor float64) scale {
+	fewer := func(count int) int { return max(20, int(float64(count)*factor)) }
+	s.Paced, s.Burst, s.Steady, s.Changes, s.Idle, s.Restart = fewer(s.Paced), fewer(s.Burst), fewer(s.Steady), fewer(s.Changes), fewer(s.Idle), fewer(s.Restart)
+	sizes := make([]int, len(s.Sizes))
+	for i, size := range s.Sizes {
+		sizes[i] = fewer(size)
+	}
+	s.Sizes = sizes
+	return s
+}
+
+// short is enough to count requests by, and takes a minute.
+var short = scale{
+	Paced: 200, Burst: 200, Rounds: 1, StockTime: 20 * time.Second, Steady: 200, Sizes: []int{100, 200}, Changes: 50,
+	Idle: 200, IdleTime: 10 * time.Second, IdleOthers: 10 * time.Second, Restart: 200, Restarts: 1, Failovers: 1, Nodes: []int{20},
+}
+
+// read reads what has been found before, if it was with the same scale.
+func read(path string, s scale) (*found, error) {
+	fresh := &found{Scale: s, Measured: map[string]time.Time{}}
+	content, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return fresh, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	before := &found{}
+	if err := json.Unmarshal(content, before); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if fmt.Sprint(before.Scale) != fmt.Sprint(s) {
+		return fresh, nil
+	}
+	return before, nil
+}
+
+// write keeps what has been found so far.
+func (f *found) write(path string) error {
+	content, err := json.MarshalIndent(f, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(content, '\n'), 0o644)
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+)
+
+// errTimeUp says that Foos did not converge in the time there was.
+var errTimeUp = errors.New("the time is up")
+
+// makers is how many requests that make or change Foos are under way at most.
+const makers = 16
+
+// load is how Foos are made or changed.
+type load struct {
+	count int
+	// underWay is how many may be not yet as they should be; 0 for any number.
+	underWay int
+	// rate is how many there are in a second, whatever becomes of them; 0 for as many as can be.
+	rate float64
+	// limit is how long all of them may take. Default: long enough for all but the slowest.
+	limit time.Duration
+}
+
+// run does something count times, as the load says, and waits until all Foos are as they should be. What is done is given a number, the
+// time since when its effect is waited for, and what to call when it is there.
+func (l load) run(ctx context.Context, o *observer, do func(number int, since time.Time, reached func()) error) error {
+	limit := l.limit
+	if limit == 0 {
+		limit = time.Minute + time.Duration(l.count)*100*time.Millisecond
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	room := make(chan struct{}, max(l.underWay, 1))
+	numbers := make(chan int)
+	begun := time.Now()
+	errs := make([]error, makers)
+	var working sync.WaitGroup
+	for i := range errs {
+		working.Go(func() {
+			for number := range numbers {
+				since, reached := time.Now(), func() {}
+				if l.rate > 0 {
+					since = begun.Add(l.after(number)) // when it should have been done: whoever is slow must not slow down the clock
+				}
+				if l.underWay > 0 {
+					reached = func() { <-room }
+				}
+				if err := do(number, since, reached); err != nil {
+					errs[i] = errors.Join(errs[i], err)
+					cancel()
+				}
+			}
+		})
+	}
+	l.hand(ctx, numbers, room, begun, limit)
+	close(numbers)
+	working.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return o.wait(ctx, limit-time.Since(begun))
+}
+
+// hand hands out all numbers at their times, until the time is up.
+func (l load) hand(ctx context.Context, numbers chan<- int, room chan struct{}, begun time.Time, limit time.Duration) {
+	timeUp := time.After(limit)
+	for number := range l.count {
+		if l.underWay > 0 {
+			select {
+			case room <- struct{}{}:
+			case <-timeUp:
+				return
+			case <-ctx.Done():
+				return
+			}
+		}
+		if l.rate > 0 {
+			time.Sleep(time.Until(begun.Add(l.after(number))))
+		}
+		select {
+		case numbers <- number:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (l load) after(number int) time.Duration {
+	return time.Duration(float64(number) / l.rate * float64(time.Second))
+}
+
+// makeFoos makes Foos whose names begin alike, and waits until they are as they should be.
+func (p *plane) makeFoos(ctx context.Context, namespace, prefix string, o *observer, l load) error {
+	return l.run(ctx, o, func(number int, since time.Time, reached func()) error {
+		return p.makeFoo(ctx, namespace, fmt.Sprintf("%s-%05d", prefix, number), since, reached, o)
+	})
+}
+
+// makeFoo makes a Foo that is waited for since a time.
+func (p *plane) makeFoo(ctx context.Context, namespace, name string, since time.Time, reached func(), o *observer) error {
+	o.expect(name, 1, since, reached)
+	return p.making.Create(ctx, &samplev1alpha1.Foo{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       samplev1alpha1.FooSpec{DeploymentName: name, Replicas: ptr.To[int32](1)},
+	})
+}
+
+// scaleFoos gives Foos that makeFoos has made another number of replicas, and waits until they are as they should be. Of the Foos there
+// are it takes some that are far apart.
+func (p *plane) scaleFoos(ctx context.Context, namespace, prefix string, there int, replicas int32, o *observer, l load) error {
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))
+	return l.run(ctx, o, func(number int, since time.Time, reached func()) error {
+		name := fmt.Sprintf("%s-%05d", prefix, number*there/l.count)
+		o.expect(name, replicas, since, reached)
+		return p.making.Patch(ctx, &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}, patch)
+	})
+}

@@ -1,0 +1,164 @@
+// Command foos measures what the operator costs, and puts it beside the Kubernetes sample-controller, whose Foos it manages: requests, rate,
+// CPU time, memory, and what happens at a restart and when the leader ends.
+//
+// "make bench" runs it. It needs a machine that nobody else uses meanwhile, and takes hours; "make bench-short" counts requests only and
+// takes a minute. All arms are processes of their own with service accounts of their own, on one etcd and one API server, and only one of
+// them runs at a time:
+//
+//   - this operator, as config/manager starts it;
+//   - the sample-controller as it is, which makes 5 requests a second of each sort;
+//   - the same without that limit: a build overlay changes one number of client-go;
+//   - the floor (the directory floor): only those writes that nobody could do without.
+//
+// There are no other controllers. The harness makes Foos, watches them, and plays the Deployment controller: a Deployment is available by
+// one write of its status, at once.
+//
+// Its exit code is 1 if the operator requests more than it may. How long anything takes is told and does not fail.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// section is a part of what is measured.
+type section struct {
+	name    string
+	isShort bool // it counts requests, so it belongs to the short form
+	measure func(context.Context, *plane, *found) error
+}
+
+var sections = []section{
+	{"requests", true, measurePaced},
+	{"growth", true, measureGrowths},
+	{"restart", true, measureRestarts},
+	{"idle", true, measureIdle},
+	{"failover", false, measureFailovers},
+	{"rate", false, measureBursts},
+	{"latency", false, measureSteady},
+	{"sizes", false, measureSizes},
+}
+
+// bench is what all sections need.
+type bench struct {
+	work    string // a directory that goes away in the end
+	begun   time.Time
+	started int // processes
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) (err error) {
+	isShort := flag.Bool("short", false, "count requests only, with few Foos")
+	factor := flag.Float64("scale", 1, "how many Foos there are, as a `share` of all")
+	only := flag.String("only", "", "measure these `sections` only, comma-separated: "+strings.Join(names(sections), ", "))
+	resume := flag.Bool("resume", false, "leave out what the file of -found has already")
+	file := flag.String("found", "", "a `file` that keeps what was found, section by section (default: none)")
+	output := flag.String("out", "", "the `directory` to write the page to (default: none)")
+	flag.Parse()
+	s := full.times(*factor)
+	if *isShort {
+		s = short
+	}
+	chosen, err := choose(*only, *isShort)
+	if err != nil {
+		return err
+	}
+	b := &bench{begun: time.Now()}
+	if b.work, err = os.MkdirTemp("", "bench-foos-"); err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(b.work) }()
+	if *file == "" {
+		*file = filepath.Join(b.work, "found.json")
+	}
+	f, err := read(*file, s)
+	if err != nil {
+		return err
+	}
+	if err := b.build(ctx); err != nil {
+		return err
+	}
+	for _, section := range chosen {
+		if at, isMeasured := f.Measured[section.name]; *resume && isMeasured {
+			b.say("%s was measured at %s", section.name, at.Format(time.DateTime))
+			continue
+		}
+		if err := b.measure(ctx, section, f); err != nil {
+			return fmt.Errorf("%s: %w", section.name, err)
+		}
+		if err := f.write(*file); err != nil {
+			return err
+		}
+	}
+	return f.report(os.Stdout, *output)
+}
+
+// measure measures one section on a control plane of its own, so that nothing is left of what was measured before.
+func (b *bench) measure(ctx context.Context, s section, f *found) (err error) {
+	b.say("section %s", s.name)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	p, err := b.start(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.Stop()) }()
+	defer p.play(ctx)()
+	if err := s.measure(ctx, p, f); err != nil {
+		return err
+	}
+	f.Measured[s.name] = time.Now().UTC().Truncate(time.Second)
+	f.Settings, err = p.settings(ctx)
+	return err
+}
+
+// choose returns the sections that are named, or all.
+func choose(only string, isShort bool) ([]section, error) {
+	var chosen []section
+	if only == "" {
+		for _, section := range sections {
+			if section.isShort || !isShort {
+				chosen = append(chosen, section)
+			}
+		}
+		return chosen, nil
+	}
+	for name := range strings.SplitSeq(only, ",") {
+		i := slices.Index(names(sections), name)
+		if i < 0 {
+			return nil, fmt.Errorf("there is no section %q; there are %s", name, strings.Join(names(sections), ", "))
+		}
+		chosen = append(chosen, sections[i])
+	}
+	return chosen, nil
+}
+
+func names(sections []section) []string {
+	all := make([]string, len(sections))
+	for i, section := range sections {
+		all[i] = section.name
+	}
+	return all
+}
+
+func (b *bench) say(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "[%4.0f s] %s\n", time.Since(b.begun).Seconds(), fmt.Sprintf(format, args...))
+}

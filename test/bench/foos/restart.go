@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/example/memcached-operator/test/bench/measure"
+	"github.com/example/memcached-operator/test/testenv"
+)
+
+const (
+	// newFoosApart is how often a new Foo is made while a controller starts.
+	newFoosApart = 250 * time.Millisecond
+	// startTime is how long after its caches are filled a controller is still watched.
+	startTime = 10 * time.Second
+)
+
+// restart is what it takes to start with Foos that are as they should be.
+type restart struct {
+	Arm   string `json:"arm"`
+	Round int    `json:"round"`
+	Foos  int    `json:"foos"`
+	// Ready is how many seconds after its start its caches were filled, Passed when every Foo had been looked at; 0 where that cannot
+	// be told.
+	Ready  float64 `json:"ready"`
+	Passed float64 `json:"passed,omitempty"`
+	// Requests are all until then and for some seconds more, watches too; not those for new Foos and for the leader election's renewals.
+	Requests map[string]int `json:"requests"`
+	Writes   int            `json:"writes"`
+	// First is how many seconds after the start the first new Foo was as it should be; NewFoos is how long those took that were made when
+	// the caches were filled, while the controller looked at all others; Missing are those that were not as they should be at the end.
+	First   float64 `json:"first"`
+	NewFoos spread  `json:"newFoos"`
+	Missing int     `json:"missing,omitempty"`
+	// CPU are the controller's seconds of CPU time from its start on.
+	CPU float64 `json:"cpuSeconds"`
+}
+
+// measureRestarts starts controllers with many Foos that are as they should be.
+func measureRestarts(ctx context.Context, p *plane, f *found) error {
+	f.Restarts = nil
+	namespace, err := p.populate(ctx, ours, f.Scale.Restart)
+	if err != nil {
+		return err
+	}
+	// Not in turn: the sample-controller takes away from each status what it does not know, and the operator would put it back.
+	for _, a := range []arm{ours, lifted} {
+		for round := range f.Scale.Restarts {
+			r, err := p.measureRestart(ctx, a, round, f.Scale.Restart)
+			if err != nil {
+				return fmt.Errorf("restarting %s: %w", a.name, err)
+			}
+			f.Restarts = append(f.Restarts, r)
+		}
+	}
+	return p.clear(ctx, namespace)
+}
+
+func (p *plane) measureRestart(ctx context.Context, a arm, round, foos int) (_ *restart, err error) {
+	p.bench.say("%s, round %d: starting with %d Foos", a.name, round+1, foos)
+	fresh, err := p.namespace(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o := p.observe(ctx, fresh)
+	defer o.stop()
+	mark, begun := p.Audit.Now(), time.Now()
+	c, err := a.start(ctx, p, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		c.Stop()
+		err = errors.Join(err, p.clear(ctx, fresh))
+	}()
+	making, stopMaking := context.WithCancel(ctx)
+	defer stopMaking()
+	made := make(chan int, 1)
+	go func() { made <- p.makeSome(making, fresh, o) }()
+
+	result := &restart{Arm: a.name, Round: round, Foos: foos}
+	if err := c.WaitUntil(ctx, "its caches are filled", c.isReady); err != nil {
+		return nil, err
+	}
+	ready := time.Now()
+	result.Ready = ready.Sub(begun).Seconds()
+	if c.metrics != nil {
+		if err := p.passed(ctx, c, foos); err != nil {
+			return nil, err
+		}
+		result.Passed = time.Since(begun).Seconds()
+	}
+	if err := pause(ctx, time.Until(ready.Add(startTime))); err != nil {
+		return nil, err
+	}
+	stopMaking()
+	count := <-made
+	if err := o.wait(ctx, 2*time.Minute); err != nil && !errors.Is(err, errTimeUp) {
+		return nil, err
+	}
+	done := o.take()
+	result.Missing = count - len(done)
+	result.First, result.NewFoos = firstOf(done, begun), latencies(madeAfter(done, ready))
+	result.Requests, result.Writes = startRequests(p.Audit.Since(mark, func(r testenv.Request) bool { return r.User == a.user && r.Namespace != fresh }))
+	result.CPU, err = measure.CPUSeconds(c.PID)
+	p.bench.say("  ready after %.1f s, %d requests, %d of them writes; new Foos in %.2f s (p50), %.2f s (max)",
+		result.Ready, measure.All(result.Requests), result.Writes, result.NewFoos.P50, result.NewFoos.Max)
+	return result, err
+}
+
+// makeSome makes a Foo every now and then until the context ends, and returns how many it has made.
+func (p *plane) makeSome(ctx context.Context, namespace string, o *observer) int {
+	ticker := time.NewTicker(newFoosApart)
+	defer ticker.Stop()
+	for number := 0; ; number++ {
+		select {
+		case <-ctx.Done():
+			return number
+		case <-ticker.C:
+		}
+		if err := p.makeFoo(context.WithoutCancel(ctx), namespace, fmt.Sprintf("new-%05d", number), time.Now(), func() {}, o); err != nil {
+			p.bench.say("  %v", err)
+			return number
+		}
+	}
+}
+
+// firstOf returns how many seconds after a time the first Foo was as it should be.
+func firstOf(done []convergence, begun time.Time) float64 {
+	if len(done) == 0 {
+		return 0
+	}
+	return done[0].to.Sub(begun).Seconds()
+}
+
+// madeAfter returns the Foos that were made after a time.
+func madeAfter(done []convergence, ready time.Time) []convergence {
+	var after []convergence
+	for _, convergence := range done {
+		if convergence.from.After(ready) {
+			after = append(after, convergence)
+		}
+	}
+	return after
+}
+
+// startRequests counts requests and writes. Of those for the lease two are a part of the start, and all others renew it; who asks for
+// metrics is the harness.
+func startRequests(all []testenv.Request) (requests map[string]int, writes int) {
+	var counted []testenv.Request
+	leases := 0
+	for _, request := range all {
+		switch request.Resource {
+		case "tokenreviews", "subjectaccessreviews":
+			continue
+		case "leases":
+			if leases++; leases > 2 {
+				continue
+			}
+		default:
+			if request.IsWrite() && request.Resource != "events" {
+				writes++
+			}
+		}
+		counted = append(counted, request)
+	}
+	return measure.Counted(counted), writes
+}
+
+// pause waits.
+func pause(ctx context.Context, length time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(length):
+		return nil
+	}
+}
