@@ -27,6 +27,10 @@ COUNT ?= 1000
 PAIRS ?= 1
 BENCH_JSON ?=
 
+# Which sections of the benchmark to measure, comma-separated; RESUME=1 leaves out what has been measured.
+ONLY ?=
+RESUME ?=
+
 # All that is built goes here, and nowhere else.
 CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/memcached-operator
 override CACHE := $(abspath $(CACHE))
@@ -54,7 +58,7 @@ IMAGES := $(CACHE)/images
 CLUSTER_ENV := $(if $(TEST_REGISTRY),TEST_REGISTRY='$(TEST_REGISTRY)' && export TEST_REGISTRY,. '$(CACHE)/cluster/env')
 # The modules of the repository.
 MODULES := . test/cluster test/cluster/kubernetes test/cluster/containerd test/cluster/coredns test/cluster/olm \
-	test/tools test/tools/golangci-lint test/tools/operator-sdk
+	test/tools test/tools/golangci-lint test/tools/operator-sdk test/bench/samplecontroller
 
 # The manifests of the operator, with the images that have been chosen.
 RENDER = KUBECTL='$(KUBECTL)' config/render.sh config/default controller:latest='$(IMG)' \
@@ -183,6 +187,17 @@ cluster-status: ## Tell how the cluster is.
 .PHONY: cluster-test
 cluster-test: programs ## Test the cluster itself: killed, started twice, taken away. Needs root, and no cluster that is up.
 	@cd test/cluster && CLUSTER_BIN='$(CACHE)/bin' CGO_ENABLED=0 go test -trimpath -count=1 -timeout 15m $(if $(V),-v) .
+
+# What was found is kept section by section, so that a run that was cut off goes on: "make bench RESUME=1".
+BENCH = KUBEBUILDER_ASSETS='$(ASSETS)' go run ./test/bench/foos --programs='$(CACHE)/bench' $(if $(ONLY),--only='$(ONLY)')
+
+.PHONY: bench
+bench: control-plane ## Measure the operator beside the sample-controller, and write docs/proof/bench.md. Takes hours of a machine that nobody else uses.
+	@$(BENCH) $(if $(RESUME),--resume) --found='$(CACHE)/bench/found.json' --out=docs/proof
+
+.PHONY: bench-short
+bench-short: control-plane ## Count what the operator requests, with few objects; fails if it is too much.
+	@$(BENCH) --short
 
 # Meanwhile the cluster leaves the controller that is measured to the measurement; "make cluster" puts that right, too.
 .PHONY: bench-cronjobs

@@ -75,7 +75,7 @@ func (b *bench) startProcess(program string, environment []string, args ...strin
 	environment = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.work, "TMPDIR=" + b.work}, environment...)
 	b.started++
 	log := filepath.Join(b.work, fmt.Sprintf("%s-%d.log", program, b.started))
-	return measure.Start(log, environment, filepath.Join(b.work, program), args...)
+	return measure.Start(log, environment, filepath.Join(b.programs, program), args...)
 }
 
 // startReady starts an arm and waits until its caches are filled.

@@ -3,7 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,7 +13,7 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// Programs that are measured, as they are called in the directory of the work.
+// Programs that are measured, as they are called in their directory.
 const (
 	managerProgram   = "manager"
 	floorProgram     = "floor"
@@ -25,7 +25,7 @@ const (
 func (b *bench) build(ctx context.Context) error {
 	b.say("building what is measured")
 	module := filepath.Join(testenv.Root(), "test", "bench", "samplecontroller")
-	overlay, err := unlimited(ctx, module, b.work)
+	changed, err := unlimited(ctx, module, b.programs)
 	if err != nil {
 		return fmt.Errorf("lifting the limits of client-go: %w", err)
 	}
@@ -36,9 +36,9 @@ func (b *bench) build(ctx context.Context) error {
 		{managerProgram, testenv.Root(), "./cmd", nil},
 		{floorProgram, testenv.Root(), "./test/bench/foos/floor", nil},
 		{stockProgram, module, "k8s.io/sample-controller", nil},
-		{unlimitedProgram, module, "k8s.io/sample-controller", []string{"-overlay=" + overlay}},
+		{unlimitedProgram, module, "k8s.io/sample-controller", []string{"-modfile=" + changed}},
 	} {
-		args := append([]string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", filepath.Join(b.work, program.name)}, program.flags...)
+		args := append([]string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", filepath.Join(b.programs, program.name)}, program.flags...)
 		if _, err := golang(ctx, program.directory, append(args, program.what)...); err != nil {
 			return err
 		}
@@ -53,14 +53,21 @@ const (
 	noLimit   = "DefaultQPS   float32 = -1"
 )
 
-// unlimited makes a build overlay in which the client-go of a module has no limit, and returns its path. The one in the module
-// cache stays as it is.
-func unlimited(ctx context.Context, module, work string) (string, error) {
+// unlimited makes a copy of the client-go of a module that has no limit, and a go.mod that has the module built with it, whose path it
+// returns. It is a copy, as the go command takes no build overlay of its module cache.
+func unlimited(ctx context.Context, module, directory string) (string, error) {
 	out, err := golang(ctx, module, "list", "-m", "-f", "{{.Dir}}", "k8s.io/client-go")
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(strings.TrimSpace(out), limitFile)
+	changed := filepath.Join(directory, "client-go")
+	if err := os.RemoveAll(changed); err != nil {
+		return "", err
+	}
+	if err := os.CopyFS(changed, os.DirFS(strings.TrimSpace(out))); err != nil {
+		return "", err
+	}
+	path := filepath.Join(changed, limitFile)
 	source, err := os.ReadFile(path)
 	if err != nil {
 		return "", err
@@ -68,16 +75,14 @@ func unlimited(ctx context.Context, module, work string) (string, error) {
 	if found := bytes.Count(source, []byte(limit)); found != 1 {
 		return "", fmt.Errorf("%s has %q %d times", path, limit, found)
 	}
-	changed := filepath.Join(work, "unlimited.go")
-	if err := os.WriteFile(changed, bytes.Replace(source, []byte(limit), []byte(noLimit), 1), 0o600); err != nil {
+	if err := os.WriteFile(path, bytes.Replace(source, []byte(limit), []byte(noLimit), 1), 0o600); err != nil {
 		return "", err
 	}
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {path: changed}})
-	if err != nil {
-		return "", err
-	}
-	file := filepath.Join(work, "overlay.json")
-	return file, os.WriteFile(file, overlay, 0o600)
+	goMod, modErr := os.ReadFile(filepath.Join(module, "go.mod"))
+	goSum, sumErr := os.ReadFile(filepath.Join(module, "go.sum"))
+	modfile := filepath.Join(directory, "unlimited.mod")
+	goMod = fmt.Appendf(goMod, "\nreplace k8s.io/client-go => %s\n", changed)
+	return modfile, errors.Join(modErr, sumErr, os.WriteFile(modfile, goMod, 0o600), os.WriteFile(filepath.Join(directory, "unlimited.sum"), goSum, 0o600))
 }
 
 // golang runs the go command and returns what it prints.
