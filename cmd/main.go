@@ -32,6 +32,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	"github.com/example/memcached-operator/internal/controller/foo"
 	"github.com/example/memcached-operator/internal/controller/memcached"
 	"github.com/example/memcached-operator/internal/operand"
 	"github.com/example/memcached-operator/internal/owned"
@@ -173,7 +175,8 @@ func caches() map[client.Object]cache.ByObject {
 		groups[i] = kind.gvk.Group
 	}
 	byObject := memcached.Caches()
-	byObject[&appsv1.Deployment{}] = cache.ByObject{Transform: owned.Slim[appsv1.Deployment](groups...)}
+	byObject[&samplev1alpha1.Foo{}] = cache.ByObject{Transform: foo.Slim}
+	byObject[&appsv1.Deployment{}] = cache.ByObject{Transform: owned.SlimDeployment(groups...)}
 	byObject[&corev1.Service{}] = cache.ByObject{Transform: owned.Slim[corev1.Service](groups...)}
 	byObject[&batchv1.Job{}] = cache.ByObject{Transform: owned.Slim[batchv1.Job](groups...)}
 	byObject[&policyv1.PodDisruptionBudget{}] = cache.ByObject{Transform: owned.Slim[policyv1.PodDisruptionBudget](groups...)}

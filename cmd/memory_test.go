@@ -1,0 +1,87 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+)
+
+// What the objects of a Foo at rest may take in the caches, without indexes but the one by namespace: bytes of heap.
+const (
+	mostForDeployment = 2900
+	mostForFoo        = 1000
+)
+
+// The objects are as an API server has them; each gets another name, UID and version.
+func TestMemoryOfCaches(t *testing.T) {
+	transforms := map[string]toolscache.TransformFunc{}
+	for object, config := range caches() {
+		transforms[fmt.Sprintf("%T", object)] = config.Transform
+	}
+	deployment := kept(t, "deployment.yaml", transforms, func() client.Object { return &appsv1.Deployment{} })
+	foo := kept(t, "foo.yaml", transforms, func() client.Object { return &samplev1alpha1.Foo{} })
+	t.Logf("bytes of heap: %d for a Deployment, %d for a Foo", deployment, foo)
+	if deployment > mostForDeployment || foo > mostForFoo {
+		t.Errorf("a Deployment takes %d bytes of heap and may take %d, a Foo takes %d and may take %d", deployment, mostForDeployment, foo, mostForFoo)
+	}
+}
+
+// kept returns how many bytes of heap each of many objects takes in a cache.
+func kept(t *testing.T, file string, transforms map[string]toolscache.TransformFunc, fresh func() client.Object) uint64 {
+	const count = 5000
+	content, err := os.ReadFile(filepath.Join("testdata", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	transform := transforms[fmt.Sprintf("%T", fresh())]
+	if transform == nil {
+		transform = cache.TransformStripManagedFields()
+	}
+	text, err := yaml.YAMLToJSON(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
+	before := heap()
+	for number := range count {
+		object := fresh()
+		named := strings.ReplaceAll(string(text), "00000", fmt.Sprintf("%05d", number))
+		if err := json.Unmarshal([]byte(named), object); err != nil {
+			t.Fatal(err)
+		}
+		slim, err := transform(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Add(slim); err != nil {
+			t.Fatal(err)
+		}
+	}
+	after := heap()
+	if len(store.List()) != count || store.List()[0].(metav1.Object).GetUID() == "" {
+		t.Fatal("not all objects are there")
+	}
+	return (after - before) / count
+}
+
+// heap returns how many bytes are alive.
+func heap() uint64 {
+	var stats runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what the first has found to be unused is given back by the second
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}

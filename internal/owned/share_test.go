@@ -1,0 +1,109 @@
+package owned
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+)
+
+// deploymentOf returns the Deployment of an owner, with a container of a name and an image.
+func deploymentOf(owner, container, image string) *appsv1.Deployment {
+	labels := map[string]string{"app": container, "controller": owner}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: owner + "-web", UID: types.UID(owner + "-uid"), Labels: labels,
+			Annotations:     map[string]string{OwnerAnnotation: owner, FieldsAnnotation: "hash"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "samplecontroller.k8s.io/v1alpha1", Kind: "Foo", Name: owner, UID: types.UID(owner), Controller: ptr.To(true)}},
+		},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: ptr.To[int32](3),
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": container, "controller": owner}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": container, "controller": owner}},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: container, Image: image}}},
+			},
+		},
+		Status: appsv1.DeploymentStatus{AvailableReplicas: 3, Conditions: []appsv1.DeploymentCondition{
+			{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}, {Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue},
+		}},
+	}
+}
+
+func TestWhatIsSharedIsTheSame(t *testing.T) {
+	slim := SlimDeployment("samplecontroller.k8s.io")
+	for round := range 2 { // the second time every spec is known
+		for _, want := range []*appsv1.Deployment{
+			deploymentOf("a", "nginx", "nginx:1"), deploymentOf("b", "nginx", "nginx:1"), deploymentOf("c", "nginx", "nginx:2"), deploymentOf("d", "memcached", "memcached"),
+		} {
+			given := want.DeepCopy()
+			want.Status.Conditions = nil
+			out, err := slim(given)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !equality.Semantic.DeepEqual(out, want) {
+				t.Errorf("round %d: %v became %v", round, want, out)
+			}
+			again, err := slim(out)
+			if err != nil || !equality.Semantic.DeepEqual(again, want) {
+				t.Errorf("round %d: what was slim became %v, %v", round, again, err)
+			}
+		}
+	}
+}
+
+func TestWhatIsShared(t *testing.T) {
+	slim := SlimDeployment("samplecontroller.k8s.io")
+	var all []*appsv1.Deployment
+	for _, given := range []*appsv1.Deployment{
+		deploymentOf("a", "nginx", "nginx:1"), deploymentOf("b", "memcached", "memcached"), deploymentOf("c", "nginx", "nginx:1"), deploymentOf("d", "nginx", "nginx:2"),
+	} {
+		out, err := slim(given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, out.(*appsv1.Deployment))
+	}
+	isShared := func(a, b int) bool {
+		return &all[a].Spec.Template.Spec.Containers[0] == &all[b].Spec.Template.Spec.Containers[0]
+	}
+	if !isShared(0, 2) || isShared(0, 1) || isShared(0, 3) {
+		t.Error("those with the same pods share them, whatever comes in between, and no others do")
+	}
+	*all[0].Spec.Replicas = 7
+	if *all[2].Spec.Replicas != 3 {
+		t.Error("two Deployments have one count")
+	}
+}
+
+func TestTroubleIsKept(t *testing.T) {
+	given := deploymentOf("a", "nginx", "nginx:1")
+	given.Status.Conditions = []appsv1.DeploymentCondition{
+		{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionFalse},
+		{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded"},
+		{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate"},
+	}
+	want := given.DeepCopy().Status.Conditions
+	out, err := SlimDeployment("samplecontroller.k8s.io")(given)
+	if err != nil || !equality.Semantic.DeepEqual(out.(*appsv1.Deployment).Status.Conditions, want) {
+		t.Errorf("kept %v of %v, %v", out.(*appsv1.Deployment).Status.Conditions, want, err)
+	}
+}
+
+func TestAStrangerStaysSlim(t *testing.T) {
+	stranger := deploymentOf("a", "nginx", "nginx:1")
+	stranger.Annotations, stranger.OwnerReferences = nil, nil
+	out, err := SlimDeployment("samplecontroller.k8s.io")(stranger)
+	if err != nil || out.(*appsv1.Deployment).Spec.Selector != nil || out.(*appsv1.Deployment).Labels != nil {
+		t.Errorf("kept of a stranger: %v, %v", out, err)
+	}
+	other, err := SlimDeployment("samplecontroller.k8s.io")(nil)
+	if err != nil || other != nil {
+		t.Errorf("what is no Deployment became %v, %v", other, err)
+	}
+}
