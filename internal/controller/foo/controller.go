@@ -48,8 +48,20 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
-// nameIndex finds Foos by the Deployment they want.
+// nameIndex finds Foos by the Deployment that they want and may not have.
 const nameIndex = "spec.deploymentName"
+
+// missing is the function of that index. A Foo whose status says that all is done has its Deployment, which names it: it need not be found
+// by a name, and of very many Foos nearly all are so. One that loses its Deployment is told so by that Deployment; and as the status that
+// it writes then comes back to it and wakes it once more, nothing is missed of what happened before the index had it again.
+func missing(object client.Object) []string {
+	foo := object.(*samplev1alpha1.Foo)
+	progress := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionProgressing)
+	if progress != nil && progress.Reason == samplev1alpha1.ReasonRolloutComplete && progress.ObservedGeneration == foo.Generation {
+		return nil
+	}
+	return []string{foo.Spec.DeploymentName}
+}
 
 // SetupWithManager registers the controller with the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
@@ -60,9 +72,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 
 	indexer := mgr.GetFieldIndexer()
 	return errors.Join(
-		indexer.IndexField(context.Background(), &samplev1alpha1.Foo{}, nameIndex, func(foo client.Object) []string {
-			return []string{foo.(*samplev1alpha1.Foo).Spec.DeploymentName}
-		}),
+		indexer.IndexField(context.Background(), &samplev1alpha1.Foo{}, nameIndex, missing),
 		indexer.IndexField(context.Background(), &appsv1.Deployment{}, owned.ControllerUIDIndex, owned.ControllerUID),
 		ctrl.NewControllerManagedBy(mgr).
 			For(&samplev1alpha1.Foo{}).
@@ -72,7 +82,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 			Complete(reconcile.AsReconciler(r.client, r)))
 }
 
-// concerned returns the Foos that a Deployment matters to: the one it belongs to and those that want its name.
+// concerned returns the Foos that a Deployment matters to: the one it belongs to and those that want its name and may not have it.
 func (r *Reconciler) concerned(ctx context.Context, deployment client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	if c := metav1.GetControllerOf(deployment); c != nil && c.Kind == "Foo" {
