@@ -73,7 +73,7 @@ var short = scale{
 	Idle: 200, IdleTime: 10 * time.Second, IdleOthers: 10 * time.Second, Restart: 200, Restarts: 1, Failovers: 1, Nodes: []int{20},
 }
 
-// read reads what has been found before, if it was with the same scale.
+// read reads what has been found before, with the same scale.
 func read(path string, s scale) (*found, error) {
 	fresh := &found{Scale: s, Measured: map[string]time.Time{}}
 	content, err := os.ReadFile(path)
@@ -88,7 +88,7 @@ func read(path string, s scale) (*found, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if fmt.Sprint(before.Scale) != fmt.Sprint(s) {
-		return fresh, nil
+		return nil, fmt.Errorf("%s is of a run with other numbers of Foos: delete it, or name another file", path)
 	}
 	return before, nil
 }

@@ -28,6 +28,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 // section is a part of what is measured.
@@ -67,6 +70,7 @@ func main() {
 }
 
 func run(ctx context.Context) (err error) {
+	ctrl.SetLogger(logr.Discard()) // what envtest tells
 	isShort := flag.Bool("short", false, "count requests only, with few Foos")
 	factor := flag.Float64("scale", 1, "how many Foos there are, as a `share` of all")
 	only := flag.String("only", "", "measure these `sections` only, comma-separated: "+strings.Join(names(sections), ", "))

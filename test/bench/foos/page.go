@@ -124,17 +124,40 @@ func armTable(title string, batches []*batch, columns ...column) proof.Table {
 	return table
 }
 
+// ratioTable returns a table of how many times as much the operator has as others in the same round.
+func ratioTable(batches []*batch, columns ...column) proof.Table {
+	table := proof.Table{Title: "This operator, as a multiple of others in the same round", Columns: []string{"multiple of", lowest.name, lifted.name}}
+	of := map[string][]*batch{}
+	for _, b := range batches {
+		of[b.Arm] = append(of[b.Arm], b)
+	}
+	for _, c := range columns {
+		row := []string{c.name}
+		for _, other := range []arm{lowest, lifted} {
+			if len(of[other.name]) != len(of[ours.name]) || len(of[ours.name]) == 0 {
+				row = append(row, "")
+				continue
+			}
+			row = append(row, measure.IntervalOf(measure.Ratios(each(of[ours.name], c.of), each(of[other.name], c.of))).String())
+		}
+		table.Rows = append(table.Rows, row)
+	}
+	return table
+}
+
 func (f *found) rateSection() *proof.Section {
 	if len(f.Bursts) == 0 {
 		return nil
 	}
-	table := armTable("", f.Bursts,
-		column{"Foos per second", "%.1f", (*batch).rate},
-		column{"requests per Foo", "%.2f", (*batch).perFoo},
-		column{"controller, CPU s per 1,000", "%.2f", (*batch).controller},
-		column{"controller, API server and etcd", "%.2f", (*batch).system},
+	compared := []column{
+		{"Foos per second", "%.1f", (*batch).rate},
+		{"requests per Foo", "%.2f", (*batch).perFoo},
+		{"controller, CPU s per 1,000 Foos", "%.2f", (*batch).controller},
+		{"controller, API server and etcd, CPU s per 1,000", "%.2f", (*batch).system},
+	}
+	table := armTable("", f.Bursts, append(compared,
 		column{"converged", "%.0f", func(b *batch) float64 { return float64(b.Converged) }},
-		column{"share of CPU that others took", "%.3f", func(b *batch) float64 { return b.Others }})
+		column{"share of CPU that others took", "%.3f", func(b *batch) float64 { return b.Others }})...)
 	rates := proof.Plot{Name: "rate", Title: fmt.Sprintf("Foos that converge in a second, of %d made at once", f.Scale.Burst), X: proof.Axis{Label: "Foos per second"}}
 	cpu := proof.Plot{Name: "cpu", Title: "CPU time of the controller for 1,000 Foos", X: proof.Axis{Label: "seconds"}}
 	of := f.rounds()
@@ -149,7 +172,7 @@ func (f *found) rateSection() *proof.Section {
 		Title: "Rate and CPU time",
 		Text: []string{fmt.Sprintf("%d Foos are made at once, in %d rounds; the arms follow each other, in every other round the other way round. "+
 			"The stock sample-controller would take too long, so its rate is that of %s.", f.Scale.Burst, f.Scale.Rounds, f.Scale.StockTime)},
-		Tables: []proof.Table{table},
+		Tables: []proof.Table{table, ratioTable(f.Bursts, compared...)},
 		Plots:  []proof.Plot{rates, cpu},
 	}
 }
@@ -167,15 +190,16 @@ func (f *found) latencySection() *proof.Section {
 	milliseconds := func(of func(spread) float64) func(*batch) float64 {
 		return func(b *batch) float64 { return 1000 * of(b.Latency) }
 	}
+	times := []column{
+		{"p50, ms", "%.1f", milliseconds(func(s spread) float64 { return s.P50 })},
+		{"p99, ms", "%.1f", milliseconds(func(s spread) float64 { return s.P99 })},
+		{"longest, ms", "%.0f", milliseconds(func(s spread) float64 { return s.Max })},
+	}
+	table := armTable("", f.Steady, append(times, column{"Foos per second", "%.1f", (*batch).rate}, column{"requests per Foo", "%.2f", (*batch).perFoo})...)
 	return &proof.Section{
 		Title: "Time to converge",
 		Text: []string{fmt.Sprintf("%d Foos come at a steady rate, half of what the floor can do, whatever becomes of those before. "+
 			"The time is from when a Foo was to be made until a watch shows its status as it should be.", f.Scale.Steady)},
-		Tables: []proof.Table{armTable("", f.Steady,
-			column{"p50, ms", "%.1f", milliseconds(func(s spread) float64 { return s.P50 })},
-			column{"p99, ms", "%.1f", milliseconds(func(s spread) float64 { return s.P99 })},
-			column{"longest, ms", "%.0f", milliseconds(func(s spread) float64 { return s.Max })},
-			column{"Foos per second", "%.1f", (*batch).rate},
-			column{"requests per Foo", "%.2f", (*batch).perFoo})},
+		Tables: []proof.Table{table, ratioTable(f.Steady, times...)},
 	}
 }

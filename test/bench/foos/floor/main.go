@@ -29,8 +29,9 @@ import (
 const workers = 16
 
 func main() {
-	kubeconfig := flag.String("kubeconfig", "", "the kubeconfig to use")
-	flag.Parse()
+	flags := flag.NewFlagSet("floor", flag.ExitOnError) // controller-runtime has a flag of this name among those of all programs
+	kubeconfig := flags.String("kubeconfig", "", "the kubeconfig to use")
+	_ = flags.Parse(os.Args[1:])
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, *kubeconfig)
 	stop()
