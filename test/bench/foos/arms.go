@@ -12,19 +12,20 @@ import (
 
 // arm is one of those that are compared.
 type arm struct {
-	name  string // in tables
-	user  string // that it makes its requests as
-	start func(ctx context.Context, p *plane, environment []string, flags ...string) (*controller, error)
+	name   string // in tables
+	user   string // that it makes its requests as
+	warmUp int    // how many Foos it makes before it is measured
+	start  func(ctx context.Context, p *plane, environment []string, flags ...string) (*controller, error)
 }
 
 // The arms there are.
 var (
-	ours = arm{"this operator", testenv.OperatorUser, startOurs}
+	ours = arm{"this operator", testenv.OperatorUser, 50, startOurs}
 	// lowest is the least that could be done, by a program that does nothing else.
-	lowest = arm{"floor", userPrefix + floorProgram, startOther(floorProgram, floorProgram, "begun")}
-	stock  = arm{"sample-controller", userPrefix + stockProgram, startOther(stockProgram, stockProgram, "Started workers")}
+	lowest = arm{"floor", userPrefix + floorProgram, 50, startOther(floorProgram, floorProgram, "begun")}
+	stock  = arm{"sample-controller", userPrefix + stockProgram, 3, startOther(stockProgram, stockProgram, "Started workers")}
 	// lifted is the sample-controller without the limits of its clients.
-	lifted = arm{"sample-controller, unlimited", userPrefix + stockProgram, startOther(unlimitedProgram, stockProgram, "Started workers")}
+	lifted = arm{"sample-controller, unlimited", userPrefix + stockProgram, 50, startOther(unlimitedProgram, stockProgram, "Started workers")}
 )
 
 // controller is an arm that runs.

@@ -12,8 +12,6 @@ import (
 )
 
 const (
-	// warmUp is how many Foos an arm makes before it is measured.
-	warmUp = 50
 	// quiet is how long nothing must have been requested to say that an arm is at rest.
 	quiet = 2 * time.Second
 	// restless is how long after the last Foo it is waited for that.
@@ -80,7 +78,7 @@ func (p *plane) makeBatch(ctx context.Context, a arm, round int, l load) (_ *bat
 		c.Stop()
 		err = errors.Join(err, p.clear(ctx, namespace))
 	}()
-	if err := p.makeFoos(ctx, namespace, "warm", o, load{count: warmUp, underWay: makers}); err != nil {
+	if err := p.makeFoos(ctx, namespace, "warm", o, load{count: a.warmUp, underWay: makers}); err != nil {
 		return nil, fmt.Errorf("warming up %s: %w", a.name, err)
 	}
 	if err := p.rest(ctx, a); err != nil {

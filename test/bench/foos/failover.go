@@ -39,7 +39,7 @@ func measureFailovers(ctx context.Context, p *plane, f *found) error {
 		return err
 	}
 	defer func() { leader.Stop() }()
-	if err := p.makeFoos(ctx, namespace, "warm", o, load{count: warmUp, underWay: paced}); err != nil {
+	if err := p.makeFoos(ctx, namespace, "warm", o, load{count: ours.warmUp, underWay: paced}); err != nil {
 		return err
 	}
 	for round := range 2 * f.Scale.Failovers {

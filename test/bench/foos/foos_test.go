@@ -129,10 +129,11 @@ func TestStartRequests(t *testing.T) {
 	all := []testenv.Request{
 		{Verb: "get", URL: "/apis"}, {Verb: "watch", Resource: "foos"},
 		{Verb: "get", Resource: "leases"}, {Verb: "update", Resource: "leases"}, {Verb: "update", Resource: "leases"},
-		{Verb: "create", Resource: "events"}, {Verb: "create", Resource: "tokenreviews"}, {Verb: "patch", Resource: "foos/status"},
+		{Verb: "create", Resource: "events", Namespace: testenv.OperatorNamespace}, {Verb: "create", Resource: "events", Namespace: "foos-1"},
+		{Verb: "create", Resource: "tokenreviews"}, {Verb: "patch", Resource: "foos/status"},
 	}
 	requests, writes := startRequests(all)
-	if measure.All(requests) != 6 || writes != 1 || requests["update leases"] != 1 {
+	if measure.All(requests) != 7 || writes != 2 || requests["update leases"] != 1 {
 		t.Errorf("%v, %d writes", requests, writes)
 	}
 }

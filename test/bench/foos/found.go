@@ -34,7 +34,7 @@ type scale struct {
 	Paced      int           `json:"paced"`      // Foos that are made no faster than they converge
 	Burst      int           `json:"burst"`      // Foos that are made at once
 	Rounds     int           `json:"rounds"`     // how often each arm is measured
-	StockTime  time.Duration `json:"stockTime"`  // for the stock sample-controller, which takes longer than anybody would wait
+	StockTime  time.Duration `json:"stockTime"`  // for the stock sample-controller, which takes longer than anybody would wait; 0 to leave it out
 	Steady     int           `json:"steady"`     // Foos that are made at a steady rate
 	Sizes      []int         `json:"sizes"`      // how many Foos there are
 	Changes    int           `json:"changes"`    // Foos that are scaled at each of these sizes
@@ -69,8 +69,8 @@ func (s scale) times(factor float64) scale {
 
 // short is enough to count requests by, and takes a minute.
 var short = scale{
-	Paced: 200, Burst: 200, Rounds: 1, StockTime: 20 * time.Second, Steady: 200, Sizes: []int{100, 200}, Changes: 50,
-	Idle: 200, IdleTime: 10 * time.Second, IdleOthers: 10 * time.Second, Restart: 200, Restarts: 1, Failovers: 1, Nodes: []int{20},
+	Paced: 200, Burst: 200, Rounds: 1, Steady: 200, Sizes: []int{100, 200}, Changes: 50,
+	Idle: 200, IdleTime: 10 * time.Second, IdleOthers: 5 * time.Second, Restart: 200, Restarts: 1, Failovers: 1, Nodes: []int{20},
 }
 
 // read reads what has been found before, with the same scale.

@@ -73,6 +73,7 @@ func run(ctx context.Context) (err error) {
 	ctrl.SetLogger(logr.Discard()) // what envtest tells
 	isShort := flag.Bool("short", false, "count requests only, with few Foos")
 	factor := flag.Float64("scale", 1, "how many Foos there are, as a `share` of all")
+	rounds := flag.Int("rounds", 0, "how often to measure what is compared (default: 8, or 1 with -short)")
 	only := flag.String("only", "", "measure these `sections` only, comma-separated: "+strings.Join(names(sections), ", "))
 	resume := flag.Bool("resume", false, "leave out what the file of -found has already")
 	file := flag.String("found", "", "a `file` that keeps what was found, section by section (default: none)")
@@ -82,6 +83,9 @@ func run(ctx context.Context) (err error) {
 	s := full.times(*factor)
 	if *isShort {
 		s = short
+	}
+	if *rounds > 0 {
+		s.Rounds = *rounds
 	}
 	chosen, err := choose(*only, *isShort)
 	if err != nil {

@@ -86,8 +86,8 @@ func (f *found) requestsSection() *proof.Section {
 	table.Rows = append(table.Rows, cells)
 	return &proof.Section{
 		Title: "Requests",
-		Text: []string{fmt.Sprintf("%d Foos, no more than %d of them under way at a time. The stock sample-controller made as many as it could in %s.",
-			f.Scale.Paced, paced, f.Scale.StockTime)},
+		Text: []string{fmt.Sprintf("%d Foos, no more than %d of them under way at a time. The sample-controller with its limits made as many as it could in %s; "+
+			"its requests for those that were not ready by then are counted too.", f.Scale.Paced, paced, f.Scale.StockTime)},
 		Tables: []proof.Table{table},
 		Plots:  []proof.Plot{plot},
 	}
