@@ -56,7 +56,8 @@ type bench struct {
 	programs string // the directory of what is measured
 	work     string // a directory that goes away in the end
 	begun    time.Time
-	started  int // processes
+	profiles string // the directory of CPU profiles of the operator; empty for none
+	started  int    // processes
 }
 
 func main() {
@@ -79,6 +80,7 @@ func run(ctx context.Context) (err error) {
 	file := flag.String("found", "", "a `file` that keeps what was found, section by section (default: none)")
 	output := flag.String("out", "", "the `directory` to write the page to (default: none)")
 	programs := flag.String("programs", "", "a `directory` for the programs that are measured, to be built faster the next time (default: one that goes away)")
+	profiles := flag.String("profiles", "", "a `directory` for CPU profiles of the operator, which cost some time themselves (default: none)")
 	flag.Parse()
 	s := full.times(*factor)
 	if *isShort {
@@ -91,7 +93,7 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	b := &bench{begun: time.Now(), programs: *programs}
+	b := &bench{begun: time.Now(), programs: *programs, profiles: *profiles}
 	if b.work, err = os.MkdirTemp("", "bench-foos-"); err != nil {
 		return err
 	}
