@@ -87,6 +87,7 @@ func shareMeta(deployment *appsv1.Deployment) {
 		owner := &owners[i]
 		owner.APIVersion, owner.Kind = same(owner.APIVersion), same(owner.Kind)
 		owner.Name, owner.UID = once(owner.Name), types.UID(once(string(owner.UID)))
+		owner.Controller, owner.BlockOwnerDeletion = shareTrue(owner.Controller), shareTrue(owner.BlockOwnerDeletion)
 	}
 	deployment.OwnerReferences = owners
 	deployment.Labels = withWords(deployment.Labels, once)
@@ -97,6 +98,16 @@ func shareMeta(deployment *appsv1.Deployment) {
 	selector := *deployment.Spec.Selector
 	selector.MatchLabels = withWords(selector.MatchLabels, once)
 	deployment.Spec.Selector = &selector
+}
+
+// isTrue is what flags that are true point to. What is in a cache is never changed.
+var isTrue = true
+
+func shareTrue(flag *bool) *bool {
+	if flag != nil && *flag {
+		return &isTrue
+	}
+	return flag
 }
 
 // same returns a text that is kept once, in whatever object it is.

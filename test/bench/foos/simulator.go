@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"sync"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -49,13 +50,19 @@ func (p *plane) play(ctx context.Context) (stop func()) {
 	}
 }
 
-// finish writes the status of a Deployment whose pods are all there.
+// finish writes the status of a Deployment whose pods are all there, and tries again until it is written or the Deployment is gone.
 func (p *plane) finish(ctx context.Context, d *appsv1.Deployment) {
 	for ctx.Err() == nil {
 		d.Status = statusWith(d, *d.Spec.Replicas)
 		err := p.playing.Status().Update(ctx, d)
-		if !apierrors.IsConflict(err) || p.playing.Get(ctx, client.ObjectKeyFromObject(d), d) != nil {
-			return // also if it is gone; what is changed is told of again
+		if err == nil || apierrors.IsNotFound(err) {
+			return
+		}
+		if !apierrors.IsConflict(err) {
+			time.Sleep(100 * time.Millisecond)
+		}
+		if apierrors.IsNotFound(p.playing.Get(ctx, client.ObjectKeyFromObject(d), d)) {
+			return
 		}
 	}
 }

@@ -65,14 +65,19 @@ func run(ctx context.Context, kubeconfig string) error {
 			}
 		}()
 	}
+	// Where a watch has to begin again, all there is is told of once more.
+	made, told := map[types.UID]bool{}, map[types.UID]bool{}
 	go measure.Follow(ctx, c, &samplev1alpha1.FooList{}, func(event watch.EventType, object client.Object) {
-		if foo := object.(*samplev1alpha1.Foo); event == watch.Added && foo.Status.AvailableReplicas == 0 {
+		if foo := object.(*samplev1alpha1.Foo); event == watch.Added && foo.Status.AvailableReplicas == 0 && !made[foo.UID] {
+			made[foo.UID] = true
 			work <- func() error { return c.Create(ctx, deployment(foo)) }
 		}
 	})
 	go measure.Follow(ctx, c, &appsv1.DeploymentList{}, func(event watch.EventType, object client.Object) {
 		d := object.(*appsv1.Deployment)
-		if owner := metav1.GetControllerOf(d); event == watch.Modified && owner != nil && d.Status.AvailableReplicas == *d.Spec.Replicas {
+		owner := metav1.GetControllerOf(d)
+		if event != watch.Deleted && owner != nil && d.Status.AvailableReplicas == *d.Spec.Replicas && !told[d.UID] {
+			told[d.UID] = true
 			work <- func() error { return tell(ctx, c, d.Namespace, owner.Name, d.Status.AvailableReplicas) }
 		}
 	})
