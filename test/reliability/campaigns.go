@@ -1,0 +1,135 @@
+package main
+
+import (
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/example/memcached-operator/test/reliability/proxy"
+	"github.com/example/memcached-operator/test/reliability/runner"
+	"github.com/example/memcached-operator/test/reliability/scenario"
+)
+
+// How many plans there are of what is chosen by chance.
+const (
+	shortSingles = 60
+	pairsCount   = 300
+	cleanRuns    = 200
+)
+
+// campaigns are those that have been asked for. The references come first, always.
+func (s *suite) campaigns() []campaign {
+	references := campaign{name: "references", what: "what comes of each scenario when nothing goes wrong", isReference: true, plans: s.referencePlans}
+	if s.fault != "" {
+		return []campaign{references, {name: "replay", what: "one plan", plans: s.replayed}}
+	}
+	all := []campaign{
+		{name: "singles", what: "every write of every scenario, with every fault", plans: s.singles},
+		{name: "pairs", what: "two faults in one scenario, chosen by chance", plans: s.pairs},
+		{name: "clean", what: "no fault: nothing must be found", plans: s.clean},
+	}
+	if s.short {
+		all = all[:1]
+	}
+	if s.campaign != "" {
+		pattern := regexp.MustCompile("^(" + s.campaign + ")$")
+		all = slices.DeleteFunc(all, func(c campaign) bool { return !pattern.MatchString(c.name) })
+	}
+	return append([]campaign{references}, all...)
+}
+
+func (s *suite) chance() *rand.Rand {
+	return rand.New(rand.NewPCG(s.seed, 1))
+}
+
+// referencePlans are each scenario more than once, to see what differs by itself.
+func (s *suite) referencePlans() ([]*runner.Plan, error) {
+	times := 3
+	if s.short || s.fault != "" {
+		times = 1
+	}
+	var plans []*runner.Plan
+	for range times {
+		for _, scenario := range s.scenarios {
+			plans = append(plans, &runner.Plan{Scenario: scenario})
+		}
+	}
+	return plans, nil
+}
+
+// replayed is the one plan that has been asked for.
+func (s *suite) replayed() ([]*runner.Plan, error) {
+	var plans []*runner.Plan
+	for _, scenario := range s.scenarios {
+		plan := &runner.Plan{Scenario: scenario, Seed: s.seed}
+		for text := range strings.SplitSeq(s.fault, ";") {
+			rule, err := proxy.ParseRule(text)
+			if err != nil {
+				return nil, err
+			}
+			plan.Rules = append(plan.Rules, rule)
+		}
+		plans = append(plans, plan)
+	}
+	return plans, nil
+}
+
+// singles are every write with every fault; of those, in the short form, some.
+func (s *suite) singles() ([]*runner.Plan, error) {
+	var plans []*runner.Plan
+	for _, scenario := range s.scenarios {
+		positions := s.positions(scenario.Name)
+		s.report.Positions += len(positions)
+		for _, position := range positions {
+			for _, fault := range proxy.Faults {
+				plans = append(plans, planOf(scenario, with(position, fault)))
+			}
+		}
+	}
+	if s.short {
+		plans = slices.DeleteFunc(plans, func(plan *runner.Plan) bool { return plan.Rules[0].Fault.Kind == proxy.Hang })
+		plans = sample(plans, shortSingles, s.chance())
+	}
+	return plans, nil
+}
+
+// pairs are two writes, or the same twice, with a fault each.
+func (s *suite) pairs() ([]*runner.Plan, error) {
+	chance := s.chance()
+	quick := slices.DeleteFunc(slices.Clone(proxy.Faults), func(f proxy.Fault) bool { return f.Kind == proxy.Hang })
+	var plans []*runner.Plan
+	for len(plans) < pairsCount {
+		scenario := s.scenarios[chance.IntN(len(s.scenarios))]
+		positions := s.positions(scenario.Name)
+		if len(positions) == 0 {
+			continue
+		}
+		one := with(positions[chance.IntN(len(positions))], quick[chance.IntN(len(quick))])
+		other := with(positions[chance.IntN(len(positions))], quick[chance.IntN(len(quick))])
+		if one.Match == other.Match && one.Nth == other.Nth {
+			other.Nth++ // what it is tried again with goes wrong too
+		}
+		plans = append(plans, planOf(scenario, one, other))
+	}
+	return plans, nil
+}
+
+func (s *suite) clean() ([]*runner.Plan, error) {
+	var plans []*runner.Plan
+	for len(plans) < cleanRuns {
+		for _, scenario := range s.scenarios {
+			plans = append(plans, planOf(scenario))
+		}
+	}
+	return plans[:cleanRuns], nil
+}
+
+func planOf(scenario scenario.Scenario, rules ...proxy.Rule) *runner.Plan {
+	return &runner.Plan{Scenario: scenario, Rules: rules}
+}
+
+func with(position proxy.Rule, fault proxy.Fault) proxy.Rule {
+	position.Fault = fault
+	return position
+}

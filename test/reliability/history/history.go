@@ -1,0 +1,171 @@
+// Package history records what becomes of the objects in each namespace, and compares worlds.
+package history
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+// Resources are those that are recorded, as group/resource.
+const (
+	Foos        = "samplecontroller.k8s.io/foos"
+	Memcacheds  = "cache.example.com/memcacheds"
+	CronJobs    = "batch.tutorial.kubebuilder.io/cronjobs"
+	Deployments = "apps/deployments"
+	ReplicaSets = "apps/replicasets"
+	Pods        = "/pods"
+	Services    = "/services"
+	Budgets     = "policy/poddisruptionbudgets"
+	Jobs        = "batch/jobs"
+)
+
+var recorded = map[string]schema.GroupVersionResource{
+	Foos:        {Group: "samplecontroller.k8s.io", Version: "v1alpha1", Resource: "foos"},
+	Memcacheds:  {Group: "cache.example.com", Version: "v1alpha1", Resource: "memcacheds"},
+	CronJobs:    {Group: "batch.tutorial.kubebuilder.io", Version: "v1", Resource: "cronjobs"},
+	Deployments: {Group: "apps", Version: "v1", Resource: "deployments"},
+	ReplicaSets: {Group: "apps", Version: "v1", Resource: "replicasets"},
+	Pods:        {Version: "v1", Resource: "pods"},
+	Services:    {Version: "v1", Resource: "services"},
+	Budgets:     {Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
+	Jobs:        {Group: "batch", Version: "v1", Resource: "jobs"},
+}
+
+// Key names an object within a namespace.
+type Key struct {
+	Resource, Name string
+}
+
+func (k Key) String() string { return k.Resource + "/" + k.Name }
+
+// Version is an object as it was after one change. All resources share one count of changes, which orders the versions of
+// different objects too.
+type Version struct {
+	Key
+	At     time.Time
+	RV     int64
+	IsGone bool // Object is then as it was in the end
+	Object *unstructured.Unstructured
+}
+
+// World is what there is in a namespace.
+type World map[Key]*unstructured.Unstructured
+
+// Recorder records all namespaces. It is safe for concurrent use.
+type Recorder struct {
+	mu       sync.Mutex
+	versions map[string][]Version // by namespace
+	worlds   map[string]World
+	latest   int64
+}
+
+// Record begins to record, and ends with the context.
+func Record(ctx context.Context, config *rest.Config) (*Recorder, error) {
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	r := &Recorder{versions: map[string][]Version{}, worlds: map[string]World{}}
+	for name, resource := range recorded {
+		list, err := client.Resource(resource).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("listing %s: %w", name, err)
+		}
+		for i := range list.Items {
+			r.note(name, watch.Added, &list.Items[i])
+		}
+		go r.follow(ctx, client.Resource(resource), name, list.GetResourceVersion())
+	}
+	return r, nil
+}
+
+// follow watches one resource, from a resource version on, also when the API server is away for a while.
+func (r *Recorder) follow(ctx context.Context, client dynamic.ResourceInterface, name, version string) {
+	for ctx.Err() == nil {
+		watching, err := client.Watch(ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
+		if err != nil {
+			time.Sleep(50 * time.Millisecond)
+			continue
+		}
+		for event := range watching.ResultChan() {
+			object, ok := event.Object.(*unstructured.Unstructured)
+			if !ok || event.Type == watch.Error {
+				// What was lost cannot be had again, and a history with a hole proves nothing.
+				panic(fmt.Sprintf("recording %s: %v", name, event.Object))
+			}
+			version = object.GetResourceVersion()
+			r.note(name, event.Type, object)
+		}
+	}
+}
+
+func (r *Recorder) note(resource string, what watch.EventType, object *unstructured.Unstructured) {
+	rv, _ := strconv.ParseInt(object.GetResourceVersion(), 10, 64)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.latest = max(r.latest, rv)
+	if what == watch.Bookmark {
+		return
+	}
+	namespace, key := object.GetNamespace(), Key{resource, object.GetName()}
+	if r.worlds[namespace] == nil {
+		r.worlds[namespace] = World{}
+	}
+	if what == watch.Deleted {
+		delete(r.worlds[namespace], key)
+	} else {
+		r.worlds[namespace][key] = object
+	}
+	r.versions[namespace] = append(r.versions[namespace], Version{key, time.Now(), rv, what == watch.Deleted, object})
+}
+
+// Latest returns the latest resource version that is known.
+func (r *Recorder) Latest() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strconv.FormatInt(r.latest, 10)
+}
+
+// World returns what there is in a namespace now. The objects must not be changed.
+func (r *Recorder) World(namespace string) World {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.worlds[namespace])
+}
+
+// Versions returns all that has been in a namespace, in the order in which it was. The objects must not be changed.
+func (r *Recorder) Versions(namespace string) []Version {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	versions := slices.Clone(r.versions[namespace])
+	slices.SortStableFunc(versions, func(a, b Version) int { return cmp.Compare(a.RV, b.RV) })
+	return versions
+}
+
+// Count returns how many versions there have been in a namespace.
+func (r *Recorder) Count(namespace string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.versions[namespace])
+}
+
+// Forget drops a namespace.
+func (r *Recorder) Forget(namespace string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.versions, namespace)
+	delete(r.worlds, namespace)
+}

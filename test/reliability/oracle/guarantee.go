@@ -1,0 +1,99 @@
+package oracle
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/test/reliability/history"
+	"github.com/example/memcached-operator/test/reliability/proxy"
+)
+
+// ours are the resources that the operator is for.
+var ours = map[string]bool{history.Foos: true, history.Memcacheds: true, history.CronJobs: true}
+
+// guarantee finds writes that could hit, or have hit, what is not the operator's: a deletion or a status that is for whatever has the
+// name, an apply by force that is, and any write to an object that belongs to somebody else.
+func guarantee(run *Run, _ *Reference) []string {
+	owners := map[string]bool{}
+	for _, version := range run.Versions {
+		if ours[version.Resource] {
+			owners[string(version.Object.GetUID())] = true
+		}
+	}
+	var found []string
+	for i := range run.Requests {
+		request := &run.Requests[i]
+		if !request.IsWrite() || !isOfInterest(request) {
+			continue
+		}
+		if reason := unguarded(run, request, owners); reason != "" {
+			found = append(found, fmt.Sprintf("%s %s", request, reason))
+		}
+	}
+	return found
+}
+
+// unguarded returns what is wrong with a write; nothing if it is as it should be.
+func unguarded(run *Run, request *proxy.Request, owners map[string]bool) string {
+	parent, subresource := parentOf(request.Resource)
+	switch {
+	case request.Verb == "update" || request.Verb == "deletecollection":
+		return "is never needed"
+	case ours[parent] && subresource != "status":
+		return "changes a resource that is its user's"
+	case ours[parent] && request.OnlyUID == "":
+		return "is for any resource of that name"
+	case request.Verb == "delete" && request.OnlyUID == "":
+		return "is for any object of that name"
+	case request.Verb == "patch" && request.Force && request.OnlyUID == "":
+		return "takes fields by force, of any object of that name"
+	case ours[parent] || request.Resource == eventResource || request.IsCreation():
+		return ""
+	}
+	if before := lastBefore(run, request); before != nil && !belongs(before, owners) {
+		return "is to an object that is not the operator's"
+	}
+	return ""
+}
+
+// parentOf parts a resource from its subresource.
+func parentOf(resource string) (parent, subresource string) {
+	parts := strings.SplitN(resource, "/", 3)
+	if len(parts) < 3 {
+		return resource, ""
+	}
+	return parts[0] + "/" + parts[1], parts[2]
+}
+
+// lastBefore returns the object that a write was made to, as it was before; nil if there was none.
+func lastBefore(run *Run, request *proxy.Request) *unstructured.Unstructured {
+	var before *unstructured.Unstructured
+	for _, version := range run.Versions {
+		switch {
+		case version.Resource != request.Resource || version.Name != request.Name:
+		case request.AnsweredRV != "" && version.Object.GetResourceVersion() == request.AnsweredRV && !version.IsGone:
+			return before
+		case request.Verb == "delete" && string(version.Object.GetUID()) == request.OnlyUID:
+			before = version.Object
+		case request.Verb != "delete" && request.AnsweredRV != "":
+			before = version.Object
+		}
+	}
+	if request.Verb == "delete" {
+		return before
+	}
+	return nil // it was refused, or changed nothing
+}
+
+// belongs tells whether an object is one of the operator's: controlled by one of its resources, or without a controller and made
+// for one of them.
+func belongs(object *unstructured.Unstructured, owners map[string]bool) bool {
+	if controller := metav1.GetControllerOf(object); controller != nil {
+		return owners[string(controller.UID)]
+	}
+	return owners[object.GetAnnotations()[owned.OwnerAnnotation]]
+}

@@ -1,0 +1,30 @@
+package oracle
+
+import "strings"
+
+// hygiene finds what a log must not have: panics and data races at any time, errors while all is at rest, and errors at all where
+// nothing has gone wrong. An end that nobody has asked for is one, too.
+func hygiene(run *Run, reference *Reference) []string {
+	found := run.Ends
+	for line := range strings.Lines(run.Log) {
+		if strings.HasPrefix(line, "panic:") || strings.Contains(line, "DATA RACE") || strings.Contains(line, "Observed a panic") ||
+			strings.Contains(line, "fatal error:") || strings.Contains(line, "mutated") {
+			found = append(found, "the log has: "+strings.TrimSpace(line))
+		}
+	}
+	quiet := run.RestLog
+	if reference == nil {
+		quiet = run.Log
+	}
+	for line := range strings.Lines(quiet) {
+		if strings.Contains(line, `"level":"ERROR"`) && !isOfEnding(line) {
+			found = append(found, "nothing was wrong, and the log has: "+strings.TrimSpace(line))
+		}
+	}
+	return found
+}
+
+// isOfEnding tells of an error that it is what a manager says of what it is in the middle of when it is told to end.
+func isOfEnding(line string) bool {
+	return strings.Contains(line, "error received after stop sequence was engaged") || strings.Contains(line, "context canceled")
+}

@@ -1,0 +1,75 @@
+package oracle
+
+import (
+	"fmt"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
+	"github.com/example/memcached-operator/test/reliability/history"
+)
+
+// oncePerTick finds times that a CronJob has run more than once, ever.
+func oncePerTick(run *Run, _ *Reference) []string {
+	made := map[string]map[types.UID]bool{}
+	for _, version := range run.Versions {
+		controller := metav1.GetControllerOf(version.Object)
+		if version.Resource != history.Jobs || controller == nil || controller.Kind != "CronJob" {
+			continue
+		}
+		tick := string(controller.UID) + " " + version.Object.GetAnnotations()[tutorialv1.ScheduledAtAnnotation]
+		if made[tick] == nil {
+			made[tick] = map[types.UID]bool{}
+		}
+		made[tick][version.Object.GetUID()] = true
+	}
+	var found []string
+	for tick, jobs := range made {
+		if len(jobs) > 1 {
+			found = append(found, fmt.Sprintf("CronJob and tick %s have %d Jobs", tick, len(jobs)))
+		}
+	}
+	return found
+}
+
+// oneAtATime finds Jobs of a CronJob that go on at the same time where they must not.
+func oneAtATime(run *Run, _ *Reference) []string {
+	policies := map[types.UID]tutorialv1.ConcurrencyPolicy{}
+	going := map[types.UID]map[string]bool{}
+	var found []string
+	for _, version := range run.Versions {
+		if version.Resource == history.CronJobs {
+			policies[version.Object.GetUID()] = typed[tutorialv1.CronJob](version.Object).Spec.ConcurrencyPolicy
+		}
+		controller := metav1.GetControllerOf(version.Object)
+		if version.Resource != history.Jobs || controller == nil {
+			continue
+		}
+		jobs := going[controller.UID]
+		if jobs == nil {
+			jobs = map[string]bool{}
+			going[controller.UID] = jobs
+		}
+		if version.IsGone || hasEnded(typed[batchv1.Job](version.Object)) {
+			delete(jobs, version.Name)
+		} else {
+			jobs[version.Name] = true
+		}
+		if policy := policies[controller.UID]; len(jobs) > 1 && (policy == tutorialv1.ForbidConcurrent || policy == tutorialv1.ReplaceConcurrent) {
+			found = append(found, fmt.Sprintf("%d Jobs go on at the same time, and concurrencyPolicy is %s: %s", len(jobs), policy, strings.Join(sortedKeys(jobs), ", ")))
+		}
+	}
+	return found
+}
+
+func hasEnded(job *batchv1.Job) bool {
+	for _, c := range job.Status.Conditions {
+		if (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == "True" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,149 @@
+package oracle
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
+	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
+	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	"github.com/example/memcached-operator/test/reliability/history"
+)
+
+// foo finds what is not true of a Foo's status.
+func (p *past) foo() []string {
+	said, status := typed[told](p.self.Object), typed[samplev1alpha1.Foo](p.self.Object).Status
+	spec := specOf[samplev1alpha1.Foo](p)
+	var lies []string
+	if (status.Replicas != 0 || status.AvailableReplicas != 0) && !some(p, history.Deployments, func(d *appsv1.Deployment) bool {
+		return d.Status.Replicas == status.Replicas && d.Status.AvailableReplicas == status.AvailableReplicas
+	}) {
+		lies = append(lies, fmt.Sprintf("says that it has %d pods, %d of them available; its Deployment never did", status.Replicas, status.AvailableReplicas))
+	}
+	if said.is("Available", metav1.ConditionTrue) && said.reason("Available") != samplev1alpha1.ReasonScaledToZero && status.AvailableReplicas == 0 {
+		lies = append(lies, "says that it is available, and that no pod is")
+	}
+	if said.is("Available", metav1.ConditionFalse) && status.AvailableReplicas > 0 {
+		lies = append(lies, "says that it is not available, and that pods are")
+	}
+	if spec != nil && said.is("Progressing", metav1.ConditionFalse) && said.is("Degraded", metav1.ConditionFalse) &&
+		!some(p, history.Deployments, func(d *appsv1.Deployment) bool {
+			return d.Name == spec.Spec.DeploymentName && isRolledOut(d) && (spec.Spec.Replicas == nil || *spec.Spec.Replicas == *d.Spec.Replicas)
+		}) {
+		lies = append(lies, "says that it is all as wanted; it never was")
+	}
+	return lies
+}
+
+// isRolledOut tells whether a Deployment has come to what its specification says.
+func isRolledOut(d *appsv1.Deployment) bool {
+	wanted := ptr.Deref(d.Spec.Replicas, 1)
+	return d.Status.ObservedGeneration == d.Generation && d.Status.Replicas == wanted && d.Status.UpdatedReplicas == wanted && d.Status.AvailableReplicas == wanted
+}
+
+// memcached finds what is not true of a Memcached's status.
+func (p *past) memcached() []string {
+	said, status := typed[told](p.self.Object), typed[cachev1alpha1.Memcached](p.self.Object).Status
+	spec := specOf[cachev1alpha1.Memcached](p)
+	var lies []string
+	nodes, ready := p.nodes()
+	readyNow := int32(0)
+	for _, node := range status.Nodes {
+		if !nodes[node] {
+			lies = append(lies, fmt.Sprintf("lists the node %s, which is no pod of its Deployment", node))
+		}
+		if ready[node] {
+			readyNow++
+		}
+	}
+	if !slices.IsSorted(status.Nodes) || int(status.Size) != len(status.Nodes) {
+		lies = append(lies, fmt.Sprintf("lists the nodes %v, and says that they are %d", status.Nodes, status.Size))
+	}
+	if status.ReadyNodes > readyNow {
+		lies = append(lies, fmt.Sprintf("says that %d nodes are ready; of those it lists, %d ever were", status.ReadyNodes, readyNow))
+	}
+	if said.is("Available", metav1.ConditionTrue) && said.reason("Available") != cachev1alpha1.ReasonScaledToZero && status.ReadyNodes == 0 {
+		lies = append(lies, "says that it is available, and that no node is ready")
+	}
+	if said.is("Available", metav1.ConditionFalse) && status.ReadyNodes > 0 {
+		lies = append(lies, "says that it is not available, and that nodes are ready")
+	}
+	if spec != nil && said.is("Progressing", metav1.ConditionFalse) && said.is("Degraded", metav1.ConditionFalse) &&
+		(status.ReadyNodes != spec.Spec.Size || !some(p, history.Deployments, func(d *appsv1.Deployment) bool {
+			return d.Name == p.self.Name && isRolledOut(d) && *d.Spec.Replicas == spec.Spec.Size
+		})) {
+		lies = append(lies, "says that it is all as wanted; it never was")
+	}
+	return lies
+}
+
+// nodes returns the names of all pods that the Deployment of a Memcached has had, and of those that have been ready.
+func (p *past) nodes() (nodes, ready map[string]bool) {
+	nodes, ready = map[string]bool{}, map[string]bool{}
+	owners := map[types.UID]bool{p.self.Object.GetUID(): true}
+	for _, resource := range []string{history.Deployments, history.ReplicaSets, history.Pods} {
+		for _, version := range p.versions {
+			controller := metav1.GetControllerOf(version.Object)
+			if version.Resource != resource || controller == nil || !owners[controller.UID] {
+				continue
+			}
+			owners[version.Object.GetUID()] = true
+			if resource == history.Pods {
+				nodes[version.Name] = true
+				ready[version.Name] = ready[version.Name] || isReady(typed[corev1.Pod](version.Object))
+			}
+		}
+	}
+	return nodes, ready
+}
+
+func isReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// cronJob finds what is not true of a CronJob's status.
+func (p *past) cronJob() []string {
+	status := typed[tutorialv1.CronJob](p.self.Object).Status
+	var previous tutorialv1.CronJobStatus
+	if p.previous != nil {
+		previous = typed[tutorialv1.CronJob](p.previous).Status
+	}
+	var lies []string
+	for _, reference := range status.Active {
+		if !some(p, history.Jobs, func(job *batchv1.Job) bool { return job.UID == reference.UID && job.Name == reference.Name }) {
+			lies = append(lies, fmt.Sprintf("lists the Job %s as active, which is none of its own", reference.Name))
+		}
+	}
+	if int(status.ActiveJobs) != len(status.Active) {
+		lies = append(lies, fmt.Sprintf("lists %d Jobs as active, and says that they are %d", len(status.Active), status.ActiveJobs))
+	}
+	for what, times := range map[string][2]*metav1.Time{
+		"lastScheduleTime":   {previous.LastScheduleTime, status.LastScheduleTime},
+		"lastMissedTime":     {previous.LastMissedTime, status.LastMissedTime},
+		"lastSuccessfulTime": {previous.LastSuccessfulTime, status.LastSuccessfulTime},
+		"lastFailedTime":     {previous.LastFailedTime, status.LastFailedTime},
+	} {
+		if times[0] != nil && (times[1] == nil || times[1].Before(times[0])) {
+			lies = append(lies, "has "+what+" go back")
+		}
+	}
+	if ran := status.LastScheduleTime; ran != nil && !ran.Equal(previous.LastScheduleTime) && !some(p, history.Jobs, func(job *batchv1.Job) bool {
+		return job.Annotations[tutorialv1.ScheduledAtAnnotation] == ran.UTC().Format(time.RFC3339)
+	}) {
+		lies = append(lies, fmt.Sprintf("says that the time %s was run; there was no Job for it", ran.UTC()))
+	}
+	if ended := status.LastSuccessfulTime; ended != nil && !some(p, history.Jobs, func(job *batchv1.Job) bool { return ended.Equal(job.Status.CompletionTime) }) {
+		lies = append(lies, fmt.Sprintf("says that a Job completed at %s; none did", ended.UTC()))
+	}
+	return lies
+}

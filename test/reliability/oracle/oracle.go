@@ -1,0 +1,198 @@
+// Package oracle judges what has come of a plan, by what was recorded of it and nothing else. So what was recorded once can be judged
+// again.
+package oracle
+
+import (
+	"fmt"
+
+	"github.com/example/memcached-operator/test/reliability/history"
+	"github.com/example/memcached-operator/test/reliability/proxy"
+)
+
+// Run is what was recorded of a plan.
+type Run struct {
+	Namespace string
+	Symbols   history.Symbols
+	// Requests are all of the operator, in the order in which they came.
+	Requests []proxy.Request
+	// Rest is how many of Requests there were when all had come to rest: after it, the operator was started anew, and looked at
+	// everything again and again.
+	Rest int
+	// Versions are all that has been in the namespace, in the order in which it was.
+	Versions []history.Version
+	// World is what there is in the end.
+	World history.World
+	// Lacking is what the world has lacked for too long, of a step or compared with the reference; empty if it has come to all.
+	Lacking string
+	// Log is what the operator has written, RestLog that part of it from which all was at rest.
+	Log, RestLog string
+	// Ends are ends of the operator that nobody has asked for, or that were not as they should be.
+	Ends []string
+	// Fired is how many things have gone wrong as the plan says.
+	Fired int
+	// HasRestarted tells whether the operator was started again in between.
+	HasRestarted bool
+	// IsOpen tells that it is a matter of time how much the operator does before its resource is deleted.
+	IsOpen bool
+}
+
+// Finding is something that must not be.
+type Finding struct {
+	Oracle string `json:"oracle"`
+	Text   string `json:"text"`
+}
+
+func (f Finding) String() string { return f.Oracle + ": " + f.Text }
+
+// Oracle looks for what must not be. The reference is nil for a run that is to become one.
+type Oracle struct {
+	Name  string
+	Judge func(run *Run, reference *Reference) []string
+}
+
+// All are all oracles.
+var All = []Oracle{
+	{"end state", endState},
+	{"rest", rest},
+	{"counts", counts},
+	{"events", events},
+	{"guarantee", guarantee},
+	{"once per tick", oncePerTick},
+	{"one at a time", oneAtATime},
+	{"status", statuses},
+	{"hygiene", hygiene},
+}
+
+// Judge returns what all oracles find.
+func Judge(run *Run, reference *Reference) []Finding {
+	var findings []Finding
+	for _, oracle := range All {
+		for _, text := range oracle.Judge(run, reference) {
+			findings = append(findings, Finding{oracle.Name, text})
+		}
+	}
+	return findings
+}
+
+// Reference is what comes of a scenario when nothing goes wrong.
+type Reference struct {
+	World   history.Normal
+	Creates map[string]int // successful ones of the operator, by object
+	Deletes map[string]int
+	Events  map[string]int // by reason
+	// Writes are the operator's, each with how many there were, by verb and resource.
+	Writes map[proxy.Match]int
+}
+
+// NewReference returns what a run in which nothing went wrong says.
+func NewReference(run *Run) *Reference {
+	r := &Reference{
+		World:  history.Normalize(run.Namespace, run.World, run.Versions, run.Symbols),
+		Events: map[string]int{},
+		Writes: map[proxy.Match]int{},
+	}
+	r.Creates, r.Deletes = made(run)
+	for _, request := range run.Requests {
+		if request.IsWrite() && isOfInterest(&request) {
+			r.Writes[proxy.Match{Verb: request.Verb, Resource: request.Resource}]++
+		}
+		if request.Resource == eventResource {
+			r.Events[request.Reason]++
+		}
+	}
+	return r
+}
+
+const eventResource = "events.k8s.io/events"
+
+// isOfInterest tells whether a request is about what the operator is for, and not about who leads.
+func isOfInterest(request *proxy.Request) bool {
+	return request.Resource != "coordination.k8s.io/leases" && request.Resource != "/events"
+}
+
+// made returns which objects the operator has created and deleted, and how often.
+func made(run *Run) (creates, deletes map[string]int) {
+	creates, deletes = map[string]int{}, map[string]int{}
+	for i := range run.Requests {
+		request := &run.Requests[i]
+		object := request.Resource + " " + run.Symbols.Rename(request.Name)
+		switch {
+		case request.Resource == eventResource || !isOfInterest(request):
+		case request.IsCreation():
+			creates[object]++
+		case request.Verb == "delete" && request.IsDone():
+			deletes[object]++
+		}
+	}
+	return creates, deletes
+}
+
+// endState finds a world that is not as without faults.
+func endState(run *Run, reference *Reference) []string {
+	if run.Lacking != "" {
+		return []string{run.Lacking}
+	}
+	if reference == nil {
+		return nil
+	}
+	if diff := history.Diff(reference.World, history.Normalize(run.Namespace, run.World, run.Versions, run.Symbols)); diff != "" {
+		return []string{"the world is not as without faults (-expected +actual):\n" + diff}
+	}
+	return nil
+}
+
+// rest finds writes when there is nothing to write: after all has come to rest, during an operator's start, and during resyncs.
+func rest(run *Run, _ *Reference) []string {
+	var found []string
+	for i := range run.Requests[run.Rest:] {
+		if request := &run.Requests[run.Rest+i]; request.IsWrite() && isOfInterest(request) {
+			found = append(found, fmt.Sprintf("there was nothing to write: %s", request))
+		}
+	}
+	return found
+}
+
+// counts finds creations and deletions of children that there are not without faults, and those that are missing.
+func counts(run *Run, reference *Reference) []string {
+	if reference == nil {
+		return nil
+	}
+	creates, deletes := made(run)
+	return append(compare("created", reference.Creates, creates, run.IsOpen), compare("deleted", reference.Deletes, deletes, run.IsOpen)...)
+}
+
+func compare(what string, expected, actual map[string]int, fewerAreFine bool) []string {
+	var found []string
+	for object, n := range actual {
+		if n > expected[object] {
+			found = append(found, fmt.Sprintf("%s was %s %d times, and %d without faults", object, what, n, expected[object]))
+		}
+	}
+	for object, n := range expected {
+		if actual[object] < n && !fewerAreFine {
+			found = append(found, fmt.Sprintf("%s was %s %d times, and %d without faults", object, what, actual[object], n))
+		}
+	}
+	return found
+}
+
+// events finds more events than there is news: without faults there are those of the reference; each fault can make one of a
+// resource that is degraded and one of it being well again, and one may be sent again whose answer was lost.
+func events(run *Run, reference *Reference) []string {
+	if reference == nil {
+		return nil
+	}
+	sent := map[string]int{}
+	for _, request := range run.Requests {
+		if request.Resource == eventResource && request.IsDone() {
+			sent[request.Reason]++
+		}
+	}
+	var found []string
+	for reason, n := range sent {
+		if most := reference.Events[reason] + run.Fired; n > most {
+			found = append(found, fmt.Sprintf("%d events %s, where %d are news", n, reason, most))
+		}
+	}
+	return found
+}

@@ -1,0 +1,130 @@
+package oracle
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/example/memcached-operator/test/reliability/history"
+)
+
+// told is what the statuses of all kinds have in common.
+type told struct {
+	Metadata metav1.ObjectMeta
+	Status   struct {
+		ObservedGeneration int64
+		Conditions         []metav1.Condition
+	}
+}
+
+func (t *told) is(condition string, status metav1.ConditionStatus) bool {
+	return meta.IsStatusConditionPresentAndEqual(t.Status.Conditions, condition, status)
+}
+
+func (t *told) reason(condition string) string {
+	if c := meta.FindStatusCondition(t.Status.Conditions, condition); c != nil {
+		return c.Reason
+	}
+	return ""
+}
+
+// statuses finds statuses that were not true when they were written, of any version of any resource: what a status says must be what
+// the world was like at some time before. A cache may be behind, but it shows what has been.
+func statuses(run *Run, _ *Reference) []string {
+	var found []string
+	before := map[string]*unstructured.Unstructured{} // by UID
+	for i, version := range run.Versions {
+		if !ours[version.Resource] || version.IsGone {
+			continue
+		}
+		object := version.Object
+		previous := before[string(object.GetUID())]
+		before[string(object.GetUID())] = object
+		if _, has, _ := unstructured.NestedSlice(object.Object, "status", "conditions"); !has ||
+			previous != nil && equality.Semantic.DeepEqual(previous.Object["status"], object.Object["status"]) {
+			continue
+		}
+		past := &past{versions: run.Versions[:i], self: version, previous: previous}
+		lies := past.generations()
+		// An operator that has just started may be shown what was before, and tells of it.
+		if !run.HasRestarted && previous != nil && typed[told](previous).Status.ObservedGeneration > typed[told](object).Status.ObservedGeneration {
+			lies = append(lies, "has observed an earlier generation than before")
+		}
+		switch version.Resource {
+		case history.Foos:
+			lies = append(lies, past.foo()...)
+		case history.Memcacheds:
+			lies = append(lies, past.memcached()...)
+		case history.CronJobs:
+			lies = append(lies, past.cronJob()...)
+		}
+		for _, lie := range lies {
+			found = append(found, fmt.Sprintf("%s at resource version %d %s", version.Key, version.RV, lie))
+		}
+	}
+	return found
+}
+
+// past is all that has been before a status was written.
+type past struct {
+	versions []history.Version
+	self     history.Version
+	previous *unstructured.Unstructured // the version before; nil for the first
+}
+
+// generations finds statuses of generations that there were not yet, and conditions that are missing or contradict each other.
+func (p *past) generations() []string {
+	var lies []string
+	said := typed[told](p.self.Object)
+	if said.Status.ObservedGeneration > said.Metadata.Generation {
+		lies = append(lies, fmt.Sprintf("is of generation %d, and has observed %d", said.Metadata.Generation, said.Status.ObservedGeneration))
+	}
+	for _, condition := range []string{"Available", "Progressing", "Degraded"} {
+		c := meta.FindStatusCondition(said.Status.Conditions, condition)
+		switch {
+		case c == nil:
+			lies = append(lies, "does not say whether it is "+condition)
+		case c.ObservedGeneration != said.Status.ObservedGeneration:
+			lies = append(lies, fmt.Sprintf("says %s of generation %d, and the rest of %d", condition, c.ObservedGeneration, said.Status.ObservedGeneration))
+		}
+	}
+	return lies
+}
+
+// specOf returns the resource as it was at the generation that its status is of; nil if that was before the record began.
+func specOf[T any](p *past) *T {
+	observed := typed[told](p.self.Object).Status.ObservedGeneration
+	for _, version := range append(slices.Clone(p.versions), p.self) {
+		if version.Key == p.self.Key && version.Object.GetUID() == p.self.Object.GetUID() && version.Object.GetGeneration() == observed {
+			return typed[T](version.Object)
+		}
+	}
+	return nil
+}
+
+// some tells whether there was a version of an object of the resource's own for which that holds.
+func some[T any](p *past, resource string, holds func(*T) bool) bool {
+	uid := map[string]bool{string(p.self.Object.GetUID()): true}
+	return slices.ContainsFunc(p.versions, func(version history.Version) bool {
+		return version.Resource == resource && !version.IsGone && belongs(version.Object, uid) && holds(typed[T](version.Object))
+	})
+}
+
+func typed[T any](object *unstructured.Unstructured) *T {
+	as := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, as); err != nil {
+		panic(err) // the API server has checked it
+	}
+	return as
+}
+
+func sortedKeys(set map[string]bool) []string {
+	return slices.SortedFunc(maps.Keys(set), strings.Compare)
+}

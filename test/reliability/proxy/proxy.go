@@ -1,0 +1,297 @@
+// Package proxy stands between the operator and the API server, and has requests go wrong as it is told.
+//
+// It speaks TLS on both sides and passes the operator's bearer token on, so that the API server sees the operator as who it is.
+// Which request goes wrong is counted here and not in the operator, whose code knows nothing of it: so the count goes on when the
+// operator is killed and started again.
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Proxy is one at work. It is safe for concurrent use.
+type Proxy struct {
+	// URL is where it listens, and CA what has signed its certificate.
+	URL string
+	CA  []byte
+
+	options   Options
+	server    *http.Server
+	transport *http.Transport
+	end       context.CancelFunc
+
+	mu         sync.Mutex
+	rules      []*counted
+	chance     *rand.Rand
+	requests   []*Request
+	writes     int
+	remembered string
+	streams    streams
+}
+
+// Options are what a proxy has to know.
+type Options struct {
+	// Server is the API server's URL, and TLS how to reach it.
+	Server string
+	TLS    *tls.Config
+	// Seed is for the rules that go by chance.
+	Seed uint64
+	// Kill kills the operator. It is called from within a request, and must not wait for the end of it.
+	Kill func()
+	// Version returns the latest resource version that is known.
+	Version func() string
+}
+
+// Start starts a proxy.
+func Start(options Options) (*Proxy, error) {
+	serving, authority, err := certificate()
+	if err != nil {
+		return nil, fmt.Errorf("making the certificate of the proxy: %w", err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	ctx, end := context.WithCancel(context.Background())
+	p := &Proxy{
+		URL:       "https://" + listener.Addr().String(),
+		CA:        authority,
+		options:   options,
+		transport: &http.Transport{TLSClientConfig: options.TLS.Clone(), ForceAttemptHTTP2: true, DisableCompression: true},
+		end:       end,
+		chance:    rand.New(rand.NewPCG(options.Seed, 0)),
+		streams:   streams{open: map[*stream]bool{}, expired: map[string]bool{}},
+	}
+	p.server = &http.Server{
+		Handler:     p,
+		TLSConfig:   &tls.Config{Certificates: []tls.Certificate{serving}, MinVersion: tls.VersionTLS12},
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog:    log.New(io.Discard, "", 0), // of connections that were broken on purpose
+	}
+	go func() { _ = p.server.ServeTLS(listener, "", "") }()
+	return p, nil
+}
+
+// Stop ends the proxy and all that goes through it.
+func (p *Proxy) Stop() {
+	p.end()
+	_ = p.server.Close()
+	p.transport.CloseIdleConnections()
+}
+
+// SetRules has requests go wrong from now on as these rules say, and no others. Of those that fit, the first counts.
+func (p *Proxy) SetRules(rules ...Rule) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rules = nil
+	for _, rule := range rules {
+		p.rules = append(p.rules, &counted{Rule: rule})
+	}
+}
+
+// Remember keeps the world as it is now for AgeMore.
+func (p *Proxy) Remember() {
+	version := p.options.Version()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.remembered = version
+}
+
+// Requests returns copies of all requests so far, in the order in which they came.
+func (p *Proxy) Requests() []Request {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	requests := make([]Request, len(p.requests))
+	for i, request := range p.requests {
+		requests[i] = *request
+	}
+	return requests
+}
+
+// Writes returns how many writes there were so far.
+func (p *Proxy) Writes() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.writes
+}
+
+// begin records a request, and returns what is to go wrong with it.
+func (p *Proxy) begin(request *Request) *Fault {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.requests = append(p.requests, request)
+	if request.IsWrite() {
+		p.writes++
+	}
+	for _, rule := range p.rules {
+		if rule.applies(request, p.chance) && request.Fault == nil {
+			fault := rule.Fault
+			request.Fault = &fault
+		}
+	}
+	return request.Fault
+}
+
+// ServeHTTP passes a request on, or does not.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler) // the operator is gone
+	}
+	request, err := read(r, body)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	if fault := p.begin(request); fault != nil {
+		p.goWrong(w, r, body, request, *fault)
+		return
+	}
+	p.pass(w, r, body, request)
+}
+
+// pass passes a request on, and its answer back.
+func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, body []byte, request *Request) {
+	if request.Verb == "watch" {
+		p.watch(w, r, request)
+		return
+	}
+	if request.Verb == "list" {
+		p.streams.age(r, request)
+	}
+	answer, content := p.forward(r, body, request)
+	reply(w, answer, content)
+}
+
+// goWrong does to a request what its fault says.
+func (p *Proxy) goWrong(w http.ResponseWriter, r *http.Request, body []byte, request *Request, fault Fault) {
+	version := ""
+	switch fault.Kind {
+	case KillBefore:
+		p.options.Kill()
+		panic(http.ErrAbortHandler)
+	case Refuse:
+		refuse(w, fault.Code, "the fault proxy says so")
+		return
+	case Hang:
+		wait(r.Context(), fault.For)
+		panic(http.ErrAbortHandler)
+	case Delay:
+		wait(r.Context(), fault.For)
+	case PauseWatches:
+		p.streams.pause(fault.For)
+	case CloseWatches:
+		p.streams.close()
+	case ExpireWatches:
+		p.streams.expire()
+	case Age:
+		version = p.options.Version()
+	case AgeMore:
+		p.mu.Lock()
+		version = p.remembered
+		p.mu.Unlock()
+	}
+	switch fault.Kind {
+	case KillAfter, Age, AgeMore:
+		p.forward(r, body, request)
+		if version != "" {
+			p.streams.serveOld(version, fault.For)
+		}
+		p.options.Kill()
+		panic(http.ErrAbortHandler)
+	case DropAnswer:
+		p.forward(r, body, request)
+		panic(http.ErrAbortHandler)
+	case Disown:
+		p.forward(r, body, request)
+		refuse(w, fault.Code, "the fault proxy says so")
+	default:
+		p.pass(w, r, body, request)
+	}
+}
+
+// forward has the API server carry out a request and records what it answers. Where the operator does not wait for the answer any
+// more, as it has been killed, it is carried out all the same.
+func (p *Proxy) forward(r *http.Request, body []byte, request *Request) (*http.Response, []byte) {
+	answer, err := p.send(context.WithoutCancel(r.Context()), r, body)
+	if err != nil {
+		panic(http.ErrAbortHandler) // as if the API server had done so itself
+	}
+	defer answer.Body.Close()
+	content, err := io.ReadAll(answer.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	p.answered(request, answer.StatusCode, content)
+	return answer, content
+}
+
+func (p *Proxy) answered(request *Request, status int, content []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	request.Status = status
+	if request.IsWrite() && request.IsDone() {
+		if object := metaOf(content); object != nil {
+			request.AnsweredUID, request.AnsweredRV = string(object.GetUID()), object.GetResourceVersion()
+		}
+	}
+}
+
+// send sends a request to the API server.
+func (p *Proxy) send(ctx context.Context, r *http.Request, body []byte) (*http.Response, error) {
+	onward, err := http.NewRequestWithContext(ctx, r.Method, p.options.Server+r.URL.RequestURI(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	onward.Header = r.Header.Clone()
+	onward.Header.Del("Accept-Encoding") // so that answers can be read
+	return p.transport.RoundTrip(onward)
+}
+
+// reply gives an answer of the API server back.
+func reply(w http.ResponseWriter, answer *http.Response, content []byte) {
+	for name, values := range answer.Header {
+		if name != "Content-Length" {
+			w.Header()[name] = slices.Clone(values)
+		}
+	}
+	w.WriteHeader(answer.StatusCode)
+	_, _ = w.Write(content) // or the operator is gone
+}
+
+// refuse answers with an error, as the API server words it.
+func refuse(w http.ResponseWriter, code int, message string) {
+	status := metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusFailure, Code: int32(code), Reason: metav1.StatusReason(reasons[code]), Message: message,
+	}
+	if code == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", "1")
+		status.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(status) // or the operator is gone
+}
+
+// wait waits for as long as it is asked to, or until the operator is gone.
+func wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

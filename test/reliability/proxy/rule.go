@@ -1,0 +1,154 @@
+package proxy
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Kind is what becomes of a request.
+type Kind string
+
+// What can become of a request. All but those of watches are about the request itself.
+const (
+	KillBefore Kind = "kill-before" // the operator is killed, and the request never arrives
+	KillAfter  Kind = "kill-after"  // the request is carried out, and the operator is killed before it is told
+	DropAnswer Kind = "drop-answer" // the request is carried out, and the connection breaks before the operator is told
+	Refuse     Kind = "refuse"      // the request is answered with an error, and not carried out
+	Disown     Kind = "disown"      // the request is carried out, and answered with an error
+	Delay      Kind = "delay"       // the request is carried out late
+	Hang       Kind = "hang"        // the request is neither carried out nor answered
+
+	PauseWatches  Kind = "pause-watches"  // the request is carried out; all watches stand still from just before
+	CloseWatches  Kind = "close-watches"  // the request is carried out; all watches end just before
+	ExpireWatches Kind = "expire-watches" // as before, and the next ones are answered with 410: what they ask for is no longer kept
+	Age           Kind = "age"            // as KillAfter; the next operator is served the world of just before, and then what came after
+	AgeMore       Kind = "age-more"       // likewise, with the world of the last call of Remember
+)
+
+// Fault is something to go wrong.
+type Fault struct {
+	Kind Kind `json:"kind"`
+	// Code is what Refuse and Disown answer.
+	Code int `json:"code,omitempty"`
+	// For is how long Delay and PauseWatches take, after which time Hang breaks the connection if the operator has not, and for how
+	// long Age and AgeMore hold back what came after.
+	For time.Duration `json:"for,omitempty"`
+}
+
+func (f Fault) String() string {
+	switch f.Kind {
+	case Refuse:
+		return fmt.Sprint(f.Code)
+	case Disown:
+		return fmt.Sprintf("%d-after", f.Code)
+	}
+	return string(f.Kind)
+}
+
+// Faults are those that every write is tried with.
+var Faults = []Fault{
+	{Kind: KillBefore}, {Kind: KillAfter}, {Kind: DropAnswer},
+	{Kind: Refuse, Code: http.StatusForbidden}, {Kind: Refuse, Code: http.StatusConflict}, {Kind: Refuse, Code: http.StatusTooManyRequests},
+	{Kind: Refuse, Code: http.StatusInternalServerError}, {Kind: Refuse, Code: http.StatusServiceUnavailable},
+	{Kind: Refuse, Code: http.StatusGatewayTimeout}, {Kind: Disown, Code: http.StatusGatewayTimeout},
+	{Kind: Delay, For: 1500 * time.Millisecond}, {Kind: Hang, For: 40 * time.Second},
+	{Kind: PauseWatches, For: 2 * time.Second}, {Kind: CloseWatches}, {Kind: ExpireWatches},
+	{Kind: Age, For: 1500 * time.Millisecond}, {Kind: AgeMore, For: 1500 * time.Millisecond},
+}
+
+// Kills tells whether the fault ends the operator.
+func (f Fault) Kills() bool {
+	return f.Kind == KillBefore || f.Kind == KillAfter || f.Kind == Age || f.Kind == AgeMore
+}
+
+// IsCarriedOut tells whether the request takes effect all the same.
+func (f Fault) IsCarriedOut() bool {
+	return f.Kind != KillBefore && f.Kind != Refuse && f.Kind != Hang
+}
+
+// Match says which requests a rule is about.
+type Match struct {
+	// Verb is as RBAC has it; empty for all, "write" for every one that changes something.
+	Verb string `json:"verb,omitempty"`
+	// Resource is with its group and subresource, such as samplecontroller.k8s.io/foos/status; empty for all.
+	Resource string `json:"resource,omitempty"`
+}
+
+func (m Match) String() string {
+	return strings.TrimSpace(m.Verb + " " + m.Resource)
+}
+
+func (m Match) fits(r *Request) bool {
+	return (m.Resource == "" || m.Resource == r.Resource) &&
+		(m.Verb == "" || m.Verb == r.Verb || m.Verb == "write" && r.IsWrite())
+}
+
+// Rule has some requests go wrong.
+type Rule struct {
+	Match Match `json:"match"`
+	// Nth is which of the requests that match, from 1; 0 for all.
+	Nth int `json:"nth,omitempty"`
+	// Share is how many of them, by chance; 0 for all.
+	Share float64 `json:"share,omitempty"`
+	Fault Fault   `json:"fault"`
+}
+
+func (r Rule) String() string {
+	nth := ""
+	if r.Nth > 0 {
+		nth = fmt.Sprintf(" #%d", r.Nth)
+	}
+	return fmt.Sprintf("%s%s: %s", r.Match, nth, r.Fault)
+}
+
+var rulePattern = regexp.MustCompile(`^(\w+) (\S+) #(\d+): (\S+)$`)
+
+// ParseRule returns the rule that String has made a text of, for one of Faults and one request.
+func ParseRule(text string) (Rule, error) {
+	parts := rulePattern.FindStringSubmatch(strings.TrimSpace(text))
+	if parts == nil {
+		return Rule{}, fmt.Errorf("%q is no fault: it must be such as %q", text, "patch apps/deployments #1: kill-after")
+	}
+	nth, err := strconv.Atoi(parts[3])
+	if err != nil {
+		return Rule{}, err
+	}
+	for _, fault := range Faults {
+		if fault.String() == parts[4] {
+			return Rule{Match: Match{Verb: parts[1], Resource: parts[2]}, Nth: nth, Fault: fault}, nil
+		}
+	}
+	return Rule{}, fmt.Errorf("%q is none of the faults that there are: %v", parts[4], Faults)
+}
+
+// counted is a rule at work.
+type counted struct {
+	Rule
+	seen int
+}
+
+// applies counts a request, and tells whether it is one that goes wrong.
+func (c *counted) applies(r *Request, chance *rand.Rand) bool {
+	if !c.Match.fits(r) {
+		return false
+	}
+	c.seen++
+	return (c.Nth == 0 || c.Nth == c.seen) && (c.Share == 0 || chance.Float64() < c.Share)
+}
+
+// reasons are those that the API server gives with each code.
+var reasons = map[int]string{
+	http.StatusForbidden:           "Forbidden",
+	http.StatusConflict:            "Conflict",
+	http.StatusGone:                "Expired",
+	http.StatusUnprocessableEntity: "Invalid",
+	http.StatusTooManyRequests:     "TooManyRequests",
+	http.StatusInternalServerError: "InternalError",
+	http.StatusServiceUnavailable:  "ServiceUnavailable",
+	http.StatusGatewayTimeout:      "Timeout",
+}

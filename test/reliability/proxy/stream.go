@@ -1,0 +1,153 @@
+package proxy
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// streams are the watches that go through a proxy, and what is wrong with all of them. They are safe for concurrent use.
+type streams struct {
+	mu          sync.Mutex
+	open        map[*stream]bool
+	pausedUntil time.Time
+	expired     map[string]bool // resources whose next watch is answered with 410
+	old         string          // the resource version of the world that is served instead of the present one; empty for none
+	oldFor      time.Duration
+}
+
+type stream struct {
+	resource string
+	cancel   context.CancelFunc
+}
+
+// pause has all watches stand still.
+func (s *streams) pause(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pausedUntil = time.Now().Add(d)
+}
+
+// close ends all watches.
+func (s *streams) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for stream := range s.open {
+		stream.cancel()
+	}
+}
+
+// expire ends all watches and has the next ones fail, so that the operator has to list again.
+func (s *streams) expire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for stream := range s.open {
+		s.expired[stream.resource] = true
+		stream.cancel()
+	}
+}
+
+// serveOld has lists that may be old show the world of a resource version, and watches go on from there only some time after the
+// first such list.
+func (s *streams) serveOld(version string, d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.old, s.oldFor = version, d
+}
+
+// age rewrites a list that may be old while the old world is served. One that asks for no resource version may not be: the API
+// server promises the present then.
+func (s *streams) age(r *http.Request, request *Request) {
+	query := r.URL.Query()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.old == "" || query.Get("resourceVersion") != "0" {
+		return
+	}
+	if s.pausedUntil.IsZero() || s.oldFor > 0 {
+		s.pausedUntil, s.oldFor = time.Now().Add(s.oldFor), 0
+	}
+	if time.Now().After(s.pausedUntil) {
+		s.old = ""
+		return
+	}
+	query.Set("resourceVersion", s.old)
+	query.Set("resourceVersionMatch", "Exact")
+	query.Del("limit")
+	r.URL.RawQuery = query.Encode()
+	request.Fault = &Fault{Kind: Age}
+}
+
+// refusal returns with which code a watch is to be refused; 0 for not at all.
+func (s *streams) refusal(r *http.Request, resource string) int {
+	isList := r.URL.Query().Get("sendInitialEvents") == "true"
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case isList && s.old != "" && (s.oldFor > 0 || time.Now().Before(s.pausedUntil)):
+		return http.StatusUnprocessableEntity // then it lists, which can be rewritten
+	case !isList && s.expired[resource]:
+		delete(s.expired, resource)
+		return http.StatusGone
+	}
+	return 0
+}
+
+// register notes a watch; the function returned notes its end.
+func (s *streams) register(open *stream) func() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open[open] = true
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.open, open)
+	}
+}
+
+// flow waits while watches stand still.
+func (s *streams) flow(ctx context.Context) {
+	for ctx.Err() == nil {
+		s.mu.Lock()
+		left := time.Until(s.pausedUntil)
+		s.mu.Unlock()
+		if left <= 0 {
+			return
+		}
+		wait(ctx, left)
+	}
+}
+
+// watch passes a watch on, event by event.
+func (p *Proxy) watch(w http.ResponseWriter, r *http.Request, request *Request) {
+	if code := p.streams.refusal(r, request.Resource); code != 0 {
+		refuse(w, code, "the fault proxy says so")
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer p.streams.register(&stream{request.Resource, cancel})()
+	answer, err := p.send(ctx, r, nil)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	defer answer.Body.Close()
+	p.answered(request, answer.StatusCode, nil)
+	reply(w, answer, nil)
+	flusher := http.NewResponseController(w)
+	buffer := make([]byte, 64<<10)
+	for flusher.Flush() == nil {
+		n, err := answer.Body.Read(buffer)
+		p.streams.flow(ctx)
+		if n > 0 {
+			if _, err := w.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			break
+		}
+	}
+	_ = flusher.Flush()
+}

@@ -1,0 +1,159 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/example/memcached-operator/test/testenv"
+)
+
+// controllers is how many an operator has, each of which says in the log when it begins to work.
+const controllers = 3
+
+// manager is an operator that is started again when it ends, as Kubernetes does. It is safe for concurrent use.
+type manager struct {
+	program     string
+	environment []string
+	flags       []string
+
+	mu      sync.Mutex
+	process *exec.Cmd
+	ended   chan error // of the process
+	logs    *log       // of the process
+	all     []*log     // of all processes there were
+	wanted  bool       // whether it is to be started again
+	killed  bool       // whether the process has been killed on purpose
+	crashes []string   // ends that nobody has asked for
+}
+
+// log is what a process has written. It is safe for concurrent use.
+type log struct {
+	mu      sync.Mutex
+	content bytes.Buffer
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.content.Write(p)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.content.String()
+}
+
+// start starts it, with some flags more for as long as it is not stopped.
+func (m *manager) start(flags ...string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.wanted = true
+	return m.startProcess(flags)
+}
+
+func (m *manager) startProcess(flags []string) error {
+	process := exec.Command(m.program, append(m.flags[:len(m.flags):len(m.flags)], flags...)...)
+	process.Env = append(testenv.Environment(), m.environment...)
+	logs := &log{}
+	process.Stdout, process.Stderr = logs, logs
+	if err := process.Start(); err != nil {
+		return fmt.Errorf("starting %s: %w", m.program, err)
+	}
+	ended := make(chan error, 1)
+	m.process, m.ended, m.logs, m.killed = process, ended, logs, false
+	m.all = append(m.all, logs)
+	go func() {
+		err := process.Wait()
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		ended <- err
+		if !m.wanted {
+			return
+		}
+		if !m.killed {
+			m.crashes = append(m.crashes, fmt.Sprintf("the operator has ended by itself: %v", err))
+		}
+		if err := m.startProcess(flags); err != nil {
+			m.crashes = append(m.crashes, err.Error())
+		}
+	}()
+	return nil
+}
+
+// kill ends the process without warning. It is started again.
+func (m *manager) kill() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.killed = true
+	_ = m.process.Process.Kill()
+}
+
+// signal sends a signal to the process, which is not to end by it.
+func (m *manager) signal(signal syscall.Signal) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_ = m.process.Process.Signal(signal)
+}
+
+// stop ends it for good, and returns how: nil for exit code 0.
+func (m *manager) stop(signal syscall.Signal) error {
+	m.mu.Lock()
+	m.wanted = false
+	process, ended := m.process, m.ended
+	m.mu.Unlock()
+	_ = process.Process.Signal(signal)
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(45 * time.Second):
+		_ = process.Process.Kill()
+		<-ended
+		return errors.New("the operator does not end within 45 s of " + signal.String())
+	}
+}
+
+// works waits until all controllers of the process work.
+func (m *manager) works(ctx context.Context) error {
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		return strings.Count(m.current(), `"msg":"Starting workers"`) >= controllers, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting until the operator works: %w\n%s", err, m.log())
+	}
+	return nil
+}
+
+// current returns the log of the process that runs.
+func (m *manager) current() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.logs.String()
+}
+
+// log returns the logs of all processes.
+func (m *manager) log() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all strings.Builder
+	for _, log := range m.all {
+		all.WriteString(log.String())
+	}
+	return all.String()
+}
+
+// restarts returns how many times it was started again.
+func (m *manager) restarts() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.all) - 1
+}

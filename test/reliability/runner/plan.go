@@ -1,0 +1,251 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/example/memcached-operator/test/reliability/history"
+	"github.com/example/memcached-operator/test/reliability/oracle"
+	"github.com/example/memcached-operator/test/reliability/proxy"
+	"github.com/example/memcached-operator/test/reliability/scenario"
+	"github.com/example/memcached-operator/test/testenv"
+)
+
+// Waits. None of them is asserted: they are for how long is looked at most, and for how long nothing must happen to be at rest.
+const (
+	patience  = 100 * time.Second       // for the operator to come to an end; what fails is tried again a minute later at the latest
+	quiet     = 400 * time.Millisecond  // between steps
+	restQuiet = 1800 * time.Millisecond // after the last one, while an operator is started and looks at everything every second
+	calmQuiet = 6 * time.Second         // likewise, of runs that are to be references
+)
+
+// Plan is a scenario and what is to go wrong in it.
+type Plan struct {
+	Scenario scenario.Scenario
+	Rules    []proxy.Rule
+	// Seed is for what goes wrong by chance.
+	Seed uint64
+	// ServiceAccount is whose rights the operator has; empty for its own.
+	ServiceAccount string
+}
+
+// Faults returns what is to go wrong, as text.
+func (p *Plan) Faults() string {
+	texts := make([]string, len(p.Rules))
+	for i, rule := range p.Rules {
+		texts[i] = rule.String()
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (p *Plan) String() string {
+	return strings.TrimSuffix(p.Scenario.Name+" / "+p.Faults(), " / ")
+}
+
+// stage is where a plan is played.
+type stage struct {
+	*scenario.Stage
+	e          *Environment
+	plan       *Plan
+	preparedAt time.Time
+	proxy      *proxy.Proxy
+	manager    *manager
+	reference  *oracle.Reference
+}
+
+// Prepare makes the namespace of a plan and what is to be there before the operator is.
+func (e *Environment) Prepare(ctx context.Context, plan *Plan) (*Prepared, error) {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name:   fmt.Sprintf("plan-%d", e.plans.Add(1)),
+		Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+	}}
+	if err := e.ControlPlane.Client.Create(ctx, namespace); err != nil {
+		return nil, err
+	}
+	s := &stage{e: e, plan: plan, preparedAt: time.Now(), Stage: &scenario.Stage{
+		Client: e.ControlPlane.Client, Namespace: namespace.Name, Tick: lastTick(),
+	}}
+	if plan.Scenario.Prepare != nil {
+		if err := plan.Scenario.Prepare(ctx, s.Stage); err != nil {
+			return nil, fmt.Errorf("preparing %s: %w", plan, err)
+		}
+	}
+	return &Prepared{s}, nil
+}
+
+// Prepared is a plan whose namespace there is.
+type Prepared struct{ stage *stage }
+
+// Play plays a plan and returns what was recorded. With a reference it goes on until the world is as that says. What the operator
+// does is never an error.
+func (p *Prepared) Play(ctx context.Context, reference *oracle.Reference) (*oracle.Run, error) {
+	s := p.stage
+	s.reference = reference
+	pause(ctx, time.Until(s.preparedAt.Add(s.plan.Scenario.Age)))
+	var err error
+	if s.proxy, err = s.e.newProxy(s.plan.Seed, func() { s.manager.kill() }); err != nil {
+		return nil, err
+	}
+	defer s.proxy.Stop()
+	account := s.plan.ServiceAccount
+	if account == "" {
+		account = testenv.OperatorServiceAccount
+	}
+	kubeconfig, err := s.e.kubeconfig(ctx, s.proxy, s.Namespace, account)
+	if err != nil {
+		return nil, err
+	}
+	s.manager = &manager{
+		program:     s.e.program,
+		environment: []string{"WATCH_NAMESPACE=" + s.Namespace},
+		flags: []string{
+			"--kubeconfig=" + kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address=0", "--image-delay=0s",
+		},
+	}
+	return s.play(ctx)
+}
+
+func (s *stage) play(ctx context.Context) (*oracle.Run, error) {
+	// What a scenario has prepared is there to be acted upon at once: then things go wrong from the start.
+	if len(s.plan.Scenario.Setup) == 0 {
+		s.proxy.Remember()
+		s.proxy.SetRules(s.plan.Rules...)
+	}
+	if err := s.manager.start(); err != nil {
+		return nil, err
+	}
+	defer func() { _ = s.manager.stop(syscall.SIGKILL) }()
+	lacking, err := s.steps(ctx)
+	if err != nil {
+		return nil, err
+	}
+	fired := 0
+	for _, request := range s.proxy.Requests() {
+		if request.Fault != nil {
+			fired++
+		}
+	}
+	run := &oracle.Run{
+		Namespace: s.Namespace, Symbols: s.Symbols(), Lacking: lacking, Fired: fired,
+		HasRestarted: s.manager.restarts() > 0, IsOpen: s.plan.Scenario.IsOpen,
+	}
+	s.proxy.SetRules()
+	run.Rest = len(s.proxy.Requests())
+	if lacking == "" {
+		if err := s.rest(ctx, run); err != nil {
+			return nil, err
+		}
+	}
+	run.Ends = append(run.Ends, s.manager.crashes...)
+	run.Log = s.manager.log()
+	run.Requests = s.proxy.Requests()
+	run.World, run.Versions = s.e.Recorder.World(s.Namespace), s.e.Recorder.Versions(s.Namespace)
+	return run, nil
+}
+
+// steps plays the steps of a scenario, and returns what the operator could not do.
+func (s *stage) steps(ctx context.Context) (lacking string, err error) {
+	plan := &s.plan.Scenario
+	for i, step := range append(plan.Setup[:len(plan.Setup):len(plan.Setup)], plan.Steps...) {
+		if i == len(plan.Setup) && i > 0 {
+			s.proxy.SetRules(s.plan.Rules...)
+		}
+		if i >= len(plan.Setup) && i > 0 {
+			s.proxy.Remember()
+		}
+		if step.Do != nil {
+			if err := step.Do(ctx, s.Stage); err != nil {
+				return "", fmt.Errorf("%s, step %q: %w", s.plan, step.Name, err)
+			}
+		}
+		if lacking := s.settle(ctx, quiet, func() string { return step.Until(s.Stage, s.e.Recorder.World(s.Namespace)) }); lacking != "" {
+			return fmt.Sprintf("after step %q: %s", step.Name, lacking), nil
+		}
+	}
+	if s.reference == nil {
+		return "", nil
+	}
+	lacking = s.settle(ctx, quiet, func() string {
+		world, versions := s.e.Recorder.World(s.Namespace), s.e.Recorder.Versions(s.Namespace)
+		if diff := history.Diff(s.reference.World, history.Normalize(s.Namespace, world, versions, s.Symbols())); diff != "" {
+			return "the world does not become as without faults (-expected +actual):\n" + diff
+		}
+		return ""
+	})
+	return lacking, ctx.Err()
+}
+
+// settle waits until nothing is lacking and nothing has happened for a while, and returns what is lacking when its patience ends.
+func (s *stage) settle(ctx context.Context, quiet time.Duration, lacking func() string) string {
+	began, since, happened := time.Now(), time.Now(), -1
+	for ctx.Err() == nil {
+		if now := s.happened(); now != happened {
+			happened, since = now, time.Now()
+		}
+		if time.Since(since) >= quiet {
+			missing := lacking()
+			if missing == "" {
+				return ""
+			}
+			if time.Since(began) > patience {
+				return missing
+			}
+			pause(ctx, 50*time.Millisecond)
+		}
+		if time.Since(began) > 2*patience {
+			return "it does not come to rest"
+		}
+		pause(ctx, 20*time.Millisecond)
+	}
+	return "interrupted"
+}
+
+// happened returns a count of all that has happened to the objects, and of all that the operator wants to happen.
+func (s *stage) happened() int {
+	return s.e.Recorder.Count(s.Namespace) + s.proxy.Writes()
+}
+
+// rest stops the operator and starts it anew, so that it looks at everything, and has it look again and again. Nothing must come of
+// it.
+func (s *stage) rest(ctx context.Context, run *oracle.Run) error {
+	long := restQuiet
+	if s.reference == nil {
+		long = calmQuiet
+		pause(ctx, long)
+	}
+	if err := s.manager.stop(syscall.SIGTERM); err != nil {
+		run.Ends = append(run.Ends, fmt.Sprintf("it was told to end, and did so with: %v", err))
+	}
+	if err := s.manager.start("--sync-period=1s"); err != nil {
+		return err
+	}
+	if err := s.manager.works(ctx); err != nil {
+		run.Ends = append(run.Ends, err.Error())
+		return nil
+	}
+	pause(ctx, long)
+	if err := s.manager.stop(syscall.SIGTERM); err != nil {
+		run.Ends = append(run.Ends, fmt.Sprintf("it was told to end, and did so with: %v", err))
+	}
+	run.RestLog = s.manager.current()
+	return ctx.Err()
+}
+
+// End drops what was recorded of the plan. Its objects stay: no operator looks at them any more.
+func (p *Prepared) End() {
+	p.stage.e.Recorder.Forget(p.stage.Namespace)
+}
+
+// pause waits for as long as it is asked to, or until the context ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

@@ -1,0 +1,273 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
+	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/test/reliability/history"
+)
+
+// oldEnough is how old a Job has to be before the operator deletes it from the history: a minute, and the second that the API
+// server's times leave out.
+const oldEnough = 62 * time.Second
+
+func cronJobs() []Scenario {
+	return []Scenario{
+		{Name: "cronjob-create", Steps: []Step{
+			{Name: "create", Do: createCronJob, Until: cronJobSays("Available=True", "Progressing=False", "Degraded=False")},
+			{Name: "suspend", Do: suspend(true), Until: cronJobSays("Available=False/Suspended", "Degraded=False")},
+			{Name: "resume", Do: suspend(false), Until: cronJobSays("Available=True", "Degraded=False")},
+		}},
+		{Name: "cronjob-fire", Prepare: due(tutorialv1.AllowConcurrent, 1), Steps: []Step{
+			{Name: "fire", Until: hasRun(0, "Progressing=True/JobsRunning")},
+		}},
+		{Name: "cronjob-missed", Prepare: due(tutorialv1.AllowConcurrent, 4), Steps: []Step{
+			{Name: "fire", Until: hasRun(0, "Progressing=True/JobsRunning")},
+		}},
+		{Name: "cronjob-finish", Prepare: due(tutorialv1.AllowConcurrent, 1), Setup: []Step{
+			{Name: "fire", Until: hasRun(0, "Progressing=True/JobsRunning")},
+		}, Steps: []Step{
+			{Name: "complete", Do: finish(0, batchv1.JobComplete), Until: hasSucceeded},
+		}},
+		{Name: "cronjob-fail", Prepare: due(tutorialv1.AllowConcurrent, 1), Setup: []Step{
+			{Name: "fire", Until: hasRun(0, "Progressing=True/JobsRunning")},
+		}, Steps: []Step{
+			{Name: "fail", Do: finish(0, batchv1.JobFailed), Until: cronJobSays("Degraded=True/LastRunFailed", "Progressing=False")},
+		}},
+		{Name: "cronjob-replace", Prepare: active(tutorialv1.ReplaceConcurrent), Steps: []Step{
+			{Name: "fire", Until: func(s *Stage, world history.World) string {
+				if in[batchv1.Job](world, history.Jobs, jobName(s, 1)) != nil {
+					return "the Job that is replaced is still there"
+				}
+				return hasRun(0, "Progressing=True/JobsRunning")(s, world)
+			}},
+		}},
+		{Name: "cronjob-forbid", Prepare: active(tutorialv1.ForbidConcurrent), Steps: []Step{
+			{Name: "wait", Until: cronJobSays("Progressing=True/WaitingForJob")},
+			{Name: "complete", Do: finish(1, batchv1.JobComplete), Until: hasRun(0, "Progressing=True/JobsRunning")},
+		}},
+		{Name: "cronjob-prune", Prepare: finished, Age: oldEnough, Steps: []Step{
+			{Name: "prune", Until: func(s *Stage, world history.World) string {
+				for _, before := range []int{2, 3} {
+					if in[batchv1.Job](world, history.Jobs, jobName(s, before)) != nil {
+						return jobName(s, before) + " is still there"
+					}
+				}
+				return hasSucceeded(s, world)
+			}},
+		}},
+		{Name: "cronjob-foreign", Prepare: func(ctx context.Context, s *Stage) error {
+			if err := s.make(ctx, job(jobName(s, 0))); err != nil {
+				return err
+			}
+			return due(tutorialv1.AllowConcurrent, 1)(ctx, s)
+		}, Steps: []Step{
+			{Name: "wait", Until: cronJobSays("Degraded=True/NameTaken")},
+			{Name: "make room", Do: func(ctx context.Context, s *Stage) error { return s.end(ctx, job(jobName(s, 0))) },
+				Until: hasRun(0, "Progressing=True/JobsRunning", "Degraded=False")},
+		}},
+		{Name: "cronjob-delete", IsOpen: true, Prepare: due(tutorialv1.AllowConcurrent, 1), Steps: []Step{
+			{Name: "fire", Until: func(s *Stage, world history.World) string {
+				if in[batchv1.Job](world, history.Jobs, jobName(s, 0)) == nil {
+					return "there is no Job"
+				}
+				return ""
+			}},
+			{Name: "delete", Do: func(ctx context.Context, s *Stage) error { return s.end(ctx, cronJob()) }, Until: nothingLeft},
+		}},
+		{Name: "cronjob-recreate", Prepare: due(tutorialv1.AllowConcurrent, 1), Setup: []Step{
+			{Name: "fire", Until: hasRun(0, "Progressing=True/JobsRunning")},
+		}, Steps: []Step{
+			{Name: "delete and create", Do: func(ctx context.Context, s *Stage) error {
+				if err := s.end(ctx, cronJob()); err != nil {
+					return err
+				}
+				return createCronJob(ctx, s)
+			}, Until: func(s *Stage, world history.World) string {
+				return first(gone(world, history.Jobs), cronJobSays("Available=True", "Progressing=False", "Degraded=False")(s, world))
+			}},
+		}},
+	}
+}
+
+func cronJob() *tutorialv1.CronJob {
+	return &tutorialv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
+}
+
+// hourly returns a CronJob that is due at the tick of the stage and every hour before and after. Its Jobs are suspended: they end
+// when the scenario says so.
+func hourly(s *Stage) *tutorialv1.CronJob {
+	cj := cronJob()
+	cj.Spec.Schedule = fmt.Sprintf("%d * * * *", s.Tick.Minute())
+	cj.Spec.SuccessfulJobsHistoryLimit = ptr.To[int32](1)
+	cj.Spec.JobTemplate.Spec = job("").Spec
+	return cj
+}
+
+func job(name string) *batchv1.Job {
+	return &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: batchv1.JobSpec{
+			Suspend:      ptr.To(true),
+			BackoffLimit: ptr.To[int32](0),
+			Template:     corev1.PodTemplateSpec{Spec: containers()},
+		},
+	}
+}
+
+// jobName returns the name of the Job for so many hours before the tick.
+func jobName(s *Stage, hoursBefore int) string {
+	return fmt.Sprintf("one-%08d", s.Tick.Add(-time.Duration(hoursBefore)*time.Hour).Unix()/60)
+}
+
+func createCronJob(ctx context.Context, s *Stage) error {
+	return s.make(ctx, hourly(s))
+}
+
+func suspend(is bool) func(context.Context, *Stage) error {
+	return func(ctx context.Context, s *Stage) error {
+		return edit(ctx, s, cronJob(), func(cj *tutorialv1.CronJob) { cj.Spec.Suspend = &is })
+	}
+}
+
+// due makes a CronJob that has been looked at so many hours before the tick, and not since.
+func due(policy tutorialv1.ConcurrencyPolicy, hours int) func(context.Context, *Stage) error {
+	return func(ctx context.Context, s *Stage) error {
+		cj := hourly(s)
+		cj.Spec.ConcurrencyPolicy = policy
+		if err := s.make(ctx, cj); err != nil {
+			return err
+		}
+		return lookedAt(ctx, s, cj, s.Tick.Add(-time.Duration(hours)*time.Hour), nil)
+	}
+}
+
+// lookedAt writes the status that a manager has left behind which looked at a CronJob at a time.
+func lookedAt(ctx context.Context, s *Stage, cj *tutorialv1.CronJob, at time.Time, change func(*tutorialv1.CronJobStatus)) error {
+	cj.Status.ScheduledSince = ptr.To(metav1.NewTime(at))
+	cj.Status.ObservedSchedule = cj.Spec.Schedule
+	if change != nil {
+		change(&cj.Status)
+	}
+	return s.Client.Status().Update(ctx, cj)
+}
+
+// ran makes the Job that a manager has made for so many hours before the tick.
+func ran(ctx context.Context, s *Stage, cj *tutorialv1.CronJob, hoursBefore int) (*batchv1.Job, error) {
+	made := job(jobName(s, hoursBefore))
+	made.Annotations = map[string]string{
+		owned.OwnerAnnotation:            string(cj.UID),
+		tutorialv1.ScheduledAtAnnotation: s.Tick.Add(-time.Duration(hoursBefore) * time.Hour).Format(time.RFC3339),
+	}
+	made.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cj, tutorialv1.GroupVersion.WithKind("CronJob"))}
+	return made, s.make(ctx, made)
+}
+
+// active makes a CronJob that is due while the Job of the hour before goes on.
+func active(policy tutorialv1.ConcurrencyPolicy) func(context.Context, *Stage) error {
+	return func(ctx context.Context, s *Stage) error {
+		cj := hourly(s)
+		cj.Spec.ConcurrencyPolicy = policy
+		if err := s.make(ctx, cj); err != nil {
+			return err
+		}
+		made, err := ran(ctx, s, cj, 1)
+		if err != nil {
+			return err
+		}
+		return lookedAt(ctx, s, cj, s.Tick.Add(-2*time.Hour), func(status *tutorialv1.CronJobStatus) {
+			status.LastScheduleTime = ptr.To(metav1.NewTime(s.Tick.Add(-time.Hour)))
+			status.Active = []corev1.ObjectReference{{APIVersion: "batch/v1", Kind: "Job", Namespace: s.Namespace, Name: made.Name, UID: made.UID}}
+			status.ActiveJobs = 1
+		})
+	}
+}
+
+// finished makes a CronJob that has run three times, which is two more than it keeps. The manager knew of none of their ends.
+func finished(ctx context.Context, s *Stage) error {
+	cj := hourly(s)
+	if err := s.make(ctx, cj); err != nil {
+		return err
+	}
+	for _, before := range []int{3, 2, 1, 0} {
+		if _, err := ran(ctx, s, cj, before); err != nil {
+			return err
+		}
+		if before == 0 {
+			break // goes on
+		}
+		if err := finish(before, batchv1.JobComplete)(ctx, s); err != nil {
+			return err
+		}
+	}
+	return lookedAt(ctx, s, cj, s.Tick.Add(-4*time.Hour), func(status *tutorialv1.CronJobStatus) {
+		status.LastScheduleTime = ptr.To(metav1.NewTime(s.Tick))
+	})
+}
+
+// finish ends a Job, as the controller of Jobs does.
+func finish(hoursBefore int, how batchv1.JobConditionType) func(context.Context, *Stage) error {
+	return func(ctx context.Context, s *Stage) error {
+		for {
+			job := job(jobName(s, hoursBefore))
+			job.Namespace = s.Namespace
+			if err := s.Client.Get(ctx, client.ObjectKeyFromObject(job), job); err != nil {
+				return err
+			}
+			now := metav1.Now()
+			job.Status.StartTime = &now
+			before := batchv1.JobFailureTarget
+			if how == batchv1.JobComplete {
+				before, job.Status.CompletionTime = batchv1.JobSuccessCriteriaMet, &now
+			}
+			for _, condition := range []batchv1.JobConditionType{before, how} {
+				job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{
+					Type: condition, Status: corev1.ConditionTrue, Reason: "Scenario", LastProbeTime: now, LastTransitionTime: now})
+			}
+			err := s.Client.Status().Update(ctx, job)
+			if !apierrors.IsConflict(err) { // the controller of Jobs has written that it is suspended
+				return err
+			}
+		}
+	}
+}
+
+func cronJobSays(conditions ...string) func(*Stage, history.World) string {
+	return func(_ *Stage, world history.World) string { return says(world, history.CronJobs, "one", conditions...) }
+}
+
+// hasRun is reached when there is the Job for so many hours before the tick, and the status knows.
+func hasRun(hoursBefore int, conditions ...string) func(*Stage, history.World) string {
+	return func(s *Stage, world history.World) string {
+		cj := in[tutorialv1.CronJob](world, history.CronJobs, "one")
+		job := in[batchv1.Job](world, history.Jobs, jobName(s, hoursBefore))
+		switch {
+		case cj == nil:
+			return "there is no CronJob"
+		case job == nil || !metav1.IsControlledBy(job, cj):
+			return "there is no Job of its own"
+		case cj.Status.LastScheduleTime == nil || !cj.Status.LastScheduleTime.Equal(ptr.To(metav1.NewTime(s.Tick.Add(-time.Duration(hoursBefore)*time.Hour)))):
+			return "the status does not say that it has run"
+		}
+		return cronJobSays(conditions...)(s, world)
+	}
+}
+
+// hasSucceeded is reached when the status says so.
+func hasSucceeded(_ *Stage, world history.World) string {
+	cj := in[tutorialv1.CronJob](world, history.CronJobs, "one")
+	if cj == nil || cj.Status.LastSuccessfulTime == nil {
+		return "the status does not say that it has succeeded"
+	}
+	return says(world, history.CronJobs, "one", "Available=True", "Degraded=False")
+}

@@ -1,0 +1,180 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	"github.com/example/memcached-operator/test/reliability/history"
+)
+
+func foos() []Scenario {
+	return []Scenario{
+		{Name: "foo-create", Steps: []Step{createFoo("one", "web", 2)}},
+		{Name: "foo-scale", Setup: []Step{createFoo("one", "web", 1)}, Steps: []Step{
+			editFoo("up", func(foo *samplev1alpha1.Foo) { foo.Spec.Replicas = ptr.To[int32](3) }, fooRuns("one", "web", 3)),
+			editFoo("down", func(foo *samplev1alpha1.Foo) { foo.Spec.Replicas = ptr.To[int32](0) }, fooRuns("one", "web", 0)),
+		}},
+		{Name: "foo-rename", Setup: []Step{createFoo("one", "web", 1)}, Steps: []Step{
+			editFoo("rename", func(foo *samplev1alpha1.Foo) { foo.Spec.DeploymentName = "shop" }, func(s *Stage, world history.World) string {
+				if in[appsv1.Deployment](world, history.Deployments, "web") != nil {
+					return "the Deployment of the name before is still there"
+				}
+				return fooRuns("one", "shop", 1)(s, world)
+			}),
+		}},
+		{Name: "foo-drift", Setup: []Step{createFoo("one", "web", 1)}, Steps: []Step{
+			{Name: "change the Deployment", Do: changeDeployment("web"), Until: deploymentIsRight("one", "web", fooRuns("one", "web", 1))},
+			{Name: "delete the Deployment", Do: deleteDeployment("web"), Until: fooRuns("one", "web", 1)},
+		}},
+		{Name: "foo-delete", IsOpen: true, Steps: []Step{
+			{Name: "create", Do: createFoo("one", "web", 1).Do, Until: hasDeployment("web")},
+			{Name: "delete", Do: deleteFoo("one"), Until: nothingLeft},
+		}},
+		{Name: "foo-recreate", Setup: []Step{createFoo("one", "web", 1)}, Steps: []Step{
+			{Name: "delete and create", Until: fooRuns("one", "web", 2), Do: func(ctx context.Context, s *Stage) error {
+				if err := deleteFoo("one")(ctx, s); err != nil {
+					return err
+				}
+				return createFoo("one", "web", 2).Do(ctx, s)
+			}},
+		}},
+		{Name: "foo-foreign", Prepare: foreignDeployment("web"), Steps: []Step{
+			{Name: "create", Do: createFoo("one", "web", 1).Do, Until: func(_ *Stage, world history.World) string {
+				return says(world, history.Foos, "one", "Degraded=True/NameTaken", "Progressing=False")
+			}},
+			{Name: "make room", Do: deleteDeployment("web"), Until: fooRuns("one", "web", 1)},
+		}},
+		{Name: "foo-swap", Setup: []Step{createFoo("one", "web", 1), createFoo("two", "shop", 2)}, Steps: []Step{
+			{Name: "swap names", Do: func(ctx context.Context, s *Stage) error {
+				for name, deployment := range map[string]string{"one": "shop", "two": "web"} {
+					err := edit(ctx, s, foo(name), func(foo *samplev1alpha1.Foo) { foo.Spec.DeploymentName = deployment })
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			}, Until: func(s *Stage, world history.World) string {
+				return first(fooRuns("one", "shop", 1)(s, world), fooRuns("two", "web", 2)(s, world))
+			}},
+		}},
+	}
+}
+
+func foo(name string) *samplev1alpha1.Foo {
+	return &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+func createFoo(name, deployment string, replicas int32) Step {
+	return Step{
+		Name: "create " + name,
+		Do: func(ctx context.Context, s *Stage) error {
+			foo := foo(name)
+			foo.Spec = samplev1alpha1.FooSpec{DeploymentName: deployment, Replicas: &replicas}
+			return s.make(ctx, foo)
+		},
+		Until: fooRuns(name, deployment, replicas),
+	}
+}
+
+func editFoo(name string, change func(*samplev1alpha1.Foo), until func(*Stage, history.World) string) Step {
+	return Step{Name: name, Until: until, Do: func(ctx context.Context, s *Stage) error { return edit(ctx, s, foo("one"), change) }}
+}
+
+func deleteFoo(name string) func(context.Context, *Stage) error {
+	return func(ctx context.Context, s *Stage) error { return s.end(ctx, foo(name)) }
+}
+
+// fooRuns is reached when a Foo has a Deployment of its own of that name, and so many pods of it are available.
+func fooRuns(name, deployment string, pods int32) func(*Stage, history.World) string {
+	return func(_ *Stage, world history.World) string {
+		return first(runs(world, history.Foos, name, deployment, pods), says(world, history.Foos, name, fine...))
+	}
+}
+
+// runs returns what is missing for a Deployment to be a resource's own and to have so many pods, all of them available.
+func runs(world history.World, resource, owner, name string, pods int32) string {
+	resourceKey := history.Key{Resource: resource, Name: owner}
+	deployment := in[appsv1.Deployment](world, history.Deployments, name)
+	switch {
+	case world[resourceKey] == nil:
+		return resourceKey.String() + " is not there"
+	case deployment == nil || deployment.DeletionTimestamp != nil:
+		return "there is no Deployment " + name
+	case !metav1.IsControlledBy(deployment, world[resourceKey]):
+		return fmt.Sprintf("Deployment %s is not %s's", name, owner)
+	case deployment.Status.ObservedGeneration != deployment.Generation || ptr.Deref(deployment.Spec.Replicas, 1) != pods ||
+		deployment.Status.Replicas != pods || deployment.Status.AvailableReplicas != pods || deployment.Status.UpdatedReplicas != pods:
+		return fmt.Sprintf("Deployment %s has not %d pods", name, pods)
+	}
+	return ""
+}
+
+func deployment(name string) *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+func deleteDeployment(name string) func(context.Context, *Stage) error {
+	return func(ctx context.Context, s *Stage) error { return s.end(ctx, deployment(name)) }
+}
+
+// changeDeployment changes what is the operator's to say, and adds what is not.
+func changeDeployment(name string) func(context.Context, *Stage) error {
+	return func(ctx context.Context, s *Stage) error {
+		return edit(ctx, s, deployment(name), func(d *appsv1.Deployment) {
+			d.Labels = map[string]string{"theirs": "stays"}
+			d.OwnerReferences = nil
+			d.Spec.Replicas = ptr.To[int32](2)
+			d.Spec.Template.Spec.Containers[0].Image = "somebody/else:1"
+		})
+	}
+}
+
+// deploymentIsRight is reached when the change is undone too.
+func deploymentIsRight(owner, name string, also func(*Stage, history.World) string) func(*Stage, history.World) string {
+	return func(s *Stage, world history.World) string {
+		d := in[appsv1.Deployment](world, history.Deployments, name)
+		if d == nil || d.Spec.Template.Spec.Containers[0].Image == "somebody/else:1" || len(d.OwnerReferences) == 0 || len(d.Labels) < 2 {
+			return "the Deployment of " + owner + " is not as it should be"
+		}
+		return also(s, world)
+	}
+}
+
+// hasDeployment is reached when there is a Deployment.
+func hasDeployment(name string) func(*Stage, history.World) string {
+	return func(_ *Stage, world history.World) string {
+		if in[appsv1.Deployment](world, history.Deployments, name) == nil {
+			return "there is no Deployment " + name
+		}
+		return ""
+	}
+}
+
+// nothingLeft is reached when all is gone.
+func nothingLeft(_ *Stage, world history.World) string {
+	return gone(world, history.Foos, history.Memcacheds, history.CronJobs, history.Deployments, history.ReplicaSets, history.Pods,
+		history.Services, history.Budgets, history.Jobs)
+}
+
+// foreignDeployment makes one that is somebody else's, with no pods.
+func foreignDeployment(name string) func(context.Context, *Stage) error {
+	return func(ctx context.Context, s *Stage) error {
+		labels := map[string]string{"somebody": "else"}
+		d := deployment(name)
+		d.Spec = appsv1.DeploymentSpec{
+			Replicas: ptr.To[int32](0),
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "it", Image: "it"}}},
+			},
+		}
+		return s.make(ctx, d)
+	}
+}

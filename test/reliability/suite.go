@@ -1,0 +1,322 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/example/memcached-operator/test/reliability/history"
+	"github.com/example/memcached-operator/test/reliability/oracle"
+	"github.com/example/memcached-operator/test/reliability/proxy"
+	"github.com/example/memcached-operator/test/reliability/runner"
+	"github.com/example/memcached-operator/test/reliability/scenario"
+)
+
+// suite is all that is done in one run.
+type suite struct {
+	*options
+	begun     time.Time
+	env       *runner.Environment
+	scenarios []scenario.Scenario
+
+	mu         sync.Mutex
+	references map[string]*oracle.Reference // by scenario
+	used       map[string]bool              // permissions, as "verb group/resource"
+	refused    []string                     // requests of operators that have all rights
+	report     *report
+}
+
+// run runs the suite and tells whether it has found something.
+func run(ctx context.Context) (failed bool, err error) {
+	o, err := parse()
+	if err != nil {
+		return false, err
+	}
+	s := &suite{options: o, begun: time.Now(), references: map[string]*oracle.Reference{}, used: map[string]bool{}, report: newReport(o)}
+	if s.scenarios, err = chosen(o.scenario); err != nil {
+		return false, err
+	}
+	if s.evidence == "" {
+		if s.evidence, err = os.MkdirTemp("", "reliability-evidence-"); err != nil {
+			return false, err
+		}
+	}
+	if s.env, err = runner.Start(ctx, s.manager); err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, s.env.Stop()) }()
+	s.say("the control plane is up")
+	for _, campaign := range s.campaigns() {
+		if err := s.conduct(ctx, campaign); err != nil {
+			return true, fmt.Errorf("campaign %s: %w", campaign.name, err)
+		}
+	}
+	s.report.finish(s)
+	if s.output != "" {
+		if err := s.report.write(s.output); err != nil {
+			return true, err
+		}
+	}
+	s.report.print(os.Stdout)
+	return s.report.Violations > 0, nil
+}
+
+// chosen returns the scenarios whose whole name an expression matches.
+func chosen(expression string) ([]scenario.Scenario, error) {
+	all := scenario.All()
+	if expression == "" {
+		return all, nil
+	}
+	pattern, err := regexp.Compile("^(" + expression + ")$")
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(s scenario.Scenario) bool { return !pattern.MatchString(s.Name) })
+	if len(all) == 0 {
+		return nil, fmt.Errorf("no scenario is named %s", expression)
+	}
+	return all, nil
+}
+
+// campaign is a set of plans with something in common.
+type campaign struct {
+	name string
+	what string // it shows
+	// plans returns the plans; it may need the references.
+	plans func() ([]*runner.Plan, error)
+	// isReference tells that what comes of the plans is what others are compared with.
+	isReference bool
+	// other does what is not a plan; nil for nothing.
+	other func(context.Context, *campaignReport) error
+}
+
+// conduct plays the plans of a campaign.
+func (s *suite) conduct(ctx context.Context, c campaign) error {
+	began := time.Now()
+	r := &campaignReport{Name: c.name, What: c.what}
+	s.report.Campaigns = append(s.report.Campaigns, r)
+	plans, err := c.plans()
+	if err != nil {
+		return err
+	}
+	s.say("%s: %d plans", c.name, len(plans))
+	prepared, err := s.prepare(ctx, plans)
+	if err != nil {
+		return err
+	}
+	// Those that have to wait for what they have prepared to be old come last.
+	slices.SortStableFunc(plans, func(a, b *runner.Plan) int { return int(a.Scenario.Age - b.Scenario.Age) })
+	queue := make(chan *runner.Plan)
+	errs := make([]error, s.parallel)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var workers sync.WaitGroup
+	for i := range errs {
+		workers.Go(func() {
+			for plan := range queue {
+				if errs[i] == nil {
+					errs[i] = s.play(ctx, r, plan, prepared[plan], c.isReference)
+				}
+				if errs[i] != nil {
+					cancel()
+				}
+			}
+		})
+	}
+	for _, plan := range plans {
+		queue <- plan
+	}
+	close(queue)
+	workers.Wait()
+	err = errors.Join(errs...)
+	if err == nil && c.other != nil {
+		err = c.other(ctx, r)
+	}
+	r.Seconds = time.Since(began).Seconds()
+	s.say("%s: %s", c.name, r.summary())
+	return err
+}
+
+// prepare makes what has to grow old before its plan is played.
+func (s *suite) prepare(ctx context.Context, plans []*runner.Plan) (map[*runner.Plan]*runner.Prepared, error) {
+	prepared := map[*runner.Plan]*runner.Prepared{}
+	for _, plan := range plans {
+		if plan.Scenario.Age == 0 {
+			continue
+		}
+		p, err := s.env.Prepare(ctx, plan)
+		if err != nil {
+			return nil, err
+		}
+		prepared[plan] = p
+	}
+	return prepared, nil
+}
+
+// play plays a plan, once more if nothing has gone wrong that should have, and judges it.
+func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, prepared *runner.Prepared, isReference bool) error {
+	var reference *oracle.Reference
+	if !isReference {
+		reference = s.reference(plan.Scenario.Name)
+	}
+	began := time.Now()
+	var run *oracle.Run
+	for range 2 {
+		if prepared == nil {
+			var err error
+			if prepared, err = s.env.Prepare(ctx, plan); err != nil {
+				return err
+			}
+		}
+		var err error
+		if run, err = prepared.Play(ctx, reference); err != nil {
+			return fmt.Errorf("%s: %w", plan, err)
+		}
+		prepared.End()
+		if prepared = nil; run.Fired > 0 || len(plan.Rules) == 0 || run.Lacking != "" {
+			break
+		}
+	}
+	findings := oracle.Judge(run, reference)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if isReference {
+		findings = append(findings, s.refer(plan.Scenario.Name, run)...)
+	}
+	if plan.ServiceAccount == "" {
+		s.use(run)
+	}
+	result := &planReport{
+		Scenario: plan.Scenario.Name, Faults: plan.Faults(), Fired: run.Fired, Requests: len(run.Requests),
+		Seconds: time.Since(began).Seconds(), Findings: findings,
+	}
+	r.add(result)
+	if len(findings) == 0 {
+		return nil
+	}
+	s.say("VIOLATION %s\n%s\nreplay: %s", plan, findings[0], s.replay(plan))
+	return s.keep(plan, run, findings)
+}
+
+// replay returns the command that plays a plan alone.
+func (s *suite) replay(plan *runner.Plan) string {
+	command := fmt.Sprintf("make reliability ARGS=\"--scenario=%s --seed=%d", plan.Scenario.Name, s.seed)
+	if len(plan.Rules) > 0 {
+		command += fmt.Sprintf(" --fault='%s'", plan.Faults())
+	}
+	return command + `"`
+}
+
+// keep writes what was recorded of a plan to a directory of its own.
+func (s *suite) keep(plan *runner.Plan, run *oracle.Run, findings []oracle.Finding) error {
+	dir := filepath.Join(s.evidence, run.Namespace)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	s.say("what was recorded of it: %s", dir)
+	var requests, versions strings.Builder
+	for _, request := range run.Requests {
+		fmt.Fprintf(&requests, "%s %s\n", request.At.Format("15:04:05.000"), request.String())
+	}
+	for _, version := range run.Versions {
+		text, err := json.Marshal(version.Object.Object)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&versions, "%s %d %s gone=%t %s\n", version.At.Format("15:04:05.000"), version.RV, version.Key, version.IsGone, text)
+	}
+	told := fmt.Sprintf("%s\n%s\n", plan, s.replay(plan))
+	for _, finding := range findings {
+		told += finding.String() + "\n"
+	}
+	return errors.Join(
+		os.WriteFile(filepath.Join(dir, "findings.txt"), []byte(told), 0o644),
+		os.WriteFile(filepath.Join(dir, "requests.txt"), []byte(requests.String()), 0o644),
+		os.WriteFile(filepath.Join(dir, "versions.txt"), []byte(versions.String()), 0o644),
+		os.WriteFile(filepath.Join(dir, "operator.log"), []byte(run.Log), 0o644))
+}
+
+func (s *suite) reference(name string) *oracle.Reference {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.references[name]
+}
+
+// refer takes a run in which nothing went wrong into the reference of its scenario, and finds what differs from the runs before.
+func (s *suite) refer(name string, run *oracle.Run) []oracle.Finding {
+	is := oracle.NewReference(run)
+	was := s.references[name]
+	if was == nil {
+		s.references[name] = is
+		return nil
+	}
+	var findings []oracle.Finding
+	if diff := history.Diff(was.World, is.World); diff != "" {
+		findings = append(findings, oracle.Finding{Oracle: "same each time", Text: "without faults, the world is not the same each time:\n" + diff})
+	}
+	if !run.IsOpen && (!maps.Equal(was.Creates, is.Creates) || !maps.Equal(was.Deletes, is.Deletes)) {
+		findings = append(findings, oracle.Finding{Oracle: "same each time", Text: fmt.Sprintf("without faults, %v was created and %v deleted, and before %v and %v",
+			is.Creates, is.Deletes, was.Creates, was.Deletes)})
+	}
+	// Progress is told of as time passes, so there may be one status more or less: what is sure to be written is a position.
+	for match, n := range was.Writes {
+		was.Writes[match] = min(n, is.Writes[match])
+	}
+	for reason, n := range is.Events {
+		was.Events[reason] = max(n, was.Events[reason])
+	}
+	return findings
+}
+
+// use notes the permissions that were used, and requests that were refused for the lack of one.
+func (s *suite) use(run *oracle.Run) {
+	for i := range run.Requests {
+		request := &run.Requests[i]
+		if request.Resource == "" || request.Status == 0 {
+			continue
+		}
+		s.used[request.Verb+" "+request.Resource] = true
+		if request.Verb == "patch" && request.IsCreation() {
+			s.used["create "+request.Resource] = true
+		}
+		if request.Status == 403 {
+			s.refused = append(s.refused, request.String())
+		}
+	}
+}
+
+// positions returns the writes of a scenario that something can go wrong with.
+func (s *suite) positions(name string) []proxy.Rule {
+	var rules []proxy.Rule
+	writes := s.references[name].Writes
+	for _, match := range slices.SortedFunc(maps.Keys(writes), func(a, b proxy.Match) int { return strings.Compare(a.String(), b.String()) }) {
+		for nth := range writes[match] {
+			rules = append(rules, proxy.Rule{Match: match, Nth: nth + 1})
+		}
+	}
+	return rules
+}
+
+// sample returns some of a list, by chance, in the order of the list.
+func sample[T any](list []T, n int, chance *rand.Rand) []T {
+	if n >= len(list) {
+		return list
+	}
+	chosen := chance.Perm(len(list))[:n]
+	slices.Sort(chosen)
+	some := make([]T, n)
+	for i, index := range chosen {
+		some[i] = list[index]
+	}
+	return some
+}
