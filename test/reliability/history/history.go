@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"sync"
@@ -102,9 +103,13 @@ func (r *Recorder) follow(ctx context.Context, client dynamic.ResourceInterface,
 		}
 		for event := range watching.ResultChan() {
 			object, ok := event.Object.(*unstructured.Unstructured)
-			if !ok || event.Type == watch.Error {
+			if status, isError := event.Object.(*metav1.Status); isError && status.Code == http.StatusGone {
 				// What was lost cannot be had again, and a history with a hole proves nothing.
-				panic(fmt.Sprintf("recording %s: %v", name, event.Object))
+				panic(fmt.Sprintf("recording %s: %s", name, status.Message))
+			}
+			if !ok {
+				watching.Stop() // the connection is broken
+				break
 			}
 			version = object.GetResourceVersion()
 			r.note(name, event.Type, object)

@@ -17,11 +17,11 @@ import (
 
 // told is what the statuses of all kinds have in common.
 type told struct {
-	Metadata metav1.ObjectMeta
+	Metadata metav1.ObjectMeta `json:"metadata"`
 	Status   struct {
-		ObservedGeneration int64
-		Conditions         []metav1.Condition
-	}
+		ObservedGeneration int64              `json:"observedGeneration"`
+		Conditions         []metav1.Condition `json:"conditions"`
+	} `json:"status"`
 }
 
 func (t *told) is(condition string, status metav1.ConditionStatus) bool {

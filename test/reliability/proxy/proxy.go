@@ -17,6 +17,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -253,7 +254,7 @@ func (p *Proxy) answered(request *Request, status int, content []byte) {
 
 // send sends a request to the API server.
 func (p *Proxy) send(ctx context.Context, r *http.Request, body []byte) (*http.Response, error) {
-	onward, err := http.NewRequestWithContext(ctx, r.Method, p.options.Server+r.URL.RequestURI(), bytes.NewReader(body))
+	onward, err := http.NewRequestWithContext(ctx, r.Method, strings.TrimSuffix(p.options.Server, "/")+r.URL.RequestURI(), bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

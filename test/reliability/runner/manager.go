@@ -19,6 +19,9 @@ import (
 // controllers is how many an operator has, each of which says in the log when it begins to work.
 const controllers = 3
 
+// mostCrashes is how often it is started again after it has ended by itself.
+const mostCrashes = 3
+
 // manager is an operator that is started again when it ends, as Kubernetes does. It is safe for concurrent use.
 type manager struct {
 	program     string
@@ -27,12 +30,18 @@ type manager struct {
 
 	mu      sync.Mutex
 	process *exec.Cmd
-	ended   chan error // of the process
-	logs    *log       // of the process
-	all     []*log     // of all processes there were
-	wanted  bool       // whether it is to be started again
-	killed  bool       // whether the process has been killed on purpose
-	crashes []string   // ends that nobody has asked for
+	ended   *end     // of the process
+	logs    *log     // of the process
+	all     []*log   // of all processes there were
+	wanted  bool     // whether it is to be started again
+	killed  bool     // whether the process has been killed on purpose
+	crashes []string // ends that nobody has asked for
+}
+
+// end is how a process has ended, once the channel is closed.
+type end struct {
+	is  chan struct{}
+	err error
 }
 
 // log is what a process has written. It is safe for concurrent use.
@@ -69,19 +78,23 @@ func (m *manager) startProcess(flags []string) error {
 	if err := process.Start(); err != nil {
 		return fmt.Errorf("starting %s: %w", m.program, err)
 	}
-	ended := make(chan error, 1)
+	ended := &end{is: make(chan struct{})}
 	m.process, m.ended, m.logs, m.killed = process, ended, logs, false
 	m.all = append(m.all, logs)
 	go func() {
 		err := process.Wait()
+		ended.err = err
+		close(ended.is)
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		ended <- err
 		if !m.wanted {
 			return
 		}
 		if !m.killed {
 			m.crashes = append(m.crashes, fmt.Sprintf("the operator has ended by itself: %v", err))
+			if len(m.crashes) == mostCrashes {
+				return
+			}
 		}
 		if err := m.startProcess(flags); err != nil {
 			m.crashes = append(m.crashes, err.Error())
@@ -113,13 +126,20 @@ func (m *manager) stop(signal syscall.Signal) error {
 	m.mu.Unlock()
 	_ = process.Process.Signal(signal)
 	select {
-	case err := <-ended:
-		return err
+	case <-ended.is:
+		return ended.err
 	case <-time.After(45 * time.Second):
 		_ = process.Process.Kill()
-		<-ended
+		<-ended.is
 		return errors.New("the operator does not end within 45 s of " + signal.String())
 	}
+}
+
+// isGivenUp tells whether it is not started again any more, because it always ends by itself.
+func (m *manager) isGivenUp() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.crashes) >= mostCrashes
 }
 
 // works waits until all controllers of the process work.

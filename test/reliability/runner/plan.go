@@ -193,7 +193,7 @@ func (s *stage) settle(ctx context.Context, quiet time.Duration, lacking func() 
 			if missing == "" {
 				return ""
 			}
-			if time.Since(began) > patience {
+			if time.Since(began) > patience || s.manager.isGivenUp() {
 				return missing
 			}
 			pause(ctx, 50*time.Millisecond)

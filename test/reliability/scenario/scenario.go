@@ -106,11 +106,11 @@ func says(world history.World, resource, name string, conditions ...string) stri
 		return name + " is not there"
 	}
 	said := typed[struct {
-		Metadata metav1.ObjectMeta
+		Metadata metav1.ObjectMeta `json:"metadata"`
 		Status   struct {
-			ObservedGeneration int64
-			Conditions         []metav1.Condition
-		}
+			ObservedGeneration int64              `json:"observedGeneration"`
+			Conditions         []metav1.Condition `json:"conditions"`
+		} `json:"status"`
 	}](found)
 	if said.Status.ObservedGeneration != said.Metadata.Generation {
 		return fmt.Sprintf("%s is of generation %d, its status of %d", name, said.Metadata.Generation, said.Status.ObservedGeneration)
