@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/example/memcached-operator/test/reliability/proxy"
 	"github.com/example/memcached-operator/test/reliability/runner"
@@ -18,6 +19,9 @@ const (
 	cleanRuns    = 200
 )
 
+// stormTime is how long a storm lasts.
+const stormTime = 10 * time.Second
+
 // campaigns are those that have been asked for. The references come first, always.
 func (s *suite) campaigns() []campaign {
 	references := campaign{name: "references", what: "what comes of each scenario when nothing goes wrong", isReference: true, plans: s.referencePlans}
@@ -27,6 +31,9 @@ func (s *suite) campaigns() []campaign {
 	all := []campaign{
 		{name: "singles", what: "every write of every scenario, with every fault", plans: s.singles},
 		{name: "pairs", what: "two faults in one scenario, chosen by chance", plans: s.pairs},
+		{name: "storms", what: "three in ten requests go wrong, for 10 s", plans: s.storms},
+		{name: "leaders", what: "the leader stands still at a write until another one has led, and goes on", plans: s.leaders},
+		{name: "rbac", what: "each permission taken away: something must go wrong", plans: s.none, other: s.rbac},
 		{name: "clean", what: "no fault: nothing must be found", plans: s.clean},
 	}
 	if s.short {
@@ -63,14 +70,19 @@ func (s *suite) replayed() ([]*runner.Plan, error) {
 	var plans []*runner.Plan
 	for _, scenario := range s.scenarios {
 		plan := &runner.Plan{Scenario: scenario, Seed: s.seed}
+		plans = append(plans, plan)
+		if s.fault == runner.StormFault {
+			plan.Storm = stormTime
+			continue
+		}
 		for text := range strings.SplitSeq(s.fault, ";") {
 			rule, err := proxy.ParseRule(text)
 			if err != nil {
 				return nil, err
 			}
 			plan.Rules = append(plan.Rules, rule)
+			plan.Pair = plan.Pair || rule.Fault == proxy.Freezing
 		}
-		plans = append(plans, plan)
 	}
 	return plans, nil
 }
@@ -114,6 +126,32 @@ func (s *suite) pairs() ([]*runner.Plan, error) {
 	}
 	return plans, nil
 }
+
+// storms are a storm over each scenario, twice.
+func (s *suite) storms() ([]*runner.Plan, error) {
+	var plans []*runner.Plan
+	for seed := range uint64(2) {
+		for _, scenario := range s.scenarios {
+			plans = append(plans, &runner.Plan{Scenario: scenario, Storm: stormTime, Seed: s.seed + seed})
+		}
+	}
+	return plans, nil
+}
+
+// leaders are a freeze at each write.
+func (s *suite) leaders() ([]*runner.Plan, error) {
+	var plans []*runner.Plan
+	for _, scenario := range s.scenarios {
+		for _, position := range s.positions(scenario.Name) {
+			plan := planOf(scenario, with(position, proxy.Freezing))
+			plan.Pair = true
+			plans = append(plans, plan)
+		}
+	}
+	return plans, nil
+}
+
+func (s *suite) none() ([]*runner.Plan, error) { return nil, nil }
 
 func (s *suite) clean() ([]*runner.Plan, error) {
 	var plans []*runner.Plan

@@ -27,6 +27,7 @@ type report struct {
 	Plans      int               `json:"plans"`
 	Violations int               `json:"violations"` // plans that have some
 	Campaigns  []*campaignReport `json:"campaigns"`
+	RBAC       *rbacReport       `json:"rbac,omitempty"`
 }
 
 // campaignReport is what one campaign has found.

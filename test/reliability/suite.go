@@ -183,7 +183,7 @@ func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, 
 			return fmt.Errorf("%s: %w", plan, err)
 		}
 		prepared.End()
-		if prepared = nil; run.Fired > 0 || len(plan.Rules) == 0 || run.Lacking != "" {
+		if prepared = nil; run.Fired > 0 || plan.Faults() == "" || run.Lacking != "" {
 			break
 		}
 	}
@@ -211,7 +211,7 @@ func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, 
 // replay returns the command that plays a plan alone.
 func (s *suite) replay(plan *runner.Plan) string {
 	command := fmt.Sprintf("make reliability ARGS=\"--scenario=%s --seed=%d", plan.Scenario.Name, s.seed)
-	if len(plan.Rules) > 0 {
+	if plan.Faults() != "" {
 		command += fmt.Sprintf(" --fault='%s'", plan.Faults())
 	}
 	return command + `"`
@@ -244,6 +244,11 @@ func (s *suite) keep(plan *runner.Plan, run *oracle.Run, findings []oracle.Findi
 		os.WriteFile(filepath.Join(dir, "requests.txt"), []byte(requests.String()), 0o644),
 		os.WriteFile(filepath.Join(dir, "versions.txt"), []byte(versions.String()), 0o644),
 		os.WriteFile(filepath.Join(dir, "operator.log"), []byte(run.Log), 0o644))
+}
+
+// hasRun tells whether a campaign has been conducted.
+func (s *suite) hasRun(name string) bool {
+	return slices.ContainsFunc(s.report.Campaigns, func(c *campaignReport) bool { return c.Name == name })
 }
 
 func (s *suite) reference(name string) *oracle.Reference {

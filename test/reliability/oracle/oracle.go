@@ -194,5 +194,10 @@ func events(run *Run, reference *Reference) []string {
 			found = append(found, fmt.Sprintf("%d events %s, where %d are news", n, reason, most))
 		}
 	}
+	for reason, n := range reference.Events {
+		if run.Fired == 0 && sent[reason] < n && !run.IsOpen {
+			found = append(found, fmt.Sprintf("%d events %s, and %d without faults", sent[reason], reason, n))
+		}
+	}
 	return found
 }

@@ -42,6 +42,7 @@ type Proxy struct {
 	writes     int
 	remembered string
 	streams    streams
+	released   chan struct{}
 }
 
 // Options are what a proxy has to know.
@@ -53,6 +54,8 @@ type Options struct {
 	Seed uint64
 	// Kill kills the operator. It is called from within a request, and must not wait for the end of it.
 	Kill func()
+	// Freeze has the operator stand still. It is called likewise; nil if there is no such fault.
+	Freeze func()
 	// Version returns the latest resource version that is known.
 	Version func() string
 }
@@ -76,6 +79,7 @@ func Start(options Options) (*Proxy, error) {
 		end:       end,
 		chance:    rand.New(rand.NewPCG(options.Seed, 0)),
 		streams:   streams{open: map[*stream]bool{}, expired: map[string]bool{}},
+		released:  make(chan struct{}),
 	}
 	p.server = &http.Server{
 		Handler:     p,
@@ -128,6 +132,11 @@ func (p *Proxy) Writes() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.writes
+}
+
+// Release has requests be carried out that Freeze holds back. It is called once.
+func (p *Proxy) Release() {
+	close(p.released)
 }
 
 // begin records a request, and returns what is to go wrong with it.
@@ -191,6 +200,12 @@ func (p *Proxy) goWrong(w http.ResponseWriter, r *http.Request, body []byte, req
 	case Hang:
 		wait(r.Context(), fault.For)
 		panic(http.ErrAbortHandler)
+	case Freeze:
+		p.options.Freeze()
+		select {
+		case <-p.released:
+		case <-r.Context().Done():
+		}
 	case Delay:
 		wait(r.Context(), fault.For)
 	case PauseWatches:

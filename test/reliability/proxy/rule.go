@@ -23,6 +23,8 @@ const (
 	Delay      Kind = "delay"       // the request is carried out late
 	Hang       Kind = "hang"        // the request is neither carried out nor answered
 
+	Freeze Kind = "freeze" // the operator stands still; the request is carried out when it goes on
+
 	PauseWatches  Kind = "pause-watches"  // the request is carried out; all watches stand still from just before
 	CloseWatches  Kind = "close-watches"  // the request is carried out; all watches end just before
 	ExpireWatches Kind = "expire-watches" // as before, and the next ones are answered with 410: what they ask for is no longer kept
@@ -61,19 +63,26 @@ var Faults = []Fault{
 	{Kind: Age, For: 1500 * time.Millisecond}, {Kind: AgeMore, For: 1500 * time.Millisecond},
 }
 
-// Kills tells whether the fault ends the operator.
-func (f Fault) Kills() bool {
-	return f.Kind == KillBefore || f.Kind == KillAfter || f.Kind == Age || f.Kind == AgeMore
+// Freezing is for operators of which another one can take the lead.
+var Freezing = Fault{Kind: Freeze}
+
+// Storm has three in ten requests go wrong, in many ways.
+var Storm = []Rule{
+	storm(Fault{Kind: Refuse, Code: http.StatusConflict}),
+	storm(Fault{Kind: Refuse, Code: http.StatusTooManyRequests}),
+	storm(Fault{Kind: Refuse, Code: http.StatusInternalServerError}),
+	storm(Fault{Kind: Refuse, Code: http.StatusServiceUnavailable}),
+	storm(Fault{Kind: Disown, Code: http.StatusGatewayTimeout}),
+	storm(Fault{Kind: DropAnswer}),
 }
 
-// IsCarriedOut tells whether the request takes effect all the same.
-func (f Fault) IsCarriedOut() bool {
-	return f.Kind != KillBefore && f.Kind != Refuse && f.Kind != Hang
+func storm(fault Fault) Rule {
+	return Rule{Match: Match{Verb: "any"}, Share: 0.05, Fault: fault}
 }
 
 // Match says which requests a rule is about.
 type Match struct {
-	// Verb is as RBAC has it; empty for all, "write" for every one that changes something.
+	// Verb is as RBAC has it; "any" for all that are about a resource.
 	Verb string `json:"verb,omitempty"`
 	// Resource is with its group and subresource, such as samplecontroller.k8s.io/foos/status; empty for all.
 	Resource string `json:"resource,omitempty"`
@@ -85,7 +94,7 @@ func (m Match) String() string {
 
 func (m Match) fits(r *Request) bool {
 	return (m.Resource == "" || m.Resource == r.Resource) &&
-		(m.Verb == "" || m.Verb == r.Verb || m.Verb == "write" && r.IsWrite())
+		(m.Verb == r.Verb || m.Verb == "any" && r.Resource != "")
 }
 
 // Rule has some requests go wrong.
@@ -108,7 +117,7 @@ func (r Rule) String() string {
 
 var rulePattern = regexp.MustCompile(`^(\w+) (\S+) #(\d+): (\S+)$`)
 
-// ParseRule returns the rule that String has made a text of, for one of Faults and one request.
+// ParseRule returns the rule that String has made a text of, for one of Faults or Freezing, and one request.
 func ParseRule(text string) (Rule, error) {
 	parts := rulePattern.FindStringSubmatch(strings.TrimSpace(text))
 	if parts == nil {
@@ -118,7 +127,7 @@ func ParseRule(text string) (Rule, error) {
 	if err != nil {
 		return Rule{}, err
 	}
-	for _, fault := range Faults {
+	for _, fault := range append(Faults[:len(Faults):len(Faults)], Freezing) {
 		if fault.String() == parts[4] {
 			return Rule{Match: Match{Verb: parts[1], Resource: parts[2]}, Nth: nth, Fault: fault}, nil
 		}

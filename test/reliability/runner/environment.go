@@ -15,7 +15,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -90,21 +92,22 @@ func (e *Environment) Stop() error {
 	return errors.Join(err, os.RemoveAll(e.dir))
 }
 
-// newProxy starts a proxy in front of the API server.
-func (e *Environment) newProxy(seed uint64, kill func()) (*proxy.Proxy, error) {
+// newProxy starts a proxy between an operator and the API server.
+func (e *Environment) newProxy(seed uint64, m *manager) (*proxy.Proxy, error) {
 	return proxy.Start(proxy.Options{
-		Server: e.ControlPlane.Config.Host, TLS: e.tls, Seed: seed, Kill: kill, Version: e.Recorder.Latest,
+		Server: e.ControlPlane.Config.Host, TLS: e.tls, Seed: seed, Version: e.Recorder.Latest,
+		Kill: m.kill, Freeze: func() { m.signal(syscall.SIGSTOP) },
 	})
 }
 
 // kubeconfig writes one that goes through a proxy, with a token of a service account of the operator's namespace, and returns its
 // path.
-func (e *Environment) kubeconfig(ctx context.Context, p *proxy.Proxy, name, serviceAccount string) (string, error) {
+func (e *Environment) kubeconfig(ctx context.Context, p *proxy.Proxy, serviceAccount string) (string, error) {
 	token, err := e.ControlPlane.Token(ctx, testenv.OperatorNamespace, serviceAccount)
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(e.dir, name+".kubeconfig")
+	path := filepath.Join(e.dir, strings.TrimPrefix(p.URL, "https://")+".kubeconfig")
 	return path, clientcmd.WriteToFile(clientcmdapi.Config{
 		Clusters:       map[string]*clientcmdapi.Cluster{"proxy": {Server: p.URL, CertificateAuthorityData: p.CA}},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"operator": {Token: token}},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -27,6 +28,7 @@ type manager struct {
 	program     string
 	environment []string
 	flags       []string
+	isTolerant  bool // that it ends by itself is no crash
 
 	mu      sync.Mutex
 	process *exec.Cmd
@@ -90,7 +92,14 @@ func (m *manager) startProcess(flags []string) error {
 		if !m.wanted {
 			return
 		}
-		if !m.killed {
+		if m.isTolerant && !m.killed {
+			m.mu.Unlock()
+			time.Sleep(200 * time.Millisecond)
+			m.mu.Lock()
+			if !m.wanted {
+				return
+			}
+		} else if !m.killed {
 			m.crashes = append(m.crashes, fmt.Sprintf("the operator has ended by itself: %v", err))
 			if len(m.crashes) == mostCrashes {
 				return
@@ -101,6 +110,13 @@ func (m *manager) startProcess(flags []string) error {
 		}
 	}()
 	return nil
+}
+
+// isStarted tells whether it has ever been started.
+func (m *manager) isStarted() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.process != nil
 }
 
 // kill ends the process without warning. It is started again.
@@ -135,6 +151,13 @@ func (m *manager) stop(signal syscall.Signal) error {
 	}
 }
 
+// ends returns ends that nobody has asked for.
+func (m *manager) ends() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.crashes)
+}
+
 // isGivenUp tells whether it is not started again any more, because it always ends by itself.
 func (m *manager) isGivenUp() bool {
 	m.mu.Lock()
@@ -142,8 +165,8 @@ func (m *manager) isGivenUp() bool {
 	return len(m.crashes) >= mostCrashes
 }
 
-// works waits until all controllers of the process work.
-func (m *manager) works(ctx context.Context) error {
+// works waits until so many controllers of the process work.
+func (m *manager) works(ctx context.Context, controllers int) error {
 	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		return strings.Count(m.current(), `"msg":"Starting workers"`) >= controllers, nil
 	})

@@ -1,8 +1,10 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -22,6 +24,7 @@ const (
 	patience  = 100 * time.Second       // for the operator to come to an end; what fails is tried again a minute later at the latest
 	quiet     = 400 * time.Millisecond  // between steps
 	restQuiet = 1800 * time.Millisecond // after the last one, while an operator is started and looks at everything every second
+	thawQuiet = 2 * time.Second         // after an operator goes on that has stood still
 	calmQuiet = 6 * time.Second         // likewise, of runs that are to be references
 )
 
@@ -29,14 +32,28 @@ const (
 type Plan struct {
 	Scenario scenario.Scenario
 	Rules    []proxy.Rule
+	// Storm is for how long many requests go wrong, instead of what Rules say; 0 for not at all.
+	Storm time.Duration
 	// Seed is for what goes wrong by chance.
 	Seed uint64
+	// Pair has a second operator stand by, which takes the lead when the first stands still.
+	Pair bool
 	// ServiceAccount is whose rights the operator has; empty for its own.
 	ServiceAccount string
+	// Environment is more of the operator's.
+	Environment []string
+	// Patience is how long the operator may take to come to an end; 0 for long.
+	Patience time.Duration
 }
+
+// StormFault is what a storm is called among faults.
+const StormFault = "storm"
 
 // Faults returns what is to go wrong, as text.
 func (p *Plan) Faults() string {
+	if p.Storm > 0 {
+		return StormFault
+	}
 	texts := make([]string, len(p.Rules))
 	for i, rule := range p.Rules {
 		texts[i] = rule.String()
@@ -56,6 +73,7 @@ type stage struct {
 	preparedAt time.Time
 	proxy      *proxy.Proxy
 	manager    *manager
+	standby    *standby // nil for none
 	reference  *oracle.Reference
 }
 
@@ -89,74 +107,118 @@ func (p *Prepared) Play(ctx context.Context, reference *oracle.Reference) (*orac
 	s.reference = reference
 	pause(ctx, time.Until(s.preparedAt.Add(s.plan.Scenario.Age)))
 	var err error
-	if s.proxy, err = s.e.newProxy(s.plan.Seed, func() { s.manager.kill() }); err != nil {
+	if s.proxy, s.manager, err = s.operator(ctx); err != nil {
 		return nil, err
 	}
 	defer s.proxy.Stop()
+	if s.plan.Pair {
+		if err := s.addStandby(ctx); err != nil {
+			return nil, err
+		}
+		defer s.standby.end()
+	}
+	return s.play(ctx)
+}
+
+// operator returns an operator that is yet to be started, and the proxy that it goes through.
+func (s *stage) operator(ctx context.Context) (*proxy.Proxy, *manager, error) {
+	m := &manager{
+		program:     s.e.program,
+		environment: append([]string{"WATCH_NAMESPACE=" + s.Namespace}, s.plan.Environment...),
+		isTolerant:  s.plan.Storm > 0 || s.plan.Pair,
+	}
+	p, err := s.e.newProxy(s.plan.Seed, m)
+	if err != nil {
+		return nil, nil, err
+	}
 	account := s.plan.ServiceAccount
 	if account == "" {
 		account = testenv.OperatorServiceAccount
 	}
-	kubeconfig, err := s.e.kubeconfig(ctx, s.proxy, s.Namespace, account)
+	kubeconfig, err := s.e.kubeconfig(ctx, p, account)
 	if err != nil {
-		return nil, err
+		p.Stop()
+		return nil, nil, err
 	}
-	s.manager = &manager{
-		program:     s.e.program,
-		environment: []string{"WATCH_NAMESPACE=" + s.Namespace},
-		flags: []string{
-			"--kubeconfig=" + kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address=0", "--image-delay=0s",
-		},
-	}
-	return s.play(ctx)
+	m.flags = []string{"--kubeconfig=" + kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address=0", "--image-delay=0s"}
+	return p, m, nil
 }
 
 func (s *stage) play(ctx context.Context) (*oracle.Run, error) {
 	// What a scenario has prepared is there to be acted upon at once: then things go wrong from the start.
 	if len(s.plan.Scenario.Setup) == 0 {
-		s.proxy.Remember()
-		s.proxy.SetRules(s.plan.Rules...)
+		s.goWrong()
 	}
-	if err := s.manager.start(); err != nil {
+	if err := s.manager.start(s.flags()...); err != nil {
 		return nil, err
 	}
 	defer func() { _ = s.manager.stop(syscall.SIGKILL) }()
+	if s.standby != nil {
+		if err := s.manager.works(ctx, 1); err != nil { // so that it leads, and not the other one
+			return nil, err
+		}
+		if err := s.standby.manager.start(s.flags()...); err != nil {
+			return nil, err
+		}
+	}
 	lacking, err := s.steps(ctx)
 	if err != nil {
 		return nil, err
 	}
-	fired := 0
-	for _, request := range s.proxy.Requests() {
-		if request.Fault != nil {
-			fired++
+	s.proxy.SetRules()
+	if s.standby != nil {
+		if again := s.thaw(ctx); lacking == "" {
+			lacking = again
 		}
 	}
-	run := &oracle.Run{
-		Namespace: s.Namespace, Symbols: s.Symbols(), Lacking: lacking, Fired: fired,
-		HasRestarted: s.manager.restarts() > 0, IsOpen: s.plan.Scenario.IsOpen,
+	run := &oracle.Run{Namespace: s.Namespace, Symbols: s.Symbols(), Lacking: lacking, IsOpen: s.plan.Scenario.IsOpen}
+	for _, request := range s.requests() {
+		if request.Fault != nil {
+			run.Fired++
+		}
 	}
-	s.proxy.SetRules()
-	run.Rest = len(s.proxy.Requests())
+	run.HasRestarted = s.manager.restarts() > 0 || s.standby != nil
+	run.Rest = len(s.requests())
 	if lacking == "" {
 		if err := s.rest(ctx, run); err != nil {
 			return nil, err
 		}
 	}
-	run.Ends = append(run.Ends, s.manager.crashes...)
+	run.Ends = append(run.Ends, s.manager.ends()...)
 	run.Log = s.manager.log()
-	run.Requests = s.proxy.Requests()
+	run.Requests = s.requests()
 	run.World, run.Versions = s.e.Recorder.World(s.Namespace), s.e.Recorder.Versions(s.Namespace)
 	return run, nil
+}
+
+// requests returns all of the operators.
+func (s *stage) requests() []proxy.Request {
+	requests := s.proxy.Requests()
+	if s.standby != nil {
+		requests = append(requests, s.standby.proxy.Requests()...)
+		slices.SortStableFunc(requests, func(a, b proxy.Request) int { return a.At.Compare(b.At) })
+	}
+	return requests
+}
+
+// goWrong has things go wrong from now on.
+func (s *stage) goWrong() {
+	s.proxy.Remember()
+	s.proxy.SetRules(s.plan.Rules...)
+	if s.plan.Storm > 0 {
+		s.proxy.SetRules(proxy.Storm...)
+		time.AfterFunc(s.plan.Storm, func() { s.proxy.SetRules() })
+	}
 }
 
 // steps plays the steps of a scenario, and returns what the operator could not do.
 func (s *stage) steps(ctx context.Context) (lacking string, err error) {
 	plan := &s.plan.Scenario
 	for i, step := range append(plan.Setup[:len(plan.Setup):len(plan.Setup)], plan.Steps...) {
-		if i == len(plan.Setup) && i > 0 {
-			s.proxy.SetRules(s.plan.Rules...)
-		}
-		if i >= len(plan.Setup) && i > 0 {
+		switch {
+		case i == len(plan.Setup) && i > 0:
+			s.goWrong()
+		case i > 0:
 			s.proxy.Remember()
 		}
 		if step.Do != nil {
@@ -171,19 +233,22 @@ func (s *stage) steps(ctx context.Context) (lacking string, err error) {
 	if s.reference == nil {
 		return "", nil
 	}
-	lacking = s.settle(ctx, quiet, func() string {
-		world, versions := s.e.Recorder.World(s.Namespace), s.e.Recorder.Versions(s.Namespace)
-		if diff := history.Diff(s.reference.World, history.Normalize(s.Namespace, world, versions, s.Symbols())); diff != "" {
-			return "the world does not become as without faults (-expected +actual):\n" + diff
-		}
-		return ""
-	})
-	return lacking, ctx.Err()
+	return s.settle(ctx, quiet, s.differs), ctx.Err()
+}
+
+// differs tells how the world is not as the reference says.
+func (s *stage) differs() string {
+	world, versions := s.e.Recorder.World(s.Namespace), s.e.Recorder.Versions(s.Namespace)
+	if diff := history.Diff(s.reference.World, history.Normalize(s.Namespace, world, versions, s.Symbols())); diff != "" {
+		return "the world does not become as without faults (-expected +actual):\n" + diff
+	}
+	return ""
 }
 
 // settle waits until nothing is lacking and nothing has happened for a while, and returns what is lacking when its patience ends.
 func (s *stage) settle(ctx context.Context, quiet time.Duration, lacking func() string) string {
 	began, since, happened := time.Now(), time.Now(), -1
+	patience := cmp.Or(s.plan.Patience, patience)
 	for ctx.Err() == nil {
 		if now := s.happened(); now != happened {
 			happened, since = now, time.Now()
@@ -208,7 +273,11 @@ func (s *stage) settle(ctx context.Context, quiet time.Duration, lacking func() 
 
 // happened returns a count of all that has happened to the objects, and of all that the operator wants to happen.
 func (s *stage) happened() int {
-	return s.e.Recorder.Count(s.Namespace) + s.proxy.Writes()
+	count := s.e.Recorder.Count(s.Namespace) + s.proxy.Writes()
+	if s.standby != nil {
+		count += s.standby.proxy.Writes()
+	}
+	return count
 }
 
 // rest stops the operator and starts it anew, so that it looks at everything, and has it look again and again. Nothing must come of
@@ -219,13 +288,16 @@ func (s *stage) rest(ctx context.Context, run *oracle.Run) error {
 		long = calmQuiet
 		pause(ctx, long)
 	}
-	if err := s.manager.stop(syscall.SIGTERM); err != nil {
+	if s.standby != nil {
+		_ = s.standby.manager.stop(syscall.SIGTERM)
+	}
+	if err := s.manager.stop(syscall.SIGTERM); err != nil && s.standby == nil { // one that has lost the lead is at its end anyway
 		run.Ends = append(run.Ends, fmt.Sprintf("it was told to end, and did so with: %v", err))
 	}
 	if err := s.manager.start("--sync-period=1s"); err != nil {
 		return err
 	}
-	if err := s.manager.works(ctx); err != nil {
+	if err := s.manager.works(ctx, controllers); err != nil {
 		run.Ends = append(run.Ends, err.Error())
 		return nil
 	}

@@ -1,0 +1,97 @@
+package history
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	uidA = "00000000-0000-0000-0000-00000000000a"
+	uidB = "00000000-0000-0000-0000-00000000000b"
+)
+
+func object(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	content, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := &unstructured.Unstructured{}
+	if err := json.Unmarshal(content, &object.Object); err != nil { // with whole numbers, as the API's client has them
+		t.Fatal(err)
+	}
+	return object
+}
+
+// world returns one of a Foo with a pod, and whatever the server makes of it.
+func world(t *testing.T, namespace, uid, pod, at string, generation string) World {
+	t.Helper()
+	return World{
+		{Foos, "one"}: object(t, `
+metadata: {name: one, namespace: `+namespace+`, uid: `+uid+`, resourceVersion: "`+generation+`", creationTimestamp: "`+at+`"}
+status: {nodes: [`+pod+`], since: "`+at+`"}`),
+		{Deployments, "web"}: object(t, `
+metadata: {name: web, generation: `+generation+`, ownerReferences: [{uid: `+uid+`}]}
+status: {observedGeneration: `+generation+`}`),
+		{Pods, pod}: object(t, `
+metadata: {name: `+pod+`, ownerReferences: [{name: web-1, uid: `+uid+`, controller: true}]}`),
+	}
+}
+
+func TestWhatTheServerMakesIsNoDifference(t *testing.T) {
+	one := world(t, "plan-1", uidA, "web-1-abcde", "2026-01-01T00:00:00Z", "1")
+	other := world(t, "plan-2", uidB, "web-1-fghij", "2026-01-01T00:00:01Z", "2")
+	if diff := Diff(Normalize("plan-1", one, nil, nil), Normalize("plan-2", other, nil, nil)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAllElseIsADifference(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	expected := Normalize("ns", world(t, "ns", uidA, "web-1-abcde", "2026-01-01T00:00:00Z", "1"), nil, Symbols{"tick": at})
+	for name, change := range map[string]func(World){
+		"an object more": func(w World) { w[Key{Services, "one"}] = object(t, `metadata: {name: one}`) },
+		"an object less": func(w World) { delete(w, Key{Deployments, "web"}) },
+		"another owner":  func(w World) { w[Key{Deployments, "web"}].SetOwnerReferences(nil) },
+		"a label":        func(w World) { w[Key{Foos, "one"}].SetLabels(map[string]string{"a": "b"}) },
+		"a deletion": func(w World) {
+			w[Key{Foos, "one"}].Object["metadata"].(map[string]any)["deletionTimestamp"] = "2026-01-01T00:00:09Z"
+		},
+		"status":            func(w World) { w[Key{Foos, "one"}].Object["status"].(map[string]any)["nodes"] = []any{} },
+		"a time that means": func(w World) { w[Key{Foos, "one"}].Object["status"].(map[string]any)["since"] = "2026-01-01T00:00:01Z" },
+		"an old generation": func(w World) { w[Key{Deployments, "web"}].SetGeneration(7) },
+	} {
+		changed := world(t, "ns", uidA, "web-1-abcde", "2026-01-01T00:00:00Z", "1")
+		change(changed)
+		// The generation that is observed is compared with the one there is.
+		if name == "an old generation" {
+			if err := unstructured.SetNestedField(changed[Key{Deployments, "web"}].Object, int64(6), "status", "observedGeneration"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if Diff(expected, Normalize("ns", changed, nil, Symbols{"tick": at})) == "" {
+			t.Errorf("%s is not seen", name)
+		}
+	}
+}
+
+func TestNamesOfJobsAreByTick(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	if got := (Symbols{"tick": at}).Rename("one-29453760"); got != "one-(tick)" {
+		t.Error(got)
+	}
+}
+
+func TestUIDsOfWhatIsGoneAreKnown(t *testing.T) {
+	gone := object(t, `metadata: {name: old, uid: `+uidB+`}`)
+	w := World{{Services, "one"}: object(t, `metadata: {name: one, ownerReferences: [{uid: `+uidB+`}]}`)}
+	text := Normalize("ns", w, []Version{{Key: Key{Foos, "old"}, IsGone: true, Object: gone}}, nil)["/services/one"]
+	if !strings.Contains(text, "(uid of samplecontroller.k8s.io/foos/old)") {
+		t.Error(text)
+	}
+}

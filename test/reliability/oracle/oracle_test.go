@@ -1,0 +1,235 @@
+package oracle
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/example/memcached-operator/test/reliability/history"
+	"github.com/example/memcached-operator/test/reliability/proxy"
+)
+
+// version returns an object as it was at a resource version.
+func version(t *testing.T, rv int64, resource, text string) history.Version {
+	t.Helper()
+	content, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := &unstructured.Unstructured{}
+	if err := json.Unmarshal(content, &object.Object); err != nil { // with whole numbers, as the API's client has them
+		t.Fatal(err)
+	}
+	object.SetResourceVersion(fmt.Sprint(rv))
+	return history.Version{Key: history.Key{Resource: resource, Name: object.GetName()}, RV: rv, Object: object}
+}
+
+// judge returns what one oracle finds.
+func judge(t *testing.T, name string, run *Run, reference *Reference) string {
+	t.Helper()
+	for _, oracle := range All {
+		if oracle.Name == name {
+			return strings.Join(oracle.Judge(run, reference), "\n")
+		}
+	}
+	t.Fatalf("there is no oracle %s", name)
+	return ""
+}
+
+// expect fails unless an oracle finds just that; nothing if it is empty.
+func expect(t *testing.T, name string, run *Run, reference *Reference, found string) {
+	t.Helper()
+	got := judge(t, name, run, reference)
+	if (got == "") != (found == "") || !strings.Contains(got, found) {
+		t.Errorf("%s finds %q, not %q", name, got, found)
+	}
+}
+
+func TestRest(t *testing.T) {
+	write := proxy.Request{Verb: "patch", Resource: "apps/deployments", Status: 200}
+	lease := proxy.Request{Verb: "update", Resource: "coordination.k8s.io/leases", Status: 200}
+	read := proxy.Request{Verb: "watch", Resource: "/pods", Status: 200}
+	expect(t, "rest", &Run{Requests: []proxy.Request{write, read, lease}, Rest: 1}, nil, "")
+	expect(t, "rest", &Run{Requests: []proxy.Request{read, write}, Rest: 1}, nil, "nothing to write")
+}
+
+func TestCounts(t *testing.T) {
+	create := proxy.Request{Verb: "create", Resource: "batch/jobs", Name: "a", Status: 201}
+	lost := proxy.Request{Verb: "create", Resource: "batch/jobs", Name: "a", Status: 409}
+	apply := proxy.Request{Verb: "patch", Resource: "apps/deployments", Name: "b", Status: 201}
+	remove := proxy.Request{Verb: "delete", Resource: "batch/jobs", Name: "c", Status: 200}
+	all := &Run{Requests: []proxy.Request{create, lost, apply, remove}}
+	reference := NewReference(all)
+	expect(t, "counts", all, reference, "")
+	expect(t, "counts", &Run{Requests: append(all.Requests, create)}, reference, "batch/jobs a was created 2 times, and 1 without faults")
+	expect(t, "counts", &Run{Requests: append(all.Requests, apply)}, reference, "apps/deployments b was created 2 times")
+	expect(t, "counts", &Run{Requests: append(all.Requests, remove)}, reference, "batch/jobs c was deleted 2 times")
+	expect(t, "counts", &Run{Requests: all.Requests[:3]}, reference, "batch/jobs c was deleted 0 times")
+	expect(t, "counts", &Run{Requests: all.Requests[:3], IsOpen: true}, reference, "")
+}
+
+func TestEvents(t *testing.T) {
+	synced := proxy.Request{Verb: "create", Resource: eventResource, Reason: "Synced", Status: 201}
+	reference := NewReference(&Run{Requests: []proxy.Request{synced}})
+	expect(t, "events", &Run{Requests: []proxy.Request{synced}}, reference, "")
+	expect(t, "events", &Run{Requests: []proxy.Request{synced, synced}, Fired: 1}, reference, "")
+	expect(t, "events", &Run{Requests: []proxy.Request{synced, synced}}, reference, "2 events Synced, where 1 are news")
+	expect(t, "events", &Run{}, reference, "0 events Synced")
+	expect(t, "events", &Run{Fired: 1}, reference, "")
+}
+
+const (
+	foo     = "{metadata: {name: one, uid: f, generation: 1}, spec: {deploymentName: web, replicas: 1}}"
+	ownedBy = "ownerReferences: [{kind: Foo, name: one, uid: %s, controller: true}]"
+)
+
+func TestGuarantee(t *testing.T) {
+	ours := fmt.Sprintf("{metadata: {name: web, uid: d, "+ownedBy+"}}", "f")
+	theirs := fmt.Sprintf("{metadata: {name: web, uid: d, "+ownedBy+"}}", "other")
+	lost := "{metadata: {name: web, uid: d, annotations: {memcached-operator.example.com/owner-uid: f}}}"
+	apply := proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 200, Force: true, OnlyUID: "d", AnsweredUID: "d", AnsweredRV: "3"}
+	remove := proxy.Request{Verb: "delete", Resource: history.Deployments, Name: "web", Status: 200, OnlyUID: "d"}
+	change := func(r proxy.Request, change func(*proxy.Request)) proxy.Request {
+		change(&r)
+		return r
+	}
+	for _, test := range []struct {
+		name    string
+		before  string
+		request proxy.Request
+		found   string
+	}{
+		{"an apply to our own", ours, apply, ""},
+		{"an apply to our own that has lost its owner", lost, apply, ""},
+		{"an apply to somebody else's", theirs, apply, "not the operator's"},
+		{"a forced apply for any", ours, change(apply, func(r *proxy.Request) { r.OnlyUID = "" }), "by force"},
+		{"a deletion of our own", ours, remove, ""},
+		{"a deletion of somebody else's", theirs, remove, "not the operator's"},
+		{"a deletion for any", ours, change(remove, func(r *proxy.Request) { r.OnlyUID = "" }), "any object of that name"},
+		{"a deletion for any that is refused", ours, change(remove, func(r *proxy.Request) { r.OnlyUID, r.Status = "", 404 }), "any object of that name"},
+		{"an update", ours, change(apply, func(r *proxy.Request) { r.Verb = "update" }), "never needed"},
+		{"a status for any", ours, proxy.Request{Verb: "patch", Resource: history.Foos + "/status", Name: "one", Status: 200}, "any resource of that name"},
+		{"a status", ours, proxy.Request{Verb: "patch", Resource: history.Foos + "/status", Name: "one", Status: 200, OnlyUID: "f"}, ""},
+		{"a resource itself", ours, proxy.Request{Verb: "patch", Resource: history.Foos, Name: "one", Status: 200, OnlyUID: "f"}, "its user's"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			run := &Run{Requests: []proxy.Request{test.request}, Versions: []history.Version{
+				version(t, 1, history.Foos, foo), version(t, 2, history.Deployments, test.before),
+			}}
+			if test.request.Verb == "patch" {
+				run.Versions = append(run.Versions, version(t, 3, history.Deployments, ours))
+			}
+			expect(t, "guarantee", run, nil, test.found)
+		})
+	}
+}
+
+const jobText = `{metadata: {name: %s, uid: %s, annotations: {batch.tutorial.kubebuilder.io/scheduled-at: "%s"},
+  ownerReferences: [{kind: CronJob, name: one, uid: c, controller: true}]}, status: {conditions: [%s]}}`
+
+func TestJobs(t *testing.T) {
+	cronJob := version(t, 1, history.CronJobs, "{metadata: {name: one, uid: c}, spec: {concurrencyPolicy: Forbid}}")
+	first := version(t, 2, history.Jobs, fmt.Sprintf(jobText, "a", "ja", "2026-01-01T00:00:00Z", ""))
+	ended := version(t, 3, history.Jobs, fmt.Sprintf(jobText, "a", "ja", "2026-01-01T00:00:00Z", `{type: Complete, status: "True"}`))
+	second := version(t, 4, history.Jobs, fmt.Sprintf(jobText, "b", "jb", "2026-01-01T01:00:00Z", ""))
+	again := version(t, 5, history.Jobs, fmt.Sprintf(jobText, "a", "jc", "2026-01-01T00:00:00Z", `{type: Complete, status: "True"}`))
+	run := func(versions ...history.Version) *Run { return &Run{Versions: versions} }
+	expect(t, "one at a time", run(cronJob, first, ended, second), nil, "")
+	expect(t, "one at a time", run(cronJob, first, second), nil, "2 Jobs go on at the same time")
+	expect(t, "once per tick", run(cronJob, first, ended, second), nil, "")
+	expect(t, "once per tick", run(cronJob, first, again), nil, "have 2 Jobs")
+}
+
+func TestHygiene(t *testing.T) {
+	line := `{"level":"ERROR","msg":"Reconciler error"}` + "\n"
+	expect(t, "hygiene", &Run{Log: line}, &Reference{}, "")
+	expect(t, "hygiene", &Run{Log: line}, nil, "Reconciler error")
+	expect(t, "hygiene", &Run{RestLog: line}, &Reference{}, "Reconciler error")
+	expect(t, "hygiene", &Run{Log: "WARNING: DATA RACE\n"}, &Reference{}, "DATA RACE")
+	expect(t, "hygiene", &Run{Log: "panic: nil\n"}, &Reference{}, "panic")
+	expect(t, "hygiene", &Run{Ends: []string{"by itself"}}, &Reference{}, "by itself")
+}
+
+// said is a Foo's status.
+func said(generation, observed int, available, progressing string, pods int) string {
+	return fmt.Sprintf(`{metadata: {name: one, uid: f, generation: %[1]d}, spec: {deploymentName: web, replicas: 1},
+  status: {observedGeneration: %[2]d, replicas: %[5]d, availableReplicas: %[5]d, conditions: [
+    {type: Available, status: "%[3]s", reason: It, observedGeneration: %[2]d},
+    {type: Progressing, status: "%[4]s", reason: It, observedGeneration: %[2]d},
+    {type: Degraded, status: "False", reason: It, observedGeneration: %[2]d}]}}`, generation, observed, available, progressing, pods)
+}
+
+func TestStatusOfFoo(t *testing.T) {
+	rolledOut := fmt.Sprintf("{metadata: {name: web, uid: d, generation: 1, "+ownedBy+"}, spec: {replicas: 1}, "+
+		"status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, availableReplicas: 1}}", "f")
+	starting := strings.Replace(rolledOut, "availableReplicas: 1", "availableReplicas: 0", 1)
+	for _, test := range []struct {
+		name, deployment, foo, found string
+	}{
+		{"true", rolledOut, said(1, 1, "True", "False", 1), ""},
+		{"true still, as the cache is behind", rolledOut, said(1, 1, "False", "True", 0), ""},
+		{"pods that there never were", starting, said(1, 1, "True", "True", 1), "never did"},
+		{"available without pods", starting, said(1, 1, "True", "True", 0), "says that it is available, and that no pod is"},
+		{"not available with pods", rolledOut, said(1, 1, "False", "True", 1), "says that it is not available"},
+		{"done too early", starting, said(1, 1, "False", "False", 0), "never was"},
+		{"ahead", rolledOut, said(1, 2, "True", "True", 1), "has observed 2"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			expect(t, "status", &Run{Versions: []history.Version{
+				version(t, 1, history.Foos, foo), version(t, 2, history.Deployments, test.deployment), version(t, 3, history.Foos, test.foo),
+			}}, nil, test.found)
+		})
+	}
+	t.Run("back to an earlier generation", func(t *testing.T) {
+		run := &Run{Versions: []history.Version{
+			version(t, 1, history.Foos, said(2, 2, "True", "True", 0)), version(t, 2, history.Foos, said(2, 1, "False", "True", 0)),
+		}}
+		expect(t, "status", run, nil, "earlier generation")
+	})
+}
+
+func TestStatusOfCronJob(t *testing.T) {
+	const conditions = `conditions: [{type: Available, status: "True"}, {type: Progressing, status: "True"}, {type: Degraded, status: "False"}]`
+	status := func(text string) string {
+		return "{metadata: {name: one, uid: c}, status: {" + conditions + ", " + text + "}}"
+	}
+	job := version(t, 1, history.Jobs, fmt.Sprintf(jobText, "a", "ja", "2026-01-01T00:00:00Z", ""))
+	for text, found := range map[string]string{
+		`lastScheduleTime: "2026-01-01T00:00:00Z", active: [{name: a, uid: ja}], activeJobs: 1`: "",
+		`lastScheduleTime: "2026-01-01T01:00:00Z"`:                                              "no Job for it",
+		`active: [{name: a, uid: other}], activeJobs: 1`:                                        "none of its own",
+		`active: [{name: a, uid: ja}], activeJobs: 2`:                                           "says that they are 2",
+		`lastSuccessfulTime: "2026-01-01T01:00:00Z"`:                                            "none did",
+	} {
+		expect(t, "status", &Run{Versions: []history.Version{job, version(t, 2, history.CronJobs, status(text))}}, nil, found)
+	}
+	run := &Run{Versions: []history.Version{job,
+		version(t, 2, history.CronJobs, status(`lastScheduleTime: "2026-01-01T00:00:00Z"`)),
+		version(t, 3, history.CronJobs, status(`lastScheduleTime: "2025-12-31T23:00:00Z"`)),
+	}}
+	expect(t, "status", run, nil, "go back")
+}
+
+func TestStatusOfMemcached(t *testing.T) {
+	const chain = "{metadata: {name: %s, uid: %s, ownerReferences: [{kind: It, name: it, uid: %s, controller: true}]}%s}"
+	versions := []history.Version{
+		version(t, 1, history.Memcacheds, "{metadata: {name: one, uid: m, generation: 1}, spec: {size: 1}}"),
+		version(t, 2, history.Deployments, fmt.Sprintf(chain, "one", "d", "m", "")),
+		version(t, 3, history.ReplicaSets, fmt.Sprintf(chain, "one-1", "r", "d", "")),
+		version(t, 4, history.Pods, fmt.Sprintf(chain, "pod", "p", "r", `, status: {conditions: [{type: Ready, status: "False"}]}`)),
+	}
+	ready := version(t, 5, history.Pods, fmt.Sprintf(chain, "pod", "p", "r", `, status: {conditions: [{type: Ready, status: "True"}]}`))
+	status := func(nodes string, count, ready int) history.Version {
+		return version(t, 6, history.Memcacheds, fmt.Sprintf(`{metadata: {name: one, uid: m, generation: 1}, spec: {size: 1},
+  status: {nodes: [%s], size: %d, readyNodes: %d, conditions: [{type: Available, status: Unknown}, {type: Progressing, status: "True"}, {type: Degraded, status: "False"}]}}`,
+			nodes, count, ready))
+	}
+	expect(t, "status", &Run{Versions: append(versions[:4:4], ready, status("pod", 1, 1))}, nil, "")
+	expect(t, "status", &Run{Versions: append(versions[:4:4], status("pod", 1, 1))}, nil, "1 nodes are ready; of those it lists, 0 ever were")
+	expect(t, "status", &Run{Versions: append(versions[:4:4], ready, status("other", 1, 0))}, nil, "no pod of its Deployment")
+	expect(t, "status", &Run{Versions: append(versions[:4:4], ready, status("pod", 2, 1))}, nil, "says that they are 2")
+}

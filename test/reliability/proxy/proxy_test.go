@@ -1,0 +1,283 @@
+package proxy
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+)
+
+// server is what stands for the API server: it tells of every request, and of watches two events.
+type server struct {
+	asked   chan string
+	proceed chan bool // between the two events
+}
+
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	s.asked <- strings.TrimSpace(fmt.Sprintf("%s %s %s %s", r.Method, r.URL.RequestURI(), r.Header.Get("Authorization"), body))
+	if r.URL.Query().Get("watch") == "true" {
+		fmt.Fprint(w, "one\n")
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case <-s.proceed:
+		case <-r.Context().Done():
+			return
+		}
+		fmt.Fprint(w, "two\n")
+		return
+	}
+	w.WriteHeader(http.StatusCreated)
+	fmt.Fprint(w, `{"metadata": {"uid": "u", "resourceVersion": "7"}}`)
+}
+
+type trial struct {
+	*Proxy
+	server *server
+	client *http.Client
+	kills  atomic.Int32
+}
+
+func start(t *testing.T) *trial {
+	t.Helper()
+	trial := &trial{server: &server{asked: make(chan string, 10), proceed: make(chan bool, 10)}}
+	upstream := httptest.NewUnstartedServer(trial.server)
+	upstream.EnableHTTP2 = true
+	upstream.StartTLS()
+	t.Cleanup(upstream.Close)
+	authorities := x509.NewCertPool()
+	authorities.AddCert(upstream.Certificate())
+	var err error
+	trial.Proxy, err = Start(Options{
+		Server: upstream.URL + "/", TLS: &tls.Config{RootCAs: authorities},
+		Kill: func() { trial.kills.Add(1) }, Version: func() string { return "42" },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(trial.Stop)
+	ours := x509.NewCertPool()
+	ours.AppendCertsFromPEM(trial.CA)
+	trial.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ours}, ForceAttemptHTTP2: true}}
+	t.Cleanup(trial.client.CloseIdleConnections)
+	return trial
+}
+
+func (t *trial) do(method, path, contentType, body string) (int, string, error) {
+	request, err := http.NewRequest(method, t.URL+path, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	request.Header.Set("Authorization", "Bearer it")
+	request.Header.Set("Content-Type", contentType)
+	answer, err := t.client.Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer answer.Body.Close()
+	content, err := io.ReadAll(answer.Body)
+	return answer.StatusCode, string(content), err
+}
+
+const (
+	deployment = "/apis/apps/v1/namespaces/ns/deployments/web?fieldManager=us&force=true"
+	apply      = "application/apply-patch+yaml"
+)
+
+func TestPassesOnAndRecords(t *testing.T) {
+	trial := start(t)
+	code, content, err := trial.do(http.MethodPatch, deployment, apply, `{"metadata": {"name": "web", "uid": "only"}}`)
+	if err != nil || code != http.StatusCreated || !strings.Contains(content, `"u"`) {
+		t.Fatalf("%d %s %v", code, content, err)
+	}
+	if asked := <-trial.server.asked; asked != `PATCH `+deployment+` Bearer it {"metadata": {"name": "web", "uid": "only"}}` {
+		t.Errorf("asked: %s", asked)
+	}
+	recorded := trial.Requests()[0]
+	recorded.At = time.Time{}
+	want := Request{Verb: "patch", Resource: "apps/deployments", Namespace: "ns", Name: "web", Status: 201,
+		AnsweredUID: "u", AnsweredRV: "7", OnlyUID: "only", Force: true}
+	if recorded != want || trial.Writes() != 1 {
+		t.Errorf("recorded %+v", recorded)
+	}
+}
+
+func TestFaultsOfOneRequest(t *testing.T) {
+	for _, test := range []struct {
+		fault  Fault
+		code   int // that the operator is told; 0 for a broken connection
+		passes bool
+		kills  int32
+	}{
+		{Fault{Kind: KillBefore}, 0, false, 1},
+		{Fault{Kind: KillAfter}, 0, true, 1},
+		{Fault{Kind: Age}, 0, true, 1},
+		{Fault{Kind: DropAnswer}, 0, true, 0},
+		{Fault{Kind: Refuse, Code: 409}, 409, false, 0},
+		{Fault{Kind: Refuse, Code: 429}, 429, false, 0},
+		{Fault{Kind: Disown, Code: 504}, 504, true, 0},
+		{Fault{Kind: Delay, For: time.Millisecond}, 201, true, 0},
+		{Fault{Kind: Hang, For: time.Millisecond}, 0, false, 0},
+	} {
+		t.Run(test.fault.String(), func(t *testing.T) {
+			trial := start(t)
+			trial.SetRules(Rule{Match: Match{Verb: "patch", Resource: "apps/deployments"}, Nth: 2, Fault: test.fault})
+			for nth := 1; nth <= 3; nth++ {
+				code, content, err := trial.do(http.MethodPatch, deployment, apply, "{}")
+				expected, passes := 201, true
+				if nth == 2 {
+					expected, passes = test.code, test.passes
+				}
+				if code != expected || (err != nil) != (expected == 0) {
+					t.Errorf("request %d: %d %v", nth, code, err)
+				}
+				if code >= 400 {
+					var status metav1.Status
+					if err := json.Unmarshal([]byte(content), &status); err != nil || status.Kind != "Status" || int(status.Code) != code || status.Reason == "" {
+						t.Errorf("no status: %s", content)
+					}
+				}
+				if isFired := trial.Requests()[nth-1].Fault != nil; isFired != (nth == 2) {
+					t.Errorf("request %d: fault recorded: %t", nth, isFired)
+				}
+				if got := len(trial.server.asked) == 1; got != passes {
+					t.Errorf("request %d has arrived: %t", nth, got)
+				} else if got {
+					<-trial.server.asked
+				}
+			}
+			if kills := trial.kills.Load(); kills != test.kills {
+				t.Errorf("killed %d times", kills)
+			}
+		})
+	}
+}
+
+const pods = "/api/v1/namespaces/ns/pods?watch=true&resourceVersion=5"
+
+func TestWatchIsClosedAndExpires(t *testing.T) {
+	trial := start(t)
+	ended := make(chan error, 1)
+	begin := func() { // a watch, until its first event
+		t.Helper()
+		answer, err := trial.client.Get(trial.URL + pods)
+		if err != nil || answer.StatusCode != http.StatusCreated && answer.StatusCode != http.StatusOK {
+			t.Fatalf("%v %v", answer, err)
+		}
+		<-trial.server.asked
+		line := make([]byte, 4)
+		if _, err := io.ReadFull(answer.Body, line); err != nil || string(line) != "one\n" {
+			t.Fatalf("%q %v", line, err)
+		}
+		go func() {
+			defer answer.Body.Close()
+			_, err := io.ReadAll(answer.Body)
+			ended <- err
+		}()
+	}
+	begin()
+	trial.streams.close()
+	<-ended
+	begin()
+	trial.streams.expire()
+	<-ended
+	if code, content, err := trial.do(http.MethodGet, pods, "", ""); code != http.StatusGone || err != nil || !strings.Contains(content, "Expired") {
+		t.Errorf("%d %s %v", code, content, err)
+	}
+	begin() // once only
+	trial.server.proceed <- true
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// Lists that may be old are, and watches begin there; what promises the present is left alone.
+func TestOldWorld(t *testing.T) {
+	trial := start(t)
+	trial.streams.serveOld("40", time.Hour)
+	if code, _, _ := trial.do(http.MethodGet, "/api/v1/namespaces/ns/pods?watch=true&sendInitialEvents=true", "", ""); code != http.StatusUnprocessableEntity {
+		t.Errorf("a list by a watch: %d", code)
+	}
+	for asked, arrives := range map[string]string{
+		"/api/v1/namespaces/ns/pods?limit=500&resourceVersion=0": "/api/v1/namespaces/ns/pods?resourceVersion=40&resourceVersionMatch=Exact",
+		"/api/v1/namespaces/ns/pods?limit=500":                   "/api/v1/namespaces/ns/pods?limit=500",
+	} {
+		if _, _, err := trial.do(http.MethodGet, asked, "", ""); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-trial.server.asked; got != "GET "+arrives+" Bearer it" {
+			t.Errorf("%s arrives as %s", asked, got)
+		}
+	}
+}
+
+// Deletions and creations of Kubernetes' own kinds come as protobuf.
+func TestReadsProtobuf(t *testing.T) {
+	serializer := protobuf.NewSerializer(clientgoscheme.Scheme, clientgoscheme.Scheme)
+	uid := types.UID("only")
+	var deletion, creation bytes.Buffer
+	options := &metav1.DeleteOptions{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "DeleteOptions"}, Preconditions: &metav1.Preconditions{UID: &uid}}
+	job := &batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: metav1.ObjectMeta{Name: "new"}}
+	if err := serializer.Encode(options, &deletion); err != nil {
+		t.Fatal(err)
+	}
+	if err := serializer.Encode(job, &creation); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		method, path string
+		body         []byte
+		name, only   string
+	}{
+		{http.MethodDelete, "/apis/batch/v1/namespaces/ns/jobs/old", deletion.Bytes(), "old", "only"},
+		{http.MethodDelete, "/apis/batch/v1/namespaces/ns/jobs/old", nil, "old", ""},
+		{http.MethodPost, "/apis/batch/v1/namespaces/ns/jobs", creation.Bytes(), "new", ""},
+	} {
+		request, err := read(httptest.NewRequest(test.method, test.path, nil), test.body)
+		if err != nil || request.Name != test.name || request.OnlyUID != test.only || request.Resource != "batch/jobs" {
+			t.Errorf("%s %s: %+v %v", test.method, test.path, request, err)
+		}
+	}
+}
+
+func TestStatusPatchIsForOneResource(t *testing.T) {
+	request := httptest.NewRequest(http.MethodPatch, "/apis/samplecontroller.k8s.io/v1alpha1/namespaces/ns/foos/one/status", nil)
+	request.Header.Set("Content-Type", "application/json-patch+json")
+	for body, only := range map[string]string{
+		`[{"op":"test","path":"/metadata/uid","value":"only"},{"op":"add","path":"/status","value":{}}]`: "only",
+		`[{"op":"add","path":"/status","value":{}}]`:                                                     "",
+	} {
+		got, err := read(request, []byte(body))
+		if err != nil || got.OnlyUID != only || got.Resource != "samplecontroller.k8s.io/foos/status" {
+			t.Errorf("%s: %+v %v", body, got, err)
+		}
+	}
+}
+
+func TestRulesAreReadAsTheyAreWritten(t *testing.T) {
+	for _, fault := range Faults {
+		rule := Rule{Match: Match{Verb: "patch", Resource: "/services"}, Nth: 3, Fault: fault}
+		if got, err := ParseRule(" " + rule.String()); err != nil || got != rule {
+			t.Errorf("%s: %+v %v", rule, got, err)
+		}
+	}
+	for _, text := range []string{"", "patch apps/deployments: 409", "patch apps/deployments #1: 418"} {
+		if _, err := ParseRule(text); err == nil {
+			t.Errorf("%q is taken", text)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/memcached-operator/test/reliability/proxy"
+	"github.com/example/memcached-operator/test/testenv"
+)
+
+// leaderRole is the role by which operators find out who leads.
+const leaderRole = "memcached-operator-leader-election-role"
+
+// standby is a second operator.
+type standby struct {
+	proxy   *proxy.Proxy
+	manager *manager
+}
+
+// addStandby prepares a second operator. Each plan has a lease of its own, in its namespace, so the operator's rights to one have to
+// be there.
+func (s *stage) addStandby(ctx context.Context) error {
+	var role rbacv1.Role
+	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: testenv.OperatorNamespace, Name: leaderRole}, &role); err != nil {
+		return err
+	}
+	named := metav1.ObjectMeta{Namespace: s.Namespace, Name: leaderRole}
+	err := errors.Join(
+		s.Client.Create(ctx, &rbacv1.Role{ObjectMeta: named, Rules: role.Rules}),
+		s.Client.Create(ctx, &rbacv1.RoleBinding{
+			ObjectMeta: named,
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: leaderRole},
+			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: testenv.OperatorNamespace, Name: testenv.OperatorServiceAccount}},
+		}))
+	if err != nil {
+		return fmt.Errorf("letting the operators have a lease: %w", err)
+	}
+	s.standby = &standby{}
+	s.standby.proxy, s.standby.manager, err = s.operator(ctx)
+	return err
+}
+
+// end ends the second operator.
+func (b *standby) end() {
+	if b.manager.isStarted() {
+		_ = b.manager.stop(syscall.SIGKILL)
+	}
+	b.proxy.Stop()
+}
+
+// flags returns those that the operators of a plan need because of each other.
+func (s *stage) flags() []string {
+	if s.standby == nil {
+		return nil
+	}
+	return []string{"--leader-elect", "--leader-election-namespace=" + s.Namespace}
+}
+
+// thaw has the first operator go on, which has long lost the lead to the other one and does not know yet, and what it had requested
+// before be carried out now. It returns what is lacking when that is over.
+func (s *stage) thaw(ctx context.Context) string {
+	s.proxy.Release()
+	s.manager.signal(syscall.SIGCONT)
+	return s.settle(ctx, thawQuiet, s.differs)
+}
