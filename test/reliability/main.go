@@ -39,6 +39,7 @@ type options struct {
 	seed     uint64
 	parallel int
 	output   string
+	proof    string
 	evidence string
 }
 
@@ -52,6 +53,7 @@ func parse() (*options, error) {
 	flag.Uint64Var(&o.seed, "seed", 1, "for all that is chosen by chance")
 	flag.IntVar(&o.parallel, "parallel", 6, "how many plans to play at the same time")
 	flag.StringVar(&o.output, "json", "", "a `file` for all that was found, as JSON")
+	flag.StringVar(&o.proof, "proof", "", "a `directory` for a page of all that was found")
 	flag.StringVar(&o.evidence, "evidence", "", "a `directory` for what was recorded of plans that fail; by default one that is made for it")
 	flag.Parse()
 	if flag.NArg() > 0 {

@@ -67,6 +67,11 @@ func run(ctx context.Context) (failed bool, err error) {
 			return true, err
 		}
 	}
+	if s.proof != "" {
+		if err := s.report.page().Write(s.proof); err != nil {
+			return true, err
+		}
+	}
 	s.report.print(os.Stdout)
 	return s.report.Violations > 0, nil
 }

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -9,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -22,7 +22,8 @@ var masked = [][]string{
 // maskedOf are those that Kubernetes' own controllers and the machines write: how often a Deployment was rolled out and in which
 // order what happened to it, and how they tell of it. How many pods there are and are available stays.
 var maskedOf = map[string][][]string{
-	Deployments: {{"metadata", "generation"}, {"metadata", "annotations", "deployment.kubernetes.io/revision"}, {"status", "conditions"}},
+	Deployments: {{"metadata", "generation"}, {"metadata", "annotations", "deployment.kubernetes.io/revision"}, {"status", "conditions"},
+		{"status", "collisionCount"}},
 	ReplicaSets: {{"metadata", "generation"}, {"metadata", "annotations", "deployment.kubernetes.io/revision"},
 		{"metadata", "annotations", "deployment.kubernetes.io/revision-history"}, {"status", "conditions"}},
 	Budgets: {{"metadata", "generation"}, {"status"}},
@@ -53,15 +54,14 @@ func Normalize(namespace string, world World, versions []Version, symbols Symbol
 		uids[string(object.GetUID())] = fmt.Sprintf("(uid of %s)", key)
 	}
 	names := podNames(world)
+	maps.Copy(names, templateHashes(world))
 	normal := Normal{}
 	for key, object := range world {
 		if key.Resource == ReplicaSets && isEmpty(object) {
 			continue // of an earlier template: whether that was ever rolled out is a matter of time
 		}
 		text := hashPattern.ReplaceAllString(canonical(key.Resource, object), `$1"(hash)"`)
-		for name, symbol := range names {
-			text = strings.ReplaceAll(text, name, symbol)
-		}
+		text = rename(text, names)
 		text = uidPattern.ReplaceAllStringFunc(text, func(uid string) string {
 			if symbol, ok := uids[uid]; ok {
 				return rename(symbol, names)
@@ -75,9 +75,10 @@ func Normalize(namespace string, world World, versions []Version, symbols Symbol
 	return normal
 }
 
+// rename replaces names, the longest first: those of pods have those of others in them.
 func rename(text string, names map[string]string) string {
-	for name, symbol := range names {
-		text = strings.ReplaceAll(text, name, symbol)
+	for _, name := range slices.SortedFunc(maps.Keys(names), func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) }) {
+		text = strings.ReplaceAll(text, name, names[name])
 	}
 	return text
 }
@@ -119,7 +120,7 @@ func podNames(world World) map[string]string {
 	names, counts := map[string]string{}, map[string]int{}
 	for _, pod := range pods {
 		counts[controllers[pod]]++
-		names[pod] = fmt.Sprintf("(pod %d of %s)", counts[controllers[pod]], controllers[pod])
+		names[pod] = fmt.Sprintf("%s-(%d)", controllers[pod], counts[controllers[pod]])
 	}
 	return names
 }
@@ -129,28 +130,61 @@ func (s Symbols) Rename(name string) string {
 	return withoutTimes(name, s)
 }
 
-// withoutTimes replaces times by what they mean, in the names of Jobs too, and all others by the same word.
+// templateHashes returns what to call the hash in the names of ReplicaSets and pods, which is another one when a ReplicaSet of an
+// earlier Deployment of the same name is still there.
+func templateHashes(world World) map[string]string {
+	names := map[string]string{}
+	for key, object := range world {
+		controller, hash := metav1.GetControllerOf(object), object.GetLabels()["pod-template-hash"]
+		if key.Resource == ReplicaSets && !isEmpty(object) && controller != nil && hash != "" {
+			names[hash] = fmt.Sprintf("(template of %s)", controller.Name)
+		}
+	}
+	return names
+}
+
+// withoutTimes replaces times by what they mean, in the names of Jobs and in schedules too, and all others by the same word.
 func withoutTimes(text string, symbols Symbols) string {
 	for symbol, t := range symbols {
 		text = strings.ReplaceAll(text, t.UTC().Format(time.RFC3339), "("+symbol+")")
 		text = strings.ReplaceAll(text, fmt.Sprintf("-%08d", t.Unix()/60), "-("+symbol+")")
+		text = strings.ReplaceAll(text, fmt.Sprintf(`"%d * * * *"`, t.Minute()), `"(hourly)"`)
 	}
 	return timePattern.ReplaceAllString(text, "(time)")
 }
 
-// Diff tells how a world differs from the one that was expected; nothing if it does not.
+// mostLines is how many lines of a difference are told.
+const mostLines = 12
+
+// Diff tells how a world differs from the one that was expected, in lines that only one of the two has; nothing if it does not.
 func Diff(expected, actual Normal) string {
-	lines := func(n Normal) []string {
-		var lines []string
-		for _, key := range slices.Sorted(maps.Keys(n)) {
-			for line := range strings.Lines(n[key]) {
-				lines = append(lines, key+": "+strings.TrimRight(line, "\n"))
+	var lines []string
+	for _, side := range []struct {
+		sign        string
+		have, other map[string]bool
+	}{{"-", linesOf(expected), linesOf(actual)}, {"+", linesOf(actual), linesOf(expected)}} {
+		for _, line := range slices.Sorted(maps.Keys(side.have)) {
+			if !side.other[line] {
+				lines = append(lines, side.sign+" "+line)
 			}
 		}
-		return lines
 	}
-	if maps.Equal(expected, actual) {
-		return ""
+	if len(lines) > mostLines {
+		lines = append(lines[:mostLines], fmt.Sprintf("and %d lines more", len(lines)-mostLines))
 	}
-	return cmp.Diff(lines(expected), lines(actual))
+	if len(lines) == 0 && !maps.Equal(expected, actual) {
+		return "the same lines in another order"
+	}
+	return strings.Join(lines, "\n")
+}
+
+// linesOf returns the lines of a world, each with the object that it is of.
+func linesOf(n Normal) map[string]bool {
+	lines := map[string]bool{}
+	for key, text := range n {
+		for line := range strings.Lines(text) {
+			lines[key+": "+strings.TrimSpace(line)] = true
+		}
+	}
+	return lines
 }

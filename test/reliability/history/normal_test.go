@@ -87,6 +87,14 @@ func TestNamesOfJobsAreByTick(t *testing.T) {
 	}
 }
 
+func TestSchedulesAreByTick(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 7, 0, 0, time.UTC)
+	w := World{{CronJobs, "one"}: object(t, `{metadata: {name: one}, spec: {schedule: "7 * * * *"}}`)}
+	if text := Normalize("ns", w, nil, Symbols{"tick": at})[CronJobs+"/one"]; !strings.Contains(text, `"schedule": "(hourly)"`) {
+		t.Error(text)
+	}
+}
+
 func TestUIDsOfWhatIsGoneAreKnown(t *testing.T) {
 	gone := object(t, `metadata: {name: old, uid: `+uidB+`}`)
 	w := World{{Services, "one"}: object(t, `metadata: {name: one, ownerReferences: [{uid: `+uidB+`}]}`)}

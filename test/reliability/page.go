@@ -1,0 +1,139 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/example/memcached-operator/test/proof"
+)
+
+// published is the highest rate that we have found published: Sieve's (OSDI 2022), 2,380 plans in 316.6 machine-hours.
+const published = 7.5
+
+// page returns the report for people.
+func (r *report) page() *proof.Page {
+	page := &proof.Page{
+		Name:  "reliability",
+		Title: "What faults do to the operator",
+		Text: []string{
+			"A proxy between the operator and a real API server has requests go wrong, and the operator is killed, frozen, and shown an old " +
+				"world. Each plan is one scenario with what is to go wrong in it, in a namespace of its own. What comes of it is compared with " +
+				"what comes of the scenario without faults, and judged by oracles that see nothing but what was recorded. " +
+				"`make reliability` makes this page; test/README.md tells how.",
+		},
+		Settings: []proof.Setting{
+			{Name: "begun", Value: r.Begun.Format("2006-01-02 15:04 MST")},
+			{Name: "CPUs", Value: fmt.Sprint(r.CPUs)},
+			{Name: "seed", Value: fmt.Sprint(r.Seed)},
+			{Name: "form", Value: map[bool]string{true: "short", false: "full"}[r.Short]},
+		},
+		Claims: r.claims(),
+		Data:   r,
+	}
+	campaigns := proof.Table{Columns: []string{"campaign", "it shows", "plans", "faults occurred", "violations", "plans/hour"}}
+	for _, c := range r.Campaigns {
+		plans, fired, violations := c.counts()
+		campaigns.Rows = append(campaigns.Rows, []string{c.Name, c.What, fmt.Sprint(plans), fmt.Sprint(fired), fmt.Sprint(violations), fmt.Sprint(c.perHour())})
+	}
+	page.Sections = append(page.Sections,
+		proof.Section{Title: "Campaigns", Tables: []proof.Table{campaigns}},
+		proof.Section{
+			Title: "Every write, every fault",
+			Text: []string{"Plans of the campaign singles by kind and fault, and in how many of them the fault occurred. A fault does not occur where " +
+				"the write was not made this time: progress is told of as time passes."},
+			Tables: []proof.Table{r.matrix()},
+		})
+	if r.RBAC != nil {
+		needed := proof.Table{Columns: []string{"permission", "what goes wrong without it"}}
+		for _, permission := range slices.Sorted(maps.Keys(r.RBAC.Needed)) {
+			needed.Rows = append(needed.Rows, []string{permission, strings.ReplaceAll(r.RBAC.Needed[permission], "|", "/")})
+		}
+		page.Sections = append(page.Sections, proof.Section{Title: "Permissions", Tables: []proof.Table{needed}})
+	}
+	return page
+}
+
+// claims are what is held against the bars.
+func (r *report) claims() []proof.Claim {
+	perHour := float64(r.Plans) / r.Seconds * 3600
+	claims := []proof.Claim{
+		{What: "plans with a violation", Bar: "0", Found: fmt.Sprintf("%d of %d", r.Violations, r.Plans), Verdict: proof.Judge(r.Violations == 0)},
+		{What: "plans in an hour", Bar: "1,000", Found: fmt.Sprintf("%.0f", perHour), Verdict: proof.Judge(perHour >= 1000),
+			Note: fmt.Sprintf("the best that is published is %.1f", published)},
+		r.coverage(),
+	}
+	if clean := r.campaign("clean"); clean != nil {
+		plans, _, violations := clean.counts()
+		claims = append(claims, proof.Claim{What: "alarms in runs without faults", Bar: "0 of 200", Found: fmt.Sprintf("%d of %d", violations, plans),
+			Verdict: proof.Judge(violations == 0 && plans >= cleanRuns)})
+	}
+	if r.RBAC != nil {
+		claims = append(claims, proof.Claim{What: "permissions that are needed, shown by taking each away", Bar: "all",
+			Found:   fmt.Sprintf("%d of %d", len(r.RBAC.Needed), len(r.RBAC.Needed)+len(r.RBAC.Unneeded)),
+			Verdict: proof.Judge(len(r.RBAC.Unneeded) == 0)},
+			proof.Claim{What: "requests refused to the operator", Bar: "0", Found: fmt.Sprint(len(r.RBAC.Refused)), Verdict: proof.Judge(len(r.RBAC.Refused) == 0)})
+	}
+	return claims
+}
+
+// coverage is how many writes were tried with every fault.
+func (r *report) coverage() proof.Claim {
+	claim := proof.Claim{What: "writes of all scenarios, tried with every fault", Bar: "100 %", Verdict: proof.NotJudged, Found: fmt.Sprintf("%d writes", r.Positions)}
+	singles := r.campaign("singles")
+	if singles == nil || r.Short {
+		claim.Note = "only some were tried"
+		return claim
+	}
+	plans, fired, _ := singles.counts()
+	claim.Found = fmt.Sprintf("%d writes, %d plans, of which the fault occurred in %d", r.Positions, plans, fired)
+	claim.Verdict = proof.Judge(fired == plans)
+	if fired < plans {
+		claim.Note = "in the others, the write was not made, twice"
+	}
+	return claim
+}
+
+func (r *report) campaign(name string) *campaignReport {
+	for _, c := range r.Campaigns {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// matrix are the plans of the campaign singles, by fault and kind.
+func (r *report) matrix() proof.Table {
+	kinds := []string{"foo", "memcached", "cronjob"}
+	table := proof.Table{Columns: append([]string{"fault"}, append(kinds, "violations")...)}
+	singles := r.campaign("singles")
+	if singles == nil {
+		return table
+	}
+	type cell struct{ plans, fired, violations int }
+	cells := map[string]map[string]*cell{}
+	for _, plan := range singles.Plans {
+		_, fault, _ := strings.Cut(plan.Faults, ": ")
+		kind, _, _ := strings.Cut(plan.Scenario, "-")
+		if cells[fault] == nil {
+			cells[fault] = map[string]*cell{"foo": {}, "memcached": {}, "cronjob": {}}
+		}
+		c := cells[fault][kind]
+		c.plans++
+		c.fired += min(plan.Fired, 1)
+		c.violations += min(len(plan.Findings), 1)
+	}
+	for _, fault := range slices.SortedFunc(maps.Keys(cells), cmp.Compare[string]) {
+		row, violations := []string{fault}, 0
+		for _, kind := range kinds {
+			c := cells[fault][kind]
+			row = append(row, fmt.Sprintf("%d of %d", c.fired, c.plans))
+			violations += c.violations
+		}
+		table.Rows = append(table.Rows, append(row, fmt.Sprint(violations)))
+	}
+	return table
+}
