@@ -113,7 +113,7 @@ tidy: ## Tidy the go.mod of every module.
 ##@ Check
 
 .PHONY: test
-test: vet lint unit contract scorecard-selftest ## Check everything: vet, lint, unit tests, and on a real API server the contract and the scorecard's own tests.
+test: vet lint unit contract scorecard-selftest reliability-short ## Check everything: vet, lint, unit tests, and on a real API server the contract, the scorecard's own tests, and faults.
 
 # With the flags that the code is built with elsewhere, so that nothing is compiled twice.
 .PHONY: vet
@@ -140,6 +140,16 @@ contract: control-plane ## Test the contract, on a real API server.
 scorecard-selftest: control-plane ## Show that each test of the scorecard passes on the operator, and fails on a defect.
 	@KUBEBUILDER_ASSETS='$(ASSETS)' KUBE_CONTROLLER_MANAGER='$(CONTROLLER_MANAGER)' \
 		go test -v -race -count=1 -timeout 10m ./test/scorecard $(if $(V),-ginkgo.v) $(if $(FOCUS),-ginkgo.focus '$(FOCUS)' $(if $(filter scorecard-selftest,$(MAKECMDGOALS)),-ginkgo.fail-on-empty))
+
+RELIABILITY = KUBEBUILDER_ASSETS='$(ASSETS)' KUBE_CONTROLLER_MANAGER='$(CONTROLLER_MANAGER)' go run ./test/reliability
+
+.PHONY: reliability
+reliability: control-plane ## Break the operator's connection at every write in every way, kill it, freeze it; ARGS="--help" tells what can be chosen.
+	@$(RELIABILITY) $(if $(ARGS),$(ARGS),--proof=docs/proof)
+
+.PHONY: reliability-short
+reliability-short: control-plane ## A part of it, in less than 5 minutes.
+	@$(RELIABILITY) --short
 
 .PHONY: control-plane
 control-plane: ## Build the control plane of the tests and print where it is, for KUBEBUILDER_ASSETS.

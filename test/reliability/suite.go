@@ -56,12 +56,14 @@ func run(ctx context.Context) (failed bool, err error) {
 	}
 	defer func() { err = errors.Join(err, s.env.Stop()) }()
 	s.say("the control plane is up")
+	var interrupted error
 	for _, campaign := range s.campaigns() {
 		if err := s.conduct(ctx, campaign); err != nil {
-			return true, fmt.Errorf("campaign %s: %w", campaign.name, err)
+			interrupted = fmt.Errorf("campaign %s: %w", campaign.name, err)
+			break
 		}
 	}
-	s.report.finish(s)
+	s.report.finish(s) // what has been found counts, also if it is not all
 	if s.output != "" {
 		if err := s.report.write(s.output); err != nil {
 			return true, err
@@ -73,7 +75,7 @@ func run(ctx context.Context) (failed bool, err error) {
 		}
 	}
 	s.report.print(os.Stdout)
-	return s.report.Violations > 0, nil
+	return s.report.Violations > 0, interrupted
 }
 
 // chosen returns the scenarios whose whole name an expression matches.
@@ -139,7 +141,9 @@ func (s *suite) conduct(ctx context.Context, c campaign) error {
 		})
 	}
 	for _, plan := range plans {
-		queue <- plan
+		if ctx.Err() == nil {
+			queue <- plan
+		}
 	}
 	close(queue)
 	workers.Wait()
@@ -191,6 +195,9 @@ func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, 
 		if prepared = nil; run.Fired > 0 || plan.Faults() == "" || run.Lacking != "" {
 			break
 		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
 	findings := oracle.Judge(run, reference)
 	s.mu.Lock()

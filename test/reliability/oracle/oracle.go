@@ -4,6 +4,11 @@ package oracle
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/example/memcached-operator/test/reliability/history"
 	"github.com/example/memcached-operator/test/reliability/proxy"
@@ -110,7 +115,8 @@ func isOfInterest(request *proxy.Request) bool {
 	return request.Resource != "coordination.k8s.io/leases" && request.Resource != "/events"
 }
 
-// made returns which objects the operator has created and deleted, and how often.
+// made returns which objects the operator has created and deleted, and how often. What it has created for a resource that was gone
+// already does not count: its cache did not show that yet, and the garbage collector takes it away.
 func made(run *Run) (creates, deletes map[string]int) {
 	creates, deletes = map[string]int{}, map[string]int{}
 	for i := range run.Requests {
@@ -118,13 +124,28 @@ func made(run *Run) (creates, deletes map[string]int) {
 		object := request.Resource + " " + run.Symbols.Rename(request.Name)
 		switch {
 		case request.Resource == eventResource || !isOfInterest(request):
-		case request.IsCreation():
+		case request.IsCreation() && !isForGone(run, request):
 			creates[object]++
 		case request.Verb == "delete" && request.IsDone():
 			deletes[object]++
 		}
 	}
 	return creates, deletes
+}
+
+// isForGone tells whether the resource that an object was created for was gone by then.
+func isForGone(run *Run, creation *proxy.Request) bool {
+	var owner types.UID
+	for _, version := range run.Versions {
+		if controller := metav1.GetControllerOf(version.Object); controller != nil && string(version.Object.GetUID()) == creation.AnsweredUID {
+			owner = controller.UID
+			break
+		}
+	}
+	rv, _ := strconv.ParseInt(creation.AnsweredRV, 10, 64)
+	return slices.ContainsFunc(run.Versions, func(version history.Version) bool {
+		return version.IsGone && version.RV < rv && version.Object.GetUID() == owner
+	})
 }
 
 // endState finds a world that is not as without faults.

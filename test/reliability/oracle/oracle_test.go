@@ -72,6 +72,17 @@ func TestCounts(t *testing.T) {
 	expect(t, "counts", &Run{Requests: all.Requests[:3], IsOpen: true}, reference, "")
 }
 
+// What is created for a resource that is gone is the garbage collector's.
+func TestCountsLeaveOutWhatIsForNobody(t *testing.T) {
+	child := version(t, 3, history.Deployments, fmt.Sprintf("{metadata: {name: web, uid: d, "+ownedBy+"}}", "f"))
+	create := proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 201, AnsweredUID: "d", AnsweredRV: "3"}
+	owner := version(t, 2, history.Foos, foo)
+	run := &Run{Requests: []proxy.Request{create}, Versions: []history.Version{owner, child}}
+	expect(t, "counts", run, &Reference{}, "created 1 times")
+	run.Versions[0].IsGone = true
+	expect(t, "counts", run, &Reference{}, "")
+}
+
 func TestEvents(t *testing.T) {
 	synced := proxy.Request{Verb: "create", Resource: eventResource, Reason: "Synced", Status: 201}
 	reference := NewReference(&Run{Requests: []proxy.Request{synced}})

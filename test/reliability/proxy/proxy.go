@@ -139,6 +139,11 @@ func (p *Proxy) Release() {
 	close(p.released)
 }
 
+// IsCalm tells whether nothing that has gone wrong goes on: no watch stands still, and no old world is served.
+func (p *Proxy) IsCalm() bool {
+	return p.streams.areCalm()
+}
+
 // begin records a request, and returns what is to go wrong with it.
 func (p *Proxy) begin(request *Request) *Fault {
 	p.mu.Lock()

@@ -208,7 +208,15 @@ func TestWatchIsClosedAndExpires(t *testing.T) {
 // Lists that may be old are, and watches begin there; what promises the present is left alone.
 func TestOldWorld(t *testing.T) {
 	trial := start(t)
+	if !trial.IsCalm() {
+		t.Error("it is not calm before anything has gone wrong")
+	}
 	trial.streams.serveOld("40", time.Hour)
+	defer func() {
+		if trial.IsCalm() {
+			t.Error("it is calm while an old world is served")
+		}
+	}()
 	if code, _, _ := trial.do(http.MethodGet, "/api/v1/namespaces/ns/pods?watch=true&sendInitialEvents=true", "", ""); code != http.StatusUnprocessableEntity {
 		t.Errorf("a list by a watch: %d", code)
 	}

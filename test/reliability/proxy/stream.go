@@ -79,6 +79,13 @@ func (s *streams) age(r *http.Request, request *Request) {
 	request.Fault = &Fault{Kind: Age}
 }
 
+// areCalm tells whether watches flow and the present world is served.
+func (s *streams) areCalm() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Now().After(s.pausedUntil) && (s.old == "" || s.oldFor == 0)
+}
+
 // refusal returns with which code a watch is to be refused; 0 for not at all.
 func (s *streams) refusal(r *http.Request, resource string) int {
 	isList := r.URL.Query().Get("sendInitialEvents") == "true"

@@ -250,7 +250,7 @@ func (s *stage) settle(ctx context.Context, quiet time.Duration, lacking func() 
 	began, since, happened := time.Now(), time.Now(), -1
 	patience := cmp.Or(s.plan.Patience, patience)
 	for ctx.Err() == nil {
-		if now := s.happened(); now != happened {
+		if now := s.happened(); now != happened || !s.proxy.IsCalm() {
 			happened, since = now, time.Now()
 		}
 		if time.Since(since) >= quiet {
