@@ -101,8 +101,10 @@ func (s *suite) singles() ([]*runner.Plan, error) {
 	}
 	if s.short {
 		plans = slices.DeleteFunc(plans, func(plan *runner.Plan) bool { return plan.Rules[0].Fault.Kind == proxy.Hang })
-		plans = sample(plans, shortSingles, s.chance())
+		return sample(plans, shortSingles, s.chance()), nil
 	}
+	// In no order, so that what has come of it says something of everything before it is over.
+	s.chance().Shuffle(len(plans), func(i, j int) { plans[i], plans[j] = plans[j], plans[i] })
 	return plans, nil
 }
 
