@@ -22,6 +22,9 @@ import (
 	"github.com/example/memcached-operator/test/reliability/scenario"
 )
 
+// progressEvery is after how many plans progress is told of.
+const progressEvery = 100
+
 // suite is all that is done in one run.
 type suite struct {
 	*options
@@ -213,6 +216,9 @@ func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, 
 		Seconds: time.Since(began).Seconds(), Findings: findings,
 	}
 	r.add(result)
+	if len(r.Plans)%progressEvery == 0 {
+		s.say("%s: %d plans played", r.Name, len(r.Plans))
+	}
 	if len(findings) == 0 {
 		return nil
 	}
