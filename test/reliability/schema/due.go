@@ -1,0 +1,185 @@
+package schema
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+var jobs = watched[1]
+
+// nobody has the controller of Jobs leave a Job alone: it stays active and has no pods.
+const nobody = "example.com/nobody"
+
+// jobSpec is a template of Jobs, as small as it can be.
+func jobSpec() map[string]any {
+	return map[string]any{
+		"managedBy": nobody,
+		"template": map[string]any{"spec": map[string]any{
+			"restartPolicy": "Never",
+			"containers":    []any{map[string]any{"name": objectName, "image": objectName}},
+		}},
+	}
+}
+
+// nameOfJob returns the name that a Job of a time has.
+func nameOfJob(tick time.Time) string {
+	if tick.Unix()%60 == 0 {
+		return fmt.Sprintf("%s-%08d", objectName, tick.Unix()/60)
+	}
+	return fmt.Sprintf("%s-%010d", objectName, tick.Unix())
+}
+
+// due makes a CronJob of "@every 1h" due, for a time after all those before.
+func (s *subject) due(ctx context.Context) error {
+	s.made++
+	tick := s.begun.Add(time.Duration(s.made) * time.Second)
+	s.ticks = append(s.ticks, tick)
+	return s.remind(ctx)
+}
+
+// remind tells the CronJob of the time that it is due for: by the time that its schedule counts from. The operator may be writing the
+// status at that very moment, and so over it.
+func (s *subject) remind(ctx context.Context) error {
+	return s.countFrom(ctx, s.tick().Add(-period))
+}
+
+// age has the schedule of a CronJob count from the day before yesterday, unless that would make it due: a schedule that it gets next must
+// not run for the time until then.
+func (s *subject) age(ctx context.Context) error {
+	object, err := s.answered(ctx)
+	if err != nil {
+		return err
+	}
+	if at(object.Object, "status", "scheduledSince") == nil || strings.HasPrefix(s.schedule(object), "@every") {
+		return nil
+	}
+	if err := s.countFrom(ctx, time.Now().Add(-36*time.Hour)); err != nil {
+		return err
+	}
+	_, err = s.rest(ctx)
+	return err
+}
+
+// countFrom sets the time that the schedule of a CronJob counts from.
+func (s *subject) countFrom(ctx context.Context, since time.Time) error {
+	patch, err := json.Marshal(map[string]any{"status": map[string]any{"scheduledSince": stamp(since)}})
+	if err != nil {
+		return err
+	}
+	object := s.empty()
+	if err := s.world.ControlPlane.Client.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return err
+	}
+	s.version = object.GetResourceVersion()
+	return nil
+}
+
+func (s *subject) tick() time.Time {
+	return s.ticks[len(s.ticks)-1]
+}
+
+// handled waits until the operator has done something about the time that is due: run it, missed it, let it wait, been refused it, or
+// forgotten it because the CronJob is suspended.
+func (s *subject) handled(ctx context.Context) error {
+	reminded := time.Now()
+	return until(ctx, func() error {
+		object, err := s.seen(ctx)
+		if err != nil {
+			return err
+		}
+		status, _ := object.Object["status"].(map[string]any)
+		_, progress, _ := says(object, "Progressing")
+		_, _, wrong := says(object, "Degraded")
+		_, isCounting := status["scheduledSince"]
+		switch {
+		case status["lastScheduleTime"] == stamp(s.tick()), status["lastMissedTime"] == stamp(s.tick()), !isCounting,
+			progress == "WaitingForJob", containsName(wrong, nameOfJob(s.tick())):
+			return nil
+		}
+		if time.Since(reminded) > time.Second {
+			reminded = time.Now()
+			if err := s.remind(ctx); err != nil {
+				return err
+			}
+		}
+		return fmt.Errorf("nothing is done about what is due at %s", stamp(s.tick()))
+	})
+}
+
+func containsName(text, name string) bool {
+	for _, found := range jobName.FindAllString(text, -1) {
+		if found == name {
+			return true
+		}
+	}
+	return false
+}
+
+// clear deletes all Jobs but those kept, and waits until the operator has seen that.
+func (s *subject) clear(ctx context.Context, kept ...string) error {
+	s.ticks = nil
+	return until(ctx, func() error {
+		object, err := s.answered(ctx)
+		if err != nil {
+			return err
+		}
+		found, err := s.world.list(ctx, jobs, s.namespace)
+		if err != nil {
+			return err
+		}
+		left := 0
+		for i := range found {
+			if len(kept) > 0 && found[i].GetName() == kept[0] {
+				continue
+			}
+			left++
+			if err := s.world.ControlPlane.Client.Delete(ctx, &found[i], client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
+				return err
+			}
+		}
+		active, _, _ := unstructured.NestedInt64(object.Object, "status", "activeJobs")
+		_, progress, _ := says(object, "Progressing")
+		if left > 0 || active != int64(len(kept)) || progress == "WaitingForJob" {
+			return errors.New("there are Jobs left")
+		}
+		return nil
+	})
+}
+
+// by makes a Job of the CronJob's by hand: active, or finished in one of two ways.
+func (s *subject) by(ctx context.Context, name string, finished batchv1.JobConditionType) error {
+	object := s.empty()
+	if err := s.world.ControlPlane.Client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+		return err
+	}
+	job := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "batch/v1", "kind": "Job", "spec": jobSpec()}}
+	job.SetNamespace(s.namespace)
+	job.SetName(name)
+	job.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: s.kind.APIVersion, Kind: s.kind.Name, Name: objectName, UID: object.GetUID(), Controller: ptr.To(true)}})
+	if err := s.world.ControlPlane.Client.Create(ctx, job); err != nil || finished == "" {
+		return err
+	}
+	now := stamp(time.Now())
+	condition := func(kind batchv1.JobConditionType) any {
+		return map[string]any{"type": string(kind), "status": "True", "reason": "Tried", "message": "", "lastProbeTime": now, "lastTransitionTime": now}
+	}
+	first := batchv1.JobFailureTarget
+	status := map[string]any{"startTime": now}
+	if finished == batchv1.JobComplete {
+		first, status["completionTime"] = batchv1.JobSuccessCriteriaMet, now
+	}
+	status["conditions"] = []any{condition(first), condition(finished)}
+	job.Object["status"] = status
+	return s.world.ControlPlane.Client.Status().Update(ctx, job)
+}

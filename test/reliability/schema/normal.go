@@ -1,0 +1,133 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
+	"github.com/example/memcached-operator/internal/owned"
+)
+
+// What two worlds may differ in although they are the same is all in this file: names and times that somebody else gives, what the
+// controllers of Kubernetes write for themselves, and what a status remembers of the time before.
+
+// serverMade are the fields of metadata that the API server fills in.
+var serverMade = []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"}
+
+// remembered are the times in a status that tell of what was before the change that is looked at, where they are older than that.
+var remembered = []string{"lastScheduleTime", "lastMissedTime", "lastSuccessfulTime", "lastFailedTime"}
+
+var (
+	podName = regexp.MustCompile(`\b([a-z0-9.-]+)-[bcdf-hj-np-tv-z2-9]{5,10}-[bcdf-hj-np-tv-z2-9]{5}\b`)
+	instant = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+	jobName = regexp.MustCompile(`\b` + objectName + `-(\d{8}|\d{10})\b`)
+)
+
+// normal returns a resource and its children as text, one line for each, in which what may differ is replaced by what it stands for.
+func (s *subject) normal(resource *unstructured.Unstructured, children []unstructured.Unstructured) string {
+	symbols := []string{s.namespace, "NAMESPACE", string(resource.GetUID()), "UID of " + s.kind.Name}
+	for i, tick := range s.ticks {
+		symbol := fmt.Sprintf("TICK%d", i)
+		symbols = append(symbols,
+			stamp(tick), symbol,
+			stamp(tick.Add(-period)), symbol+"-1h",
+			stamp(tick.Add(period)), symbol+"+1h",
+			nameOfJob(tick), objectName+"-"+symbol)
+	}
+	var lines []string
+	for i := range children {
+		symbols = append(symbols, string(children[i].GetUID()), "UID of a child")
+		lines = append(lines, lineOf(strip(&children[i])))
+	}
+	slices.Sort(lines) // by what they say, but for the names that differ; those are last in no line
+	lines = append([]string{lineOf(s.stripOwn(resource))}, lines...)
+	text := strings.NewReplacer(symbols...).Replace(strings.Join(lines, "\n"))
+	text = podName.ReplaceAllString(text, "$1-POD")
+	if strings.HasPrefix(s.schedule(resource), "@every") {
+		text = instant.ReplaceAllString(text, "TIME")
+	}
+	return text
+}
+
+// stripOwn returns our resource without what may differ.
+func (s *subject) stripOwn(resource *unstructured.Unstructured) map[string]any {
+	object := strip(resource)
+	status, _ := object["status"].(map[string]any)
+	for _, name := range remembered {
+		if said, err := time.Parse(time.RFC3339, fmt.Sprint(status[name])); err == nil && (len(s.ticks) == 0 || said.Before(s.ticks[0])) {
+			delete(status, name)
+		}
+	}
+	if status["scheduledSince"] != nil && len(s.ticks) == 0 {
+		status["scheduledSince"] = "TIME"
+	}
+	current := func(object map[string]any) {
+		if object["observedGeneration"] == resource.GetGeneration() {
+			object["observedGeneration"] = "CURRENT"
+		}
+	}
+	current(status)
+	conditions, _ := status["conditions"].([]any)
+	for _, condition := range conditions {
+		condition := condition.(map[string]any)
+		delete(condition, "lastTransitionTime")
+		current(condition)
+	}
+	return object
+}
+
+// strip returns an object without what others than the operator have filled in.
+func strip(object *unstructured.Unstructured) map[string]any {
+	content := clone(object.Object)
+	metadata := content["metadata"].(map[string]any)
+	for _, name := range serverMade {
+		delete(metadata, name)
+	}
+	status, _ := content["status"].(map[string]any)
+	switch object.GetKind() {
+	case "Deployment":
+		annotations, _ := metadata["annotations"].(map[string]any)
+		delete(annotations, "deployment.kubernetes.io/revision")
+		content["status"] = map[string]any{"replicas": status["replicas"], "availableReplicas": status["availableReplicas"]}
+	case "Job", "Service", "PodDisruptionBudget":
+		delete(content, "status")
+	}
+	return content
+}
+
+// handedOn returns what a Job has from the template it was made of, as text.
+func handedOn(job *unstructured.Unstructured) string {
+	annotations := job.GetAnnotations()
+	delete(annotations, owned.OwnerAnnotation)
+	delete(annotations, tutorialv1.ScheduledAtAnnotation)
+	text := lineOf(map[string]any{"labels": job.GetLabels(), "annotations": annotations, "spec": job.Object["spec"]})
+	return strings.NewReplacer(string(job.GetUID()), "UID", job.GetName(), "JOB").Replace(text)
+}
+
+func lineOf(content map[string]any) string {
+	text, err := json.Marshal(content)
+	if err != nil {
+		panic(err) // it has come as JSON
+	}
+	return string(text)
+}
+
+func stamp(t time.Time) string {
+	return t.UTC().Format(time.RFC3339)
+}
+
+// difference tells where two texts begin to differ.
+func difference(got, want string) string {
+	at := 0
+	for at < min(len(got), len(want)) && got[at] == want[at] {
+		at++
+	}
+	from := max(0, at-120)
+	return fmt.Sprintf("it is   …%.400s\nand not …%.400s", got[min(from, len(got)):], want[min(from, len(want)):])
+}

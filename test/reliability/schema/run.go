@@ -1,0 +1,168 @@
+package schema
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/example/memcached-operator/test/testenv"
+)
+
+// Options are what is to be tried.
+type Options struct {
+	// Program is the manager; empty for that of this tree.
+	Program string
+	// Only is for leaves whose path matches; nil is for all.
+	Only *regexp.Regexp
+	// Short tries some leaves of the template only, and no histories, which take more than a minute.
+	Short bool
+	// Workers is how many leaves are tried at the same time.
+	Workers int
+}
+
+// sampled is of how many leaves of the template one is tried in short.
+const sampled = 24
+
+// Report is what has been found.
+type Report struct {
+	Leaves, Tried, Opaque int
+	Transitions, Refusals int
+	Unknown, Dead         []string // leaves that this API server knows nothing of, and that show in nothing
+	IdleWrites            int      // of the operator when all was done
+	Seconds               float64
+	Results               []Result
+	Violations            []string
+}
+
+// Run tries the leaves of all kinds.
+func Run(ctx context.Context, options Options) (*Report, error) {
+	begun := time.Now()
+	kinds, err := Kinds()
+	if err != nil {
+		return nil, err
+	}
+	w, err := Start(ctx, options.Program)
+	if err != nil {
+		return nil, err
+	}
+	report := &Report{}
+	report.Results = w.tryAll(ctx, kinds, options, report)
+	report.sum()
+	report.IdleWrites = w.idleWrites()
+	if report.IdleWrites > 0 {
+		report.Violations = append(report.Violations, fmt.Sprintf("the operator has written %d times while nothing happened", report.IdleWrites))
+	}
+	report.Violations = append(report.Violations, w.left(ctx)...)
+	for _, word := range []string{"panic", "DATA RACE"} {
+		if strings.Contains(w.Manager.Logs(), word) {
+			report.Violations = append(report.Violations, "the log of the manager says "+word)
+		}
+	}
+	report.Seconds = time.Since(begun).Seconds()
+	return report, errors.Join(ctx.Err(), w.Stop())
+}
+
+// tryAll tries the leaves, several at the same time, in the order of their kinds.
+func (w *World) tryAll(ctx context.Context, kinds []Kind, options Options, report *Report) []Result {
+	type task struct {
+		kind *Kind
+		leaf Leaf
+	}
+	var tasks []task
+	for i := range kinds {
+		report.Opaque += len(kinds[i].Opaque)
+		for n, leaf := range kinds[i].Leaves {
+			report.Leaves++
+			_, isHistory := histories[leaf.Path]
+			switch {
+			case options.Only != nil && !options.Only.MatchString(kinds[i].Name+" "+leaf.Path):
+			case options.Short && (isHistory || leaf.inTemplate() && n%sampled != 0):
+			default:
+				tasks = append(tasks, task{&kinds[i], leaf})
+			}
+		}
+	}
+	// What takes longest first.
+	slices.SortStableFunc(tasks, func(a, b task) int { return len(a.leaf.Path) - len(b.leaf.Path) })
+	results := make([]Result, len(tasks))
+	var group sync.WaitGroup
+	free := make(chan struct{}, options.Workers)
+	for i, task := range tasks {
+		if _, ok := histories[task.leaf.Path]; ok { // which waits most of the time
+			group.Go(func() { results[i] = tryHistory(ctx, w, task.kind, task.leaf) })
+			continue
+		}
+		free <- struct{}{}
+		group.Go(func() {
+			results[i] = try(ctx, w, task.kind, task.leaf)
+			<-free
+		})
+	}
+	group.Wait()
+	return results
+}
+
+// sum adds up the results.
+func (r *Report) sum() {
+	for _, result := range r.Results {
+		r.Tried++
+		r.Transitions += result.Transitions
+		r.Refusals += result.Refusals
+		path := result.Kind + " " + result.Path
+		switch {
+		case result.Effect == unknown:
+			r.Unknown = append(r.Unknown, path)
+		case result.Effect == "" && len(result.Violations) == 0:
+			r.Dead = append(r.Dead, path)
+			r.Violations = append(r.Violations, path+": it shows in nothing")
+		}
+		for _, violation := range result.Violations {
+			r.Violations = append(r.Violations, path+": "+violation)
+		}
+	}
+}
+
+// idleWrites returns how many writes the operator makes while nothing happens.
+func (w *World) idleWrites() int {
+	const window = 3 * time.Second
+	mark := w.ControlPlane.Audit.Now()
+	isWrite := func(r testenv.Request) bool { return r.IsWrite() }
+	for range 20 {
+		time.Sleep(window)
+		writes := len(w.ControlPlane.Audit.Since(mark, testenv.ByOperator, isWrite))
+		if writes == 0 {
+			return 0
+		}
+		mark = w.ControlPlane.Audit.Now()
+	}
+	return len(w.ControlPlane.Audit.Since(mark, testenv.ByOperator, isWrite)) + 1
+}
+
+// left returns which children are left of resources that are gone.
+func (w *World) left(ctx context.Context) []string {
+	var left []string
+	_ = until(ctx, func() error {
+		left = nil
+		for _, kind := range watched {
+			found, err := w.list(ctx, kind, "")
+			if err != nil {
+				return err
+			}
+			for i := range found {
+				if strings.HasPrefix(found[i].GetNamespace(), "leaf-") {
+					left = append(left, fmt.Sprintf("%s %s/%s is left, and what it belonged to is gone", kind.Kind, found[i].GetNamespace(), found[i].GetName()))
+				}
+			}
+		}
+		if len(left) > 0 {
+			return errors.New("there are children left")
+		}
+		return nil
+	})
+	return left[:min(len(left), 20)]
+}

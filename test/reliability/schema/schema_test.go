@@ -1,0 +1,158 @@
+package schema
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
+)
+
+func read(t *testing.T) []Kind {
+	t.Helper()
+	kinds, err := Kinds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kinds
+}
+
+// Our own fields are known by name here, so that a new one is not forgotten: it needs values, and a say in expectations.
+func TestEveryFieldOfOursIsTried(t *testing.T) {
+	for _, kind := range read(t) {
+		for _, leaf := range kind.Leaves {
+			if leaf.inTemplate() {
+				continue
+			}
+			if _, isHistory := histories[leaf.Path]; !isHistory && expectations[leaf.Path] == nil {
+				t.Errorf("nothing is expected of %s %s", kind.Name, leaf.Path)
+			}
+			taken, others := 0, 0
+			for _, class := range leaf.Classes() {
+				if class.fate == refused {
+					others++
+				} else {
+					taken++
+				}
+			}
+			if taken < 3 || others < 1 {
+				t.Errorf("%s %s: %d classes that are taken, %d that are refused", kind.Name, leaf.Path, taken, others)
+			}
+		}
+	}
+}
+
+// The leaves are those that a schema declares: found here by another way, in its text.
+func TestLeavesAreAll(t *testing.T) {
+	for _, kind := range read(t) {
+		content, err := json.Marshal(kind.spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if declared := countTypes(decodeObject(string(content))); declared != len(kind.Leaves)+len(kind.Opaque) {
+			t.Errorf("%s: %d leaves and %d opaque fields of %d that are declared", kind.Name, len(kind.Leaves), len(kind.Opaque), declared)
+		}
+	}
+}
+
+// countTypes counts the schemas that have no others inside, but for the elements of lists and maps of plain values.
+func countTypes(schema map[string]any) int {
+	if properties, ok := schema["properties"].(map[string]any); ok {
+		count := 0
+		for _, property := range properties {
+			count += countTypes(property.(map[string]any))
+		}
+		return count
+	}
+	if items, ok := schema["items"].(map[string]any); ok {
+		return countTypes(items)
+	}
+	return 1
+}
+
+// The types of a CronJob carry every value of its template, but for a false that is the same as nothing. What the cluster makes of it is tried
+// there.
+func TestTypesCarryTheTemplate(t *testing.T) {
+	for _, kind := range read(t) {
+		for _, leaf := range kind.Leaves {
+			if !leaf.inTemplate() {
+				continue
+			}
+			for _, class := range leaf.Classes()[1:3] {
+				spec := kind.apply(planOf(leaf).base, leaf, class)
+				var typed tutorialv1.CronJobSpec
+				if err := runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &typed); err != nil {
+					t.Fatalf("%s: %v", leaf.Path, err)
+				}
+				back, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&typed)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, want := valueOf(back, leaf), valueOf(spec, leaf); !alike(got, want) && want != false {
+					t.Errorf("%s: %v becomes %v", leaf.Path, want, got)
+				}
+			}
+		}
+	}
+}
+
+func valueOf(spec map[string]any, leaf Leaf) any {
+	var value any = spec
+	for _, step := range steps(leaf.Path) {
+		object, _ := value.(map[string]any)
+		value = object[step.name]
+		if list, ok := value.([]any); ok && step.isList && len(list) > 0 {
+			value = list[0]
+		}
+	}
+	return value
+}
+
+// alike compares two values; a quantity is read as a number and written as text.
+func alike(a, b any) bool {
+	text := func(value any) string {
+		content, _ := json.Marshal(value)
+		return strings.ReplaceAll(string(content), `"`, "")
+	}
+	return text(a) == text(b)
+}
+
+func TestCircuit(t *testing.T) {
+	for n := 1; n < 9; n++ {
+		tour := circuit(n)
+		pairs := map[[2]int]int{}
+		for i := range len(tour) - 1 {
+			pairs[[2]int{tour[i], tour[i+1]}]++
+		}
+		if len(pairs) != n*(n-1) || len(tour) != n*(n-1)+1 || tour[0] != 0 || tour[len(tour)-1] != 0 {
+			t.Errorf("%d: %v", n, tour)
+		}
+	}
+}
+
+func TestPutAndDrop(t *testing.T) {
+	for _, kind := range read(t) {
+		for _, leaf := range kind.Leaves {
+			spec := map[string]any{}
+			kind.put(spec, leaf, "mark")
+			if valueOf(spec, leaf) != "mark" {
+				t.Fatalf("%s: %v", leaf.Path, spec)
+			}
+			if drop(spec, leaf); valueOf(spec, leaf) != nil {
+				t.Fatalf("%s: %v", leaf.Path, spec)
+			}
+		}
+	}
+}
+
+func TestCloneIsDeep(t *testing.T) {
+	spec := map[string]any{"a": []any{map[string]any{"b": "c"}}}
+	copied := clone(spec)
+	copied["a"].([]any)[0].(map[string]any)["b"] = "d"
+	if !reflect.DeepEqual(spec, map[string]any{"a": []any{map[string]any{"b": "c"}}}) {
+		t.Errorf("%v", spec)
+	}
+}

@@ -1,0 +1,45 @@
+// Command transitions tries every field of every spec, as the CustomResourceDefinitions declare them: all ordered pairs of the classes
+// of its values. It tells what it has found; its exit code is 1 if that is a violation.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"syscall"
+
+	"github.com/example/memcached-operator/test/reliability/schema"
+)
+
+func main() {
+	var options schema.Options
+	flag.StringVar(&options.Program, "manager", "", "The `program` that is tried. Default: the manager of this tree.")
+	flag.BoolVar(&options.Short, "short", false, "Try some of the fields below spec.jobTemplate only, and no limits of the history.")
+	flag.IntVar(&options.Workers, "workers", 16, "How many fields to try at the same time.")
+	only := flag.String("only", "", "Try only fields that match this regular `expression`, such as 'Foo spec.replicas'.")
+	file := flag.String("json", "", "A `file` for all that is found.")
+	flag.Parse()
+	if *only != "" {
+		options.Only = regexp.MustCompile(*only)
+	}
+	ctx, end := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer end()
+	report, err := schema.Run(ctx, options)
+	if report != nil {
+		report.Print(os.Stdout)
+		if *file != "" {
+			content, _ := json.MarshalIndent(report, "", "  ")
+			err = os.WriteFile(*file, content, 0o644)
+		}
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "transitions: %v\n", err)
+	}
+	if err != nil || len(report.Violations) > 0 {
+		os.Exit(1)
+	}
+}

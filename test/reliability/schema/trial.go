@@ -1,0 +1,310 @@
+package schema
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Result is what has become of one leaf.
+type Result struct {
+	Kind        string
+	Path        string
+	Classes     []string
+	Transitions int      // between classes that the API server takes
+	Refusals    int      // of a class that it does not take, from one that it does
+	Ends        int      // how many different worlds the classes have made
+	Effect      string   // in what the leaf shows; empty if in nothing
+	Violations  []string `json:",omitempty"`
+}
+
+// trial is the trying of one leaf.
+type trial struct {
+	world  *World
+	kind   *Kind
+	leaf   Leaf
+	plan   plan
+	taken  []Class // by the API server
+	others []Class
+	result Result
+	ends   map[string]string // the normal form of a fresh resource, by class and what is carried
+	handed map[string]bool   // what Jobs by hand have from the templates
+}
+
+// try tries all ordered pairs of the classes of a leaf on one resource: from each class that the API server takes to each other one, and
+// to each that it refuses.
+func try(ctx context.Context, w *World, kind *Kind, leaf Leaf) Result {
+	t := newTrial(w, kind, leaf)
+	if leaf.inTemplate() {
+		t.sort(ctx)
+	}
+	if err := t.walk(ctx); err != nil {
+		t.violated("%v", err)
+	}
+	return t.result
+}
+
+func newTrial(w *World, kind *Kind, leaf Leaf) *trial {
+	t := &trial{world: w, kind: kind, leaf: leaf, plan: planOf(leaf), ends: map[string]string{}, handed: map[string]bool{},
+		result: Result{Kind: kind.Name, Path: leaf.Path}}
+	for _, class := range leaf.Classes() {
+		t.result.Classes = append(t.result.Classes, class.Name)
+		if class.fate == refused {
+			t.others = append(t.others, class)
+		} else {
+			t.taken = append(t.taken, class)
+		}
+	}
+	return t
+}
+
+// leftOut are the fields of a template that must not be set, because Jobs get their own.
+var leftOut = []string{".metadata.name", ".metadata.namespace", ".metadata.finalizers", ".spec.selector", ".spec.manualSelector"}
+
+// sort finds out which classes of a template the API server refuses. It must be those that it refuses of a Job, and what must be left out.
+func (t *trial) sort(ctx context.Context) {
+	var taken []Class
+	for _, class := range t.taken {
+		spec := t.kind.apply(t.plan.base, t.leaf, class)
+		s := &subject{world: t.world, kind: t.kind, namespace: "default"}
+		object := s.empty()
+		object.Object["spec"] = clone(spec)
+		refusal := t.world.ControlPlane.Client.Create(ctx, object, client.DryRunAll, client.FieldValidation("Strict"))
+		if refusal == nil {
+			taken = append(taken, class)
+			continue
+		}
+		t.others = append(t.others, class)
+		if t.isLeftOut() {
+			t.result.Effect = "must be left out, and the API server says so"
+		} else if t.world.ControlPlane.Client.Create(ctx, byHand(spec, "default", objectName), client.DryRunAll) == nil {
+			t.violated("%s: Kubernetes takes it of a Job, and not of a CronJob of ours: %v", class.Name, refusal)
+		}
+	}
+	t.taken = taken
+}
+
+func (t *trial) isLeftOut() bool {
+	return slices.ContainsFunc(leftOut, func(path string) bool { return strings.HasPrefix(t.leaf.Path, templatePath+path) })
+}
+
+// byHand returns the Job that a spec of a CronJob describes.
+func byHand(spec map[string]any, namespace, name string) *unstructured.Unstructured {
+	template := spec["jobTemplate"].(map[string]any)
+	job := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "batch/v1", "kind": "Job", "spec": cloneValue(template["spec"])}}
+	if metadata, ok := template["metadata"].(map[string]any); ok {
+		job.Object["metadata"] = clone(metadata)
+	}
+	job.SetNamespace(namespace)
+	job.SetName(name)
+	return job
+}
+
+func (t *trial) violated(format string, args ...any) {
+	t.result.Violations = append(t.result.Violations, fmt.Sprintf(format, args...))
+}
+
+func (t *trial) walk(ctx context.Context) error {
+	tour := circuit(len(t.taken))
+	at := t.taken[tour[0]]
+	s, carried, err := t.fresh(ctx, at)
+	if err != nil {
+		return fmt.Errorf("%s: %w", at.Name, err)
+	}
+	tried := map[string]bool{}
+	for _, next := range append(tour[1:], -1) {
+		if !tried[at.Name] {
+			tried[at.Name] = true
+			t.refuse(ctx, s, at)
+		}
+		if next < 0 {
+			break
+		}
+		class := t.taken[next]
+		if t.plan.carried != nil {
+			carried = t.plan.carried(carried, class)
+		}
+		if err := t.step(ctx, s, class, carried); err != nil {
+			return fmt.Errorf("%s -> %s: %w", at.Name, class.Name, err)
+		}
+		t.result.Transitions++
+		at = class
+	}
+	t.judge()
+	return s.delete(ctx)
+}
+
+// fresh makes a resource of a class, lets it come to rest, and notes what it is then.
+func (t *trial) fresh(ctx context.Context, class Class) (s *subject, carried string, err error) {
+	if s, err = t.world.create(ctx, t.kind, t.kind.apply(t.plan.base, t.leaf, class), t.plan.pods); err != nil {
+		return nil, "", err
+	}
+	if t.plan.prepare != nil {
+		if err := t.plan.prepare(ctx, s); err != nil {
+			return nil, "", err
+		}
+	}
+	if t.plan.provoke != nil {
+		if err := t.plan.provoke(ctx, s); err != nil {
+			return nil, "", err
+		}
+	}
+	if t.plan.carried != nil {
+		carried = t.plan.carried(`{"replicas":1}`, class)
+	}
+	end, err := s.rest(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	if err := t.isHonest(ctx, s, class); err != nil {
+		return nil, "", err
+	}
+	if err := expected(t.leaf, class, end); err != nil {
+		return nil, "", err
+	}
+	t.ends[class.Name+carried] = end
+	return s, carried, nil
+}
+
+// step changes the resource to a class, and waits until it is what a fresh one of that class is.
+func (t *trial) step(ctx context.Context, s *subject, class Class, carried string) error {
+	want, ok := t.ends[class.Name+carried]
+	if !ok {
+		fresh, own, err := t.fresh(ctx, class)
+		if err != nil {
+			return fmt.Errorf("fresh: %w", err)
+		}
+		if own != carried {
+			if err := t.plan.carry(ctx, fresh, carried); err != nil {
+				return err
+			}
+			if t.ends[class.Name+carried], err = fresh.rest(ctx); err != nil {
+				return err
+			}
+		}
+		want = t.ends[class.Name+carried]
+		if err := fresh.delete(ctx); err != nil {
+			return err
+		}
+	}
+	if t.plan.unsettle != nil {
+		if err := t.plan.unsettle(ctx, s); err != nil {
+			return err
+		}
+	}
+	if err := s.change(ctx, t.kind.apply(t.plan.base, t.leaf, class)); err != nil {
+		return err
+	}
+	if t.plan.provoke != nil {
+		if err := t.plan.provoke(ctx, s); err != nil {
+			return err
+		}
+	}
+	return s.becomes(ctx, want)
+}
+
+// isHonest checks what a fresh resource of a class says of itself: that of a class which is told names the field, and no other one is
+// told. What of a template is refused is compared with the API server's own words elsewhere.
+func (t *trial) isHonest(ctx context.Context, s *subject, class Class) error {
+	object, err := s.answered(ctx)
+	if err != nil {
+		return err
+	}
+	isDegraded, reason, message := says(object, "Degraded")
+	if t.leaf.inTemplate() {
+		return t.isHandedOn(ctx, s, class, message)
+	}
+	if class.fate == told && (isDegraded != "True" || !strings.Contains(message, t.leaf.Path)) {
+		return fmt.Errorf("the condition Degraded (%s, %s) does not name %s: %s", isDegraded, reason, t.leaf.Path, message)
+	}
+	if class.fate == legal && isDegraded == "True" && reason != "RolloutStuck" { // which is how there is no room for more pods
+		return fmt.Errorf("it is degraded: %s: %s", reason, message)
+	}
+	return nil
+}
+
+// isHandedOn checks that the Job which was due has all that the API server takes of the template, or that the API server's refusal is told.
+func (t *trial) isHandedOn(ctx context.Context, s *subject, class Class, message string) error {
+	want := byHand(t.kind.apply(t.plan.base, t.leaf, class), s.namespace, objectName+"-byhand")
+	refusal := t.world.ControlPlane.Client.Create(ctx, want, client.DryRunAll)
+	if refusal != nil {
+		t.result.Effect = "refused by Kubernetes, and told"
+		if words := strings.ReplaceAll(refusal.Error(), want.GetName(), nameOfJob(s.tick())); !strings.Contains(message, words[:min(len(words), 800)]) {
+			return fmt.Errorf("Kubernetes refuses such a Job (%w), and the condition Degraded says: %s", refusal, message)
+		}
+		return nil
+	}
+	t.handed[handedOn(want)] = true
+	return until(ctx, func() error {
+		made, err := t.world.list(ctx, jobs, s.namespace)
+		if err != nil {
+			return err
+		}
+		if len(made) != 1 {
+			return fmt.Errorf("there are %d Jobs, and one was due", len(made))
+		}
+		if got, want := handedOn(&made[0]), handedOn(want); got != want {
+			return errors.New("the Job is not what the template says: " + difference(got, want))
+		}
+		return nil
+	})
+}
+
+// refuse tries all classes that the API server refuses, on a resource of a class, and sees that nothing is lost by it.
+func (t *trial) refuse(ctx context.Context, s *subject, from Class) {
+	for _, class := range t.others {
+		before, beforeErr := s.state(ctx)
+		version := s.version
+		err := s.change(ctx, t.kind.apply(t.plan.base, t.leaf, class))
+		path := strings.ReplaceAll(t.leaf.Path, "[]", "[0]")
+		if t.isLeftOut() && class.Name != "wrong type" {
+			path = templatePath
+		}
+		switch {
+		case err == nil:
+			t.violated("%s -> %s: the API server takes it", from.Name, class.Name)
+		case !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), path):
+			t.violated("%s -> %s: the refusal does not name %s: %v", from.Name, class.Name, path, err)
+		}
+		after, afterErr := s.state(ctx)
+		if errors.Join(beforeErr, afterErr) == nil && (before != after || s.version != version) {
+			t.violated("%s -> %s: something has changed: %s", from.Name, class.Name, difference(after, before))
+		}
+		t.result.Refusals++
+	}
+}
+
+// judge tells whether the classes have made any difference beyond the resource's own spec.
+func (t *trial) judge() {
+	ends := map[string]bool{}
+	for _, end := range t.ends {
+		ends[withoutSpec(end)] = true
+	}
+	t.result.Ends = len(ends)
+	switch {
+	case len(ends) > 1 && t.result.Effect == "":
+		t.result.Effect = differ
+	case len(t.handed) == 1 && t.result.Effect == "":
+		t.result.Effect = unknown
+	}
+}
+
+// What a leaf may show in.
+const (
+	differ  = "the worlds differ"
+	unknown = "none: this API server leaves it out of a Job by hand too"
+)
+
+// withoutSpec returns a normal form without the spec of the resource itself.
+func withoutSpec(state string) string {
+	first, rest, _ := strings.Cut(state, "\n")
+	resource := decodeObject(first)
+	delete(resource, "spec")
+	return lineOf(resource) + "\n" + rest
+}
