@@ -3,6 +3,7 @@ package schema
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -40,13 +41,19 @@ func (s *subject) normal(resource *unstructured.Unstructured, children []unstruc
 			stamp(tick.Add(period)), symbol+"+1h",
 			nameOfJob(tick), objectName+"-"+symbol)
 	}
+	own := s.stripOwn(resource)
 	var lines []string
 	for i := range children {
 		symbols = append(symbols, string(children[i].GetUID()), "UID of a child")
-		lines = append(lines, lineOf(strip(&children[i])))
+		child := strip(&children[i])
+		if at(child, "spec", "replicas") == int64(math.MaxInt32) {
+			delete(child, "status")
+			uncount(own)
+		}
+		lines = append(lines, lineOf(child))
 	}
-	slices.Sort(lines) // by what they say, but for the names that differ; those are last in no line
-	lines = append([]string{lineOf(s.stripOwn(resource))}, lines...)
+	slices.Sort(lines)
+	lines = append([]string{lineOf(own)}, lines...)
 	text := strings.NewReplacer(symbols...).Replace(strings.Join(lines, "\n"))
 	text = podName.ReplaceAllString(text, "$1-POD")
 	if strings.HasPrefix(s.schedule(resource), "@every") {
@@ -82,6 +89,16 @@ func (s *subject) stripOwn(resource *unstructured.Unstructured) map[string]any {
 	return object
 }
 
+// uncount takes out of a status how many pods there are. Of a Deployment of 2^31-1 replicas that depends on how many there were before:
+// with those that may be there besides in a rollout it is more than the Deployment controller can count, and it makes none.
+func uncount(resource map[string]any) {
+	status := resource["status"].(map[string]any)
+	delete(status, "replicas")
+	delete(status, "availableReplicas")
+	conditions, _ := status["conditions"].([]any)
+	status["conditions"] = len(conditions)
+}
+
 // strip returns an object without what others than the operator have filled in.
 func strip(object *unstructured.Unstructured) map[string]any {
 	content := clone(object.Object)
@@ -89,10 +106,13 @@ func strip(object *unstructured.Unstructured) map[string]any {
 	for _, name := range serverMade {
 		delete(metadata, name)
 	}
+	annotations, _ := metadata["annotations"].(map[string]any)
+	if annotations[owned.FieldsAnnotation] != nil {
+		annotations[owned.FieldsAnnotation] = "HASH" // the UID of the owner is in it
+	}
 	status, _ := content["status"].(map[string]any)
 	switch object.GetKind() {
 	case "Deployment":
-		annotations, _ := metadata["annotations"].(map[string]any)
 		delete(annotations, "deployment.kubernetes.io/revision")
 		content["status"] = map[string]any{"replicas": status["replicas"], "availableReplicas": status["availableReplicas"]}
 	case "Job", "Service", "PodDisruptionBudget":

@@ -126,7 +126,7 @@ func (s *subject) state(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	children, err := s.children(ctx)
+	children, err := s.children(ctx, s.world.cache)
 	if err != nil {
 		return "", err
 	}
@@ -134,10 +134,10 @@ func (s *subject) state(ctx context.Context) (string, error) {
 }
 
 // children returns all objects of the kinds of our children in the namespace: there are no others in it.
-func (s *subject) children(ctx context.Context) ([]unstructured.Unstructured, error) {
+func (s *subject) children(ctx context.Context, from client.Reader) ([]unstructured.Unstructured, error) {
 	var children []unstructured.Unstructured
 	for _, kind := range s.childKinds() {
-		some, err := s.world.list(ctx, kind, s.namespace)
+		some, err := list(ctx, from, kind, s.namespace)
 		if err != nil {
 			return nil, err
 		}
@@ -183,12 +183,28 @@ func (s *subject) rest(ctx context.Context) (string, error) {
 		if strings.Contains(got, "RollingOut") {
 			quiet = 5 * time.Second
 		}
-		if err == nil && time.Since(since) < quiet {
-			err = errors.New("it has not come to rest")
+		switch {
+		case err != nil:
+			return err
+		case time.Since(since) < quiet:
+			return errors.New("it has not come to rest")
 		}
-		return err
+		return s.isCurrent(ctx, last)
 	})
 	return last, err
+}
+
+// isCurrent compares a state with what the API server has: the watches of the kinds are not equally quick.
+func (s *subject) isCurrent(ctx context.Context, state string) error {
+	object := s.empty()
+	if err := s.world.ControlPlane.Client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+		return err
+	}
+	children, err := s.children(ctx, s.world.ControlPlane.Client)
+	if err == nil && s.normal(object, children) != state {
+		err = errors.New("the watch is behind")
+	}
+	return err
 }
 
 // delete ends the resource; Kubernetes collects what belongs to it.

@@ -110,13 +110,14 @@ func (t *trial) violated(format string, args ...any) {
 	t.result.Violations = append(t.result.Violations, fmt.Sprintf(format, args...))
 }
 
-func (t *trial) walk(ctx context.Context) error {
+func (t *trial) walk(ctx context.Context) (err error) {
 	tour := circuit(len(t.taken))
 	at := t.taken[tour[0]]
 	s, carried, err := t.fresh(ctx, at)
 	if err != nil {
 		return fmt.Errorf("%s: %w", at.Name, err)
 	}
+	defer func() { err = errors.Join(err, s.delete(ctx)) }()
 	tried := map[string]bool{}
 	for _, next := range append(tour[1:], -1) {
 		if !tried[at.Name] {
@@ -137,7 +138,7 @@ func (t *trial) walk(ctx context.Context) error {
 		at = class
 	}
 	t.judge()
-	return s.delete(ctx)
+	return nil
 }
 
 // fresh makes a resource of a class, lets it come to rest, and notes what it is then.
@@ -145,14 +146,17 @@ func (t *trial) fresh(ctx context.Context, class Class) (s *subject, carried str
 	if s, err = t.world.create(ctx, t.kind, t.kind.apply(t.plan.base, t.leaf, class), t.plan.pods); err != nil {
 		return nil, "", err
 	}
-	if t.plan.prepare != nil {
-		if err := t.plan.prepare(ctx, s); err != nil {
-			return nil, "", err
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.delete(ctx))
 		}
-	}
-	if t.plan.provoke != nil {
-		if err := t.plan.provoke(ctx, s); err != nil {
-			return nil, "", err
+	}()
+	for _, do := range []func(context.Context, *subject) error{t.plan.prepare, t.plan.provoke} {
+		if do == nil {
+			continue
+		}
+		if err := do(ctx, s); err != nil {
+			return s, "", err
 		}
 	}
 	if t.plan.carried != nil {
@@ -160,13 +164,13 @@ func (t *trial) fresh(ctx context.Context, class Class) (s *subject, carried str
 	}
 	end, err := s.rest(ctx)
 	if err != nil {
-		return nil, "", err
+		return s, "", err
 	}
 	if err := t.isHonest(ctx, s, class); err != nil {
-		return nil, "", err
+		return s, "", err
 	}
 	if err := expected(t.leaf, class, end); err != nil {
-		return nil, "", err
+		return s, "", err
 	}
 	t.ends[class.Name+carried] = end
 	return s, carried, nil

@@ -104,11 +104,15 @@ func (w *World) namespace(ctx context.Context) (string, error) {
 	return name, w.ControlPlane.Client.Create(ctx, namespace)
 }
 
-// list returns what there is of a kind in a namespace.
+// list returns what the watch has shown of a kind in a namespace.
 func (w *World) list(ctx context.Context, kind schema.GroupVersionKind, namespace string) ([]unstructured.Unstructured, error) {
+	return list(ctx, w.cache, kind, namespace)
+}
+
+func list(ctx context.Context, from client.Reader, kind schema.GroupVersionKind, namespace string) ([]unstructured.Unstructured, error) {
 	found := &unstructured.UnstructuredList{}
 	found.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	err := w.cache.List(ctx, found, client.InNamespace(namespace))
+	err := from.List(ctx, found, client.InNamespace(namespace))
 	return found.Items, err
 }
 

@@ -12,6 +12,9 @@ import (
 	"regexp"
 	"syscall"
 
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/example/memcached-operator/test/reliability/schema"
 )
 
@@ -26,6 +29,7 @@ func main() {
 	if *only != "" {
 		options.Only = regexp.MustCompile(*only)
 	}
+	log.SetLogger(logr.Discard()) // what matters is in the report
 	ctx, end := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer end()
 	report, err := schema.Run(ctx, options)
