@@ -99,7 +99,7 @@ func (l Leaf) Classes() []Class {
 }
 
 func (l Leaf) templateClasses() []Class {
-	pair := l.twoValues()
+	pair := twoOf(l.Path, l.schema)
 	missing := Class{"absent", absent, legal}
 	if l.isRequired {
 		missing = Class{"absent with what it is in", bare, legal}
@@ -131,7 +131,7 @@ func (k *Kind) apply(base map[string]any, leaf Leaf, class Class) map[string]any
 		k.put(spec, leaf, class.value)
 		return spec
 	}
-	k.put(spec, leaf, sample("", leaf.schema))
+	k.put(spec, leaf, sample(leaf.Path, leaf.schema))
 	drop(spec, leaf)
 	return spec
 }

@@ -93,7 +93,7 @@ func (s *subject) tick() time.Time {
 // forgotten it because the CronJob is suspended.
 func (s *subject) handled(ctx context.Context) error {
 	reminded := time.Now()
-	return until(ctx, func() error {
+	return s.world.until(ctx, func() error {
 		object, err := s.seen(ctx)
 		if err != nil {
 			return err
@@ -129,7 +129,7 @@ func containsName(text, name string) bool {
 // clear deletes all Jobs but those kept, and waits until the operator has seen that.
 func (s *subject) clear(ctx context.Context, kept ...string) error {
 	s.ticks = nil
-	return until(ctx, func() error {
+	return s.world.until(ctx, func() error {
 		object, err := s.answered(ctx)
 		if err != nil {
 			return err

@@ -92,7 +92,7 @@ func (t *trial) pair(ctx context.Context, from, to Class) (left []string, err er
 			return nil, err
 		}
 		want := slices.Sorted(slices.Values(append(slices.Clone(ours), others...)))
-		if err := until(ctx, func() error {
+		if err := t.world.until(ctx, func() error {
 			if _, err := s.answered(ctx); err != nil {
 				return err
 			}

@@ -112,22 +112,24 @@ func steps(path string) []step {
 // put sets the value of a leaf in a spec. What the leaf is in is made if it is not there, with all that it requires.
 func (k *Kind) put(spec map[string]any, leaf Leaf, value any) {
 	way := steps(leaf.Path)
-	object, schema := spec, k.spec
+	object, schema, path := spec, k.spec, "spec"
 	for _, step := range way[:len(way)-1] {
 		next := schema.Properties[step.name]
 		schema = &next
+		path += "." + step.name
 		if step.isList {
+			path += "[]"
 			schema = schema.Items.Schema
 			list, _ := object[step.name].([]any)
 			if len(list) == 0 {
-				list = []any{required(schema)}
+				list = []any{required(path, schema, leaf.Path)}
 				object[step.name] = list
 			}
 			object = list[0].(map[string]any)
 			continue
 		}
 		if _, ok := object[step.name].(map[string]any); !ok {
-			object[step.name] = required(schema)
+			object[step.name] = required(path, schema, leaf.Path)
 		}
 		object = object[step.name].(map[string]any)
 	}
@@ -146,25 +148,4 @@ func drop(spec map[string]any, leaf Leaf) {
 		}
 	}
 	delete(object, way[len(way)-1].name)
-}
-
-// required returns an object with all that its schema requires, and nothing else.
-func required(schema *props) map[string]any {
-	object := map[string]any{}
-	for _, name := range schema.Required {
-		field := schema.Properties[name]
-		object[name] = sample(name, &field)
-	}
-	return object
-}
-
-// sample returns some value for a field.
-func sample(name string, schema *props) any {
-	switch {
-	case len(schema.Properties) > 0:
-		return required(schema)
-	case schema.Type == "array" && len(schema.Items.Schema.Properties) > 0:
-		return []any{required(schema.Items.Schema)}
-	}
-	return twoOf(name, schema)[0]
 }

@@ -3,6 +3,7 @@ package schema
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -64,8 +65,8 @@ func (s *subject) normal(resource *unstructured.Unstructured, children []unstruc
 
 // stripOwn returns our resource without what may differ.
 func (s *subject) stripOwn(resource *unstructured.Unstructured) map[string]any {
-	object := strip(resource)
-	status, _ := object["status"].(map[string]any)
+	stripped := strip(resource)
+	status, _ := stripped["status"].(map[string]any)
 	for _, name := range remembered {
 		if said, err := time.Parse(time.RFC3339, fmt.Sprint(status[name])); err == nil && (len(s.ticks) == 0 || said.Before(s.ticks[0])) {
 			delete(status, name)
@@ -74,19 +75,7 @@ func (s *subject) stripOwn(resource *unstructured.Unstructured) map[string]any {
 	if status["scheduledSince"] != nil && len(s.ticks) == 0 {
 		status["scheduledSince"] = "TIME"
 	}
-	current := func(object map[string]any) {
-		if object["observedGeneration"] == resource.GetGeneration() {
-			object["observedGeneration"] = "CURRENT"
-		}
-	}
-	current(status)
-	conditions, _ := status["conditions"].([]any)
-	for _, condition := range conditions {
-		condition := condition.(map[string]any)
-		delete(condition, "lastTransitionTime")
-		current(condition)
-	}
-	return object
+	return stripped
 }
 
 // uncount takes out of a status how many pods there are. Of a Deployment of 2^31-1 replicas that depends on how many there were before:
@@ -117,13 +106,32 @@ func strip(object *unstructured.Unstructured) map[string]any {
 		content["status"] = map[string]any{"replicas": status["replicas"], "availableReplicas": status["availableReplicas"]}
 	case "Job", "Service", "PodDisruptionBudget":
 		delete(content, "status")
+	default:
+		untime(status, object.GetGeneration())
 	}
 	return content
 }
 
+// untime takes the times of transitions out of a status of ours, and says of generations whether they are current.
+func untime(status map[string]any, generation int64) {
+	parts := []map[string]any{status}
+	conditions, _ := status["conditions"].([]any)
+	for _, condition := range conditions {
+		condition := condition.(map[string]any)
+		delete(condition, "lastTransitionTime")
+		parts = append(parts, condition)
+	}
+	for _, part := range parts {
+		if part["observedGeneration"] == generation {
+			part["observedGeneration"] = "CURRENT"
+		}
+	}
+}
+
 // handedOn returns what a Job has from the template it was made of, as text.
 func handedOn(job *unstructured.Unstructured) string {
-	annotations := job.GetAnnotations()
+	annotations := map[string]string{}
+	maps.Copy(annotations, job.GetAnnotations())
 	delete(annotations, owned.OwnerAnnotation)
 	delete(annotations, tutorialv1.ScheduledAtAnnotation)
 	text := lineOf(map[string]any{"labels": job.GetLabels(), "annotations": annotations, "spec": job.Object["spec"]})

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,6 +25,10 @@ type Options struct {
 	Short bool
 	// Workers is how many leaves are tried at the same time.
 	Workers int
+	// Patience is how long anything may take to become as it should be, before that counts as a violation. A history takes a minute.
+	Patience time.Duration
+	// IsHasty leaves the rest out when something is found.
+	IsHasty bool
 }
 
 // sampled is of how many leaves of the template one is tried in short.
@@ -39,32 +45,55 @@ type Report struct {
 	Violations            []string
 }
 
-// Run tries the leaves of all kinds.
-func Run(ctx context.Context, options Options) (*Report, error) {
+// Run tries the leaves of all kinds, in a world of its own.
+func Run(ctx context.Context, options Options) (report *Report, err error) {
+	if options.Program == "" {
+		dir, err := os.MkdirTemp("", "schema-")
+		if err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(dir)
+		if options.Program, err = Build(ctx, filepath.Join(dir, "manager")); err != nil {
+			return nil, err
+		}
+	}
+	w, err := Start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, w.Stop()) }()
+	if err := w.Use(ctx, options.Program); err != nil {
+		return nil, err
+	}
+	return w.Try(ctx, options)
+}
+
+// Try tries leaves with the manager that is in use.
+func (w *World) Try(ctx context.Context, options Options) (*Report, error) {
 	begun := time.Now()
 	kinds, err := Kinds()
 	if err != nil {
 		return nil, err
 	}
-	w, err := Start(ctx, options.Program)
-	if err != nil {
-		return nil, err
-	}
+	w.patience = options.Patience
 	report := &Report{}
 	report.Results = w.tryAll(ctx, kinds, options, report)
 	report.sum()
-	report.IdleWrites = w.idleWrites()
-	if report.IdleWrites > 0 {
-		report.Violations = append(report.Violations, fmt.Sprintf("the operator has written %d times while nothing happened", report.IdleWrites))
+	if options.IsHasty && len(report.Violations) > 0 {
+		return report, nil
 	}
 	report.Violations = append(report.Violations, w.left(ctx)...)
+	report.IdleWrites = w.idleWrites()
+	if report.IdleWrites > 0 {
+		report.Violations = append(report.Violations, fmt.Sprintf("the operator has written %d times in 3 s in which nothing happened", report.IdleWrites))
+	}
 	for _, word := range []string{"panic", "DATA RACE"} {
 		if strings.Contains(w.Manager.Logs(), word) {
 			report.Violations = append(report.Violations, "the log of the manager says "+word)
 		}
 	}
 	report.Seconds = time.Since(begun).Seconds()
-	return report, errors.Join(ctx.Err(), w.Stop())
+	return report, ctx.Err()
 }
 
 // tryAll tries the leaves, several at the same time, in the order of their kinds.
@@ -127,26 +156,25 @@ func (r *Report) sum() {
 	}
 }
 
-// idleWrites returns how many writes the operator makes while nothing happens.
-func (w *World) idleWrites() int {
-	const window = 3 * time.Second
-	mark := w.ControlPlane.Audit.Now()
-	isWrite := func(r testenv.Request) bool { return r.IsWrite() }
-	for range 20 {
+// idleWrites returns how many writes the operator makes in a window in which nothing happens. It takes the first that is without, of
+// several: the last deletions may still be on their way.
+func (w *World) idleWrites() (writes int) {
+	const window, windows = 3 * time.Second, 5
+	for range windows {
+		mark := w.ControlPlane.Audit.Now()
 		time.Sleep(window)
-		writes := len(w.ControlPlane.Audit.Since(mark, testenv.ByOperator, isWrite))
+		writes = len(w.ControlPlane.Audit.Since(mark, testenv.ByOperator, testenv.Request.IsWrite))
 		if writes == 0 {
-			return 0
+			break
 		}
-		mark = w.ControlPlane.Audit.Now()
 	}
-	return len(w.ControlPlane.Audit.Since(mark, testenv.ByOperator, isWrite)) + 1
+	return writes
 }
 
 // left returns which children are left of resources that are gone.
 func (w *World) left(ctx context.Context) []string {
 	var left []string
-	_ = until(ctx, func() error {
+	_ = w.until(ctx, func() error {
 		left = nil
 		for _, kind := range watched {
 			found, err := w.list(ctx, kind, "")
@@ -154,7 +182,7 @@ func (w *World) left(ctx context.Context) []string {
 				return err
 			}
 			for i := range found {
-				if strings.HasPrefix(found[i].GetNamespace(), "leaf-") {
+				if strings.HasPrefix(found[i].GetNamespace(), namespacePrefix) {
 					left = append(left, fmt.Sprintf("%s %s/%s is left, and what it belonged to is gone", kind.Kind, found[i].GetNamespace(), found[i].GetName()))
 				}
 			}

@@ -65,7 +65,7 @@ func (w *World) place(ctx context.Context, kind *Kind, pods int) (*subject, erro
 	if err := w.ControlPlane.Client.Create(ctx, quota); err != nil {
 		return nil, err
 	}
-	return s, until(ctx, func() error { // before it is counted, everything is refused
+	return s, w.until(ctx, func() error { // before it is counted, everything is refused
 		if err := w.ControlPlane.Client.Get(ctx, client.ObjectKeyFromObject(quota), quota); err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func (s *subject) state(ctx context.Context) (string, error) {
 func (s *subject) children(ctx context.Context, from client.Reader) ([]unstructured.Unstructured, error) {
 	var children []unstructured.Unstructured
 	for _, kind := range s.childKinds() {
-		some, err := list(ctx, from, kind, s.namespace)
+		some, err := listed(ctx, from, kind, s.namespace)
 		if err != nil {
 			return nil, err
 		}
@@ -158,7 +158,7 @@ func (s *subject) childKinds() []schema.GroupVersionKind {
 
 // becomes waits until the state is as wanted.
 func (s *subject) becomes(ctx context.Context, want string) error {
-	return until(ctx, func() error {
+	return s.world.until(ctx, func() error {
 		got, err := s.state(ctx)
 		if err != nil {
 			return err
@@ -174,7 +174,7 @@ func (s *subject) becomes(ctx context.Context, want string) error {
 // is still on its way has to stay the same for longer.
 func (s *subject) rest(ctx context.Context) (string, error) {
 	last, since := "", time.Now()
-	err := until(ctx, func() error {
+	err := s.world.until(ctx, func() error {
 		got, err := s.state(ctx)
 		if err != nil || got != last {
 			last, since = got, time.Now()

@@ -245,7 +245,7 @@ func (t *trial) isHandedOn(ctx context.Context, s *subject, class Class, message
 		return nil
 	}
 	t.handed[handedOn(want)] = true
-	return until(ctx, func() error {
+	return t.world.until(ctx, func() error {
 		made, err := t.world.list(ctx, jobs, s.namespace)
 		if err != nil {
 			return err

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -27,6 +29,8 @@ type World struct {
 	cache      cache.Cache
 	end        context.CancelFunc
 	namespaces atomic.Int64
+	// patience is how long anything may take to become as it should be. It bounds a failure and is no measure of time.
+	patience time.Duration
 }
 
 // watched are the kinds of children that are compared, and the pods that are counted by the status of Deployments.
@@ -37,9 +41,9 @@ var watched = []schema.GroupVersionKind{
 	{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
 }
 
-// Start starts the control plane and a manager: the program of that path, or that of this tree if it is empty.
-func Start(ctx context.Context, program string) (_ *World, err error) {
-	w := &World{program: program}
+// Start starts the control plane, and no manager yet.
+func Start(ctx context.Context) (_ *World, err error) {
+	w := &World{}
 	ctx, w.end = context.WithCancel(ctx)
 	defer func() {
 		if err != nil {
@@ -53,17 +57,6 @@ func Start(ctx context.Context, program string) (_ *World, err error) {
 		return nil, err
 	}
 	go w.ControlPlane.Kubelet(ctx)
-	if w.program == "" {
-		w.program = filepath.Join(os.TempDir(), fmt.Sprintf("manager-%d", os.Getpid()))
-		build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", w.program, "./cmd")
-		build.Dir = testenv.Root()
-		if out, err := build.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("building the manager: %w\n%s", err, out)
-		}
-	}
-	if err := w.startManager(ctx); err != nil {
-		return nil, err
-	}
 	if w.cache, err = cache.New(w.ControlPlane.Config, cache.Options{DefaultTransform: cache.TransformStripManagedFields()}); err != nil {
 		return nil, err
 	}
@@ -71,8 +64,24 @@ func Start(ctx context.Context, program string) (_ *World, err error) {
 	return w, nil
 }
 
-func (w *World) startManager(ctx context.Context) (err error) {
-	if w.Manager, err = w.ControlPlane.StartManager(ctx, w.program, nil); err != nil {
+// Build builds the manager of this tree with more flags of go build, and returns where it is.
+func Build(ctx context.Context, name string, flags ...string) (string, error) {
+	build := exec.CommandContext(ctx, "go", append(append([]string{"build", "-buildvcs=false", "-o", name}, flags...), "./cmd")...)
+	build.Dir = testenv.Root()
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building the manager: %w\n%s", err, out)
+	}
+	return name, nil
+}
+
+// Use has a manager program work from now on, and no other one. Those before are killed; their lease is taken from them, as the 15 s that
+// it lasts are not what is tried here.
+func (w *World) Use(ctx context.Context, program string) (err error) {
+	if err := w.Kill(ctx); err != nil {
+		return err
+	}
+	w.program = program
+	if w.Manager, err = w.ControlPlane.StartManager(ctx, program, nil); err != nil {
 		return err
 	}
 	return w.Manager.WaitUntilReady(ctx)
@@ -80,8 +89,47 @@ func (w *World) startManager(ctx context.Context) (err error) {
 
 // Restart kills the manager and starts another one.
 func (w *World) Restart(ctx context.Context) error {
+	return w.Use(ctx, w.program)
+}
+
+// Kill ends the manager without warning.
+func (w *World) Kill(ctx context.Context) error {
+	if w.Manager == nil {
+		return nil
+	}
 	w.Manager.Kill()
-	return w.startManager(ctx)
+	return w.ControlPlane.Client.DeleteAllOf(ctx, &coordinationv1.Lease{}, client.InNamespace(testenv.OperatorNamespace))
+}
+
+// Clear takes away everything that was tried, with the manager, whatever state it is in.
+func (w *World) Clear(ctx context.Context) error {
+	if err := w.Kill(ctx); err != nil {
+		return err
+	}
+	kinds, err := Kinds()
+	if err != nil {
+		return err
+	}
+	all := slices.Clone(watched)
+	for _, kind := range kinds {
+		all = append(all, schema.FromAPIVersionAndKind(kind.APIVersion, kind.Name))
+	}
+	for _, kind := range all {
+		found, err := listed(ctx, w.ControlPlane.Client, kind, "")
+		if err != nil {
+			return err
+		}
+		for i := range found {
+			if !strings.HasPrefix(found[i].GetNamespace(), namespacePrefix) {
+				continue
+			}
+			err := w.ControlPlane.Client.Delete(ctx, &found[i], client.PropagationPolicy(metav1.DeletePropagationBackground))
+			if client.IgnoreNotFound(err) != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Stop ends everything.
@@ -96,9 +144,12 @@ func (w *World) Stop() error {
 	return w.ControlPlane.Stop()
 }
 
+// namespacePrefix begins the names of the namespaces in which things are tried.
+const namespacePrefix = "leaf-"
+
 // namespace makes a namespace and returns its name.
 func (w *World) namespace(ctx context.Context) (string, error) {
-	name := fmt.Sprintf("leaf-%05d", w.namespaces.Add(1))
+	name := fmt.Sprintf(namespacePrefix+"%05d", w.namespaces.Add(1))
 	namespace := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}}
 	return name, w.ControlPlane.Client.Create(ctx, namespace)
@@ -106,22 +157,19 @@ func (w *World) namespace(ctx context.Context) (string, error) {
 
 // list returns what the watch has shown of a kind in a namespace.
 func (w *World) list(ctx context.Context, kind schema.GroupVersionKind, namespace string) ([]unstructured.Unstructured, error) {
-	return list(ctx, w.cache, kind, namespace)
+	return listed(ctx, w.cache, kind, namespace)
 }
 
-func list(ctx context.Context, from client.Reader, kind schema.GroupVersionKind, namespace string) ([]unstructured.Unstructured, error) {
+func listed(ctx context.Context, from client.Reader, kind schema.GroupVersionKind, namespace string) ([]unstructured.Unstructured, error) {
 	found := &unstructured.UnstructuredList{}
 	found.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	err := from.List(ctx, found, client.InNamespace(namespace))
 	return found.Items, err
 }
 
-// patience is how long anything may take to become as it should be. It bounds a failure and is no measure of time.
-const patience = 90 * time.Second
-
 // until polls until done returns nil; the error is the last that done returned.
-func until(ctx context.Context, done func() error) error {
-	deadline := time.Now().Add(patience)
+func (w *World) until(ctx context.Context, done func() error) error {
+	deadline := time.Now().Add(w.patience)
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		err := done()
 		if err == nil || time.Now().After(deadline) || ctx.Err() != nil {

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"regexp"
 	"syscall"
+	"time"
 
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -23,6 +24,7 @@ func main() {
 	flag.StringVar(&options.Program, "manager", "", "The `program` that is tried. Default: the manager of this tree.")
 	flag.BoolVar(&options.Short, "short", false, "Try some of the fields below spec.jobTemplate only, and no limits of the history.")
 	flag.IntVar(&options.Workers, "workers", 16, "How many fields to try at the same time.")
+	flag.DurationVar(&options.Patience, "patience", 90*time.Second, "How long anything may take to become as it should be.")
 	only := flag.String("only", "", "Try only fields that match this regular `expression`, such as 'Foo spec.replicas'.")
 	file := flag.String("json", "", "A `file` for all that is found.")
 	flag.Parse()

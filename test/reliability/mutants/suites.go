@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/example/memcached-operator/test/reliability/schema"
+	"github.com/example/memcached-operator/test/testenv"
+)
+
+// lab is what mutants are tried in. The world of the transitions is one for all of them.
+type lab struct {
+	dir   string
+	world *schema.World
+	// faults is the program of the suite with the faults.
+	faults string
+}
+
+// suites try a part of themselves with a manager, and return what they have found.
+var suites = map[string]func(ctx context.Context, l *lab, program, part string) ([]string, error){
+	"schema": transitions,
+	"faults": faults,
+}
+
+func open(ctx context.Context, dir string) (_ *lab, err error) {
+	l := &lab{dir: dir, faults: filepath.Join(dir, "reliability")}
+	build := exec.CommandContext(ctx, "go", "build", "-o", l.faults, "./test/reliability")
+	build.Dir = testenv.Root()
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("building the suite with the faults: %w\n%s", err, out)
+	}
+	l.world, err = schema.Start(ctx)
+	return l, err
+}
+
+func (l *lab) close() error {
+	return l.world.Stop()
+}
+
+// transitions tries the fields that match.
+func transitions(ctx context.Context, l *lab, program, part string) (found []string, err error) {
+	if err := l.world.Use(ctx, program); err != nil {
+		return nil, err
+	}
+	report, err := l.world.Try(ctx, schema.Options{Only: regexp.MustCompile(part), Workers: 8, Patience: patienceOf(part), IsHasty: true})
+	if err != nil {
+		return nil, err
+	}
+	if report.Tried == 0 {
+		return nil, fmt.Errorf("no field matches %q", part)
+	}
+	return report.Violations, l.world.Clear(ctx)
+}
+
+// patienceOf: a history takes a minute, anything else a moment. Whoever is late for longer is wrong.
+func patienceOf(part string) time.Duration {
+	if regexp.MustCompile("HistoryLimit").MatchString(part) {
+		return 90 * time.Second
+	}
+	return 15 * time.Second
+}
+
+// faults plays the scenarios that match, without faults and with one at every write.
+func faults(ctx context.Context, l *lab, program, part string) (found []string, err error) {
+	file := filepath.Join(l.dir, "faults.json")
+	_ = os.Remove(file) // there is none the first time
+	suite := exec.CommandContext(ctx, l.faults, "--manager="+program, "--scenario="+part, "--campaign=singles", "--json="+file)
+	out, runErr := suite.CombinedOutput()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("the suite with the faults has told nothing: %w, %w\n%s", runErr, err, out)
+	}
+	var report struct {
+		Campaigns []struct {
+			Plans []struct {
+				Scenario, Faults string
+				Findings         []struct{ Oracle, Text string }
+			}
+		}
+	}
+	if err := json.Unmarshal(content, &report); err != nil {
+		return nil, err
+	}
+	plans := 0
+	for _, campaign := range report.Campaigns {
+		for _, plan := range campaign.Plans {
+			plans++
+			for _, finding := range plan.Findings {
+				found = append(found, fmt.Sprintf("%s: %s (%s %s)", finding.Oracle, finding.Text, plan.Scenario, plan.Faults))
+			}
+		}
+	}
+	if plans == 0 {
+		return nil, fmt.Errorf("no scenario matches %q: %w\n%s", part, runErr, out)
+	}
+	return slices.Compact(found), nil
+}

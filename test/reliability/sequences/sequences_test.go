@@ -1,0 +1,188 @@
+// Package sequences plays things that happen to resources, chosen by chance, and compares what comes of them with resources that are made
+// in their last state and have no past. A sequence that goes wrong is made as short as it can be.
+package sequences
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/example/memcached-operator/test/reliability/schema"
+)
+
+// places are the names that Foos and strangers contend for.
+var places = []string{"web", "shop", "store"}
+
+var (
+	apiVersions = map[string]string{"Foo": "samplecontroller.k8s.io/v1alpha1", "Memcached": "cache.example.com/v1alpha1", "CronJob": "batch.tutorial.kubebuilder.io/v1"}
+	kindOf      = map[string]string{"one": "Foo", "two": "Foo", "cache": "Memcached", "report": "CronJob"}
+)
+
+// draw draws what somebody wants of a resource.
+func draw(t *rapid.T, name string) resource {
+	r := resource{apiVersion: apiVersions[kindOf[name]], kind: kindOf[name], name: name}
+	switch r.kind {
+	case "Foo":
+		r.spec = map[string]any{"deploymentName": rapid.SampledFrom(places).Draw(t, "deploymentName")}
+		if replicas := rapid.Int64Range(-1, 3).Draw(t, "replicas"); replicas >= 0 {
+			r.spec["replicas"] = replicas
+		}
+	case "Memcached":
+		r.spec = map[string]any{"size": rapid.Int64Range(0, 3).Draw(t, "size")}
+	case "CronJob":
+		r.spec = map[string]any{
+			"schedule": rapid.SampledFrom([]string{"0 0 1 1 *", "@every 5h", "0 0 30 2 *"}).Draw(t, "schedule"),
+			"timeZone": rapid.SampledFrom([]string{"UTC", "Europe/Berlin", "Mars/Base"}).Draw(t, "timeZone"),
+			"suspend":  rapid.Bool().Draw(t, "suspend"),
+			"jobTemplate": map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
+				"restartPolicy": "Never", "containers": []any{map[string]any{"name": "it", "image": "it"}}}}}},
+		}
+	}
+	return r
+}
+
+func TestSequences(t *testing.T) {
+	log.SetLogger(logr.Discard())
+	ctx := context.Background()
+	program := os.Getenv("MANAGER")
+	if program == "" {
+		var err error
+		if program, err = schema.Build(ctx, filepath.Join(t.TempDir(), "manager")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	world, err := schema.Start(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := world.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := world.Use(ctx, program); err != nil {
+		t.Fatal(err)
+	}
+	played := map[string]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		play(ctx, t, world, played)
+	})
+	t.Logf("played: %v", played)
+	if strings.Contains(world.Manager.Logs(), "panic") {
+		t.Error("the manager has panicked")
+	}
+}
+
+// play plays one sequence and judges its end.
+func play(ctx context.Context, t *rapid.T, world *schema.World, played map[string]int) {
+	namespace, err := world.Namespace(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{world: world, namespace: namespace, wanted: map[string]resource{}, foreign: map[string]*unstructured.Unstructured{}}
+	defer func() { _ = s.leave(ctx) }()
+	do := func(name string, err error) {
+		played[name]++
+		if err != nil {
+			t.Fatalf("%s: %v\nplayed: %s", name, err, strings.Join(s.played, "; "))
+		}
+	}
+	resources := slices.Sorted(maps.Keys(kindOf))
+	t.Repeat(map[string]func(*rapid.T){
+		"put": func(t *rapid.T) {
+			do("put", s.put(ctx, draw(t, rapid.SampledFrom(resources).Draw(t, "resource"))))
+		},
+		"change": func(t *rapid.T) {
+			do("change", s.put(ctx, draw(t, one(t, s.wanted))))
+		},
+		"delete": func(t *rapid.T) {
+			do("delete", s.end(ctx, one(t, s.wanted)))
+		},
+		"recreate": func(t *rapid.T) {
+			name := one(t, s.wanted)
+			do("recreate", s.end(ctx, name))
+			do("recreate", s.put(ctx, draw(t, name)))
+		},
+		"harm": func(t *rapid.T) {
+			do("harm", s.harm(ctx, rapid.IntRange(0, 9).Draw(t, "child"), rapid.SampledFrom([]string{"delete", "relabel", "respec", "disown"}).Draw(t, "how")))
+		},
+		"occupy": func(t *rapid.T) {
+			do("occupy", s.occupy(ctx, rapid.SampledFrom(append(places, "cache")).Draw(t, "place")))
+		},
+		"free": func(t *rapid.T) {
+			do("free", s.free(ctx, one(t, s.foreign)))
+		},
+		"restart": func(t *rapid.T) {
+			if rapid.IntRange(0, 3).Draw(t, "rarely") > 0 {
+				t.Skip()
+			}
+			s.note("restart")
+			do("restart", world.Restart(ctx))
+		},
+		"settle": func(t *rapid.T) {
+			s.note("settle")
+			_, _ = s.rest(ctx) // names that are taken may keep it from that
+		},
+	})
+	do("end", s.judge(ctx))
+}
+
+// one draws a name from those that are there, and skips the step if there is none.
+func one[T any](t *rapid.T, from map[string]T) string {
+	names := slices.Sorted(maps.Keys(from))
+	if len(names) == 0 {
+		t.Skip("there is none")
+	}
+	return rapid.SampledFrom(names).Draw(t, "name")
+}
+
+// judge takes away what keeps resources from what they want, and compares the namespace with one that has the same resources and no past.
+func (s *stage) judge(ctx context.Context) error {
+	for _, name := range slices.Sorted(maps.Keys(s.foreign)) {
+		if err := s.free(ctx, name); err != nil {
+			return err
+		}
+	}
+	if first, second := s.wanted["one"], s.wanted["two"]; first.spec != nil && second.spec != nil && first.spec["deploymentName"] == second.spec["deploymentName"] {
+		second.spec = maps.Clone(second.spec)
+		second.spec["deploymentName"] = "elsewhere"
+		if err := s.put(ctx, second); err != nil {
+			return err
+		}
+	}
+	if _, err := s.rest(ctx); err != nil {
+		return err
+	}
+	counts := map[string]int64{}
+	for _, r := range s.wanted {
+		if r.kind != "Foo" || r.spec["replicas"] != nil {
+			continue
+		}
+		name := fmt.Sprint(r.spec["deploymentName"])
+		deployment := resource{apiVersion: "apps/v1", kind: "Deployment", name: name}.object(s.namespace)
+		if err := s.client().Get(ctx, client.ObjectKeyFromObject(deployment), deployment); err != nil {
+			return err
+		}
+		count, _, err := unstructured.NestedInt64(deployment.Object, "spec", "replicas")
+		if err != nil {
+			return err
+		}
+		counts[name] = count
+	}
+	want, err := fresh(ctx, s.world, s.wanted, counts)
+	if err != nil {
+		return err
+	}
+	return s.becomes(ctx, want)
+}
