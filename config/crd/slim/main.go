@@ -1,7 +1,8 @@
 // Command slim takes the descriptions below a field out of a CustomResourceDefinition that controller-gen has written, and
 // leaves that of the field itself. "make manifests" runs it for a field that has the whole of a Job in it: with all that
 // Kubernetes says of pods, the definition would be larger than what "kubectl apply" can note of it in an annotation
-// (262144 bytes), and "kubectl explain job.spec" tells it as well.
+// (262144 bytes), and "kubectl explain job.spec" tells it as well. It takes out, too, the rules that keep parts of a Job as they were: they
+// are for a Job that there is, and a template may change, for the Jobs to come.
 //
 // Usage: slim FILE FIELD, such as slim config/crd/bases/foos.yaml spec.template
 package main
@@ -9,6 +10,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -36,7 +38,8 @@ func run(file, field string) error {
 	return os.WriteFile(file, content, 0o644)
 }
 
-// slim returns a definition without the descriptions below a field, in the form that controller-gen gives it.
+// slim returns a definition without the descriptions below a field and without the rules there that speak of what was before, in the form
+// that controller-gen gives it.
 func slim(content []byte, field string) ([]byte, error) {
 	var crd map[string]any
 	if err := yaml.Unmarshal(content, &crd); err != nil {
@@ -68,9 +71,11 @@ func slim(content []byte, field string) ([]byte, error) {
 	return append([]byte("---\n"), content...), err
 }
 
-// strip takes the descriptions out of a schema and of all schemas in it. A property that is called description stays.
+// strip takes the descriptions and the rules that speak of what was before out of a schema and of all schemas in it. A property that is
+// called description stays.
 func strip(schema map[string]any) {
 	delete(schema, "description")
+	stripRules(schema)
 	if properties, ok := schema["properties"].(map[string]any); ok {
 		for _, property := range properties {
 			stripAny(property)
@@ -85,6 +90,21 @@ func strip(schema map[string]any) {
 			stripAny(alternative)
 		}
 	}
+}
+
+// stripRules takes the rules that compare a value with the one before out of a schema.
+func stripRules(schema map[string]any) {
+	const rules = "x-kubernetes-validations"
+	all, _ := schema[rules].([]any)
+	kept := slices.DeleteFunc(all, func(rule any) bool {
+		said, _ := rule.(map[string]any)["rule"].(string)
+		return strings.Contains(said, "oldSelf")
+	})
+	if len(kept) == 0 {
+		delete(schema, rules)
+		return
+	}
+	schema[rules] = kept
 }
 
 // stripAny strips what is a schema; additionalProperties may be true or false.

@@ -44,6 +44,11 @@ spec:
                     items:
                       description: an item
                       type: string
+                      x-kubernetes-validations:
+                      - rule: self == oldSelf
+                    x-kubernetes-validations:
+                    - rule: self.size() > 1
+                    - rule: '!has(oldSelf.name) || has(self.name)'
               name:
                 description: the name
 `
@@ -80,6 +85,8 @@ spec:
                   list:
                     items:
                       type: string
+                    x-kubernetes-validations:
+                    - rule: self.size() > 1
 `
 
 func TestSlim(t *testing.T) {
