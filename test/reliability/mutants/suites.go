@@ -19,7 +19,7 @@ import (
 type lab struct {
 	dir   string
 	world *schema.World
-	// faults is the program of the suite with the faults.
+	// faults is the program of the suite with the faults; empty until it is needed.
 	faults string
 }
 
@@ -29,15 +29,24 @@ var suites = map[string]func(ctx context.Context, l *lab, program, part string) 
 	"faults": faults,
 }
 
-func open(ctx context.Context, dir string) (_ *lab, err error) {
-	l := &lab{dir: dir, faults: filepath.Join(dir, "reliability")}
-	build := exec.CommandContext(ctx, "go", "build", "-o", l.faults, "./test/reliability")
+func open(ctx context.Context, dir string) (*lab, error) {
+	world, err := schema.Start(ctx)
+	return &lab{dir: dir, world: world}, err
+}
+
+// buildFaults builds the suite with the faults, once.
+func (l *lab) buildFaults(ctx context.Context) error {
+	if l.faults != "" {
+		return nil
+	}
+	program := filepath.Join(l.dir, "reliability")
+	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./test/reliability")
 	build.Dir = testenv.Root()
 	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("building the suite with the faults: %w\n%s", err, out)
+		return fmt.Errorf("building the suite with the faults: %w\n%s", err, out)
 	}
-	l.world, err = schema.Start(ctx)
-	return l, err
+	l.faults = program
+	return nil
 }
 
 func (l *lab) close() error {
@@ -69,6 +78,9 @@ func patienceOf(part string) time.Duration {
 
 // faults plays the scenarios that match, without faults and with one at every write.
 func faults(ctx context.Context, l *lab, program, part string) (found []string, err error) {
+	if err := l.buildFaults(ctx); err != nil {
+		return nil, err
+	}
 	file := filepath.Join(l.dir, "faults.json")
 	_ = os.Remove(file) // there is none the first time
 	suite := exec.CommandContext(ctx, l.faults, "--manager="+program, "--scenario="+part, "--campaign=singles", "--json="+file)
