@@ -66,7 +66,7 @@ func Start(ctx context.Context) (_ *World, err error) {
 
 // Build builds the manager of this tree with more flags of go build, and returns where it is.
 func Build(ctx context.Context, name string, flags ...string) (string, error) {
-	build := exec.CommandContext(ctx, "go", append(append([]string{"build", "-buildvcs=false", "-o", name}, flags...), "./cmd")...)
+	build := exec.CommandContext(ctx, "go", append(append([]string{"build", "-buildvcs=false", "-ldflags=-s -w", "-o", name}, flags...), "./cmd")...)
 	build.Dir = testenv.Root()
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building the manager: %w\n%s", err, out)

@@ -4,6 +4,7 @@ package sequences
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -91,7 +92,7 @@ func play(ctx context.Context, t *rapid.T, world *schema.World, played map[strin
 		t.Fatal(err)
 	}
 	s := &stage{world: world, namespace: namespace, wanted: map[string]resource{}, foreign: map[string]*unstructured.Unstructured{}}
-	defer func() { _ = s.leave(ctx) }()
+	defer func() { _ = errors.Join(s.start(ctx), s.leave(ctx)) }()
 	do := func(name string, err error) {
 		played[name]++
 		if err != nil {
@@ -123,15 +124,24 @@ func play(ctx context.Context, t *rapid.T, world *schema.World, played map[strin
 		"free": func(t *rapid.T) {
 			do("free", s.free(ctx, one(t, s.foreign)))
 		},
-		"restart": func(t *rapid.T) {
-			if rapid.IntRange(0, 3).Draw(t, "rarely") > 0 {
+		"kill": func(t *rapid.T) {
+			if s.isDown || rapid.IntRange(0, 2).Draw(t, "rarely") > 0 {
 				t.Skip()
 			}
-			s.note("restart")
-			do("restart", world.Restart(ctx))
+			do("kill", s.kill(ctx))
+		},
+		"start": func(t *rapid.T) {
+			if !s.isDown {
+				t.Skip()
+			}
+			do("start", s.start(ctx))
 		},
 		"settle": func(t *rapid.T) {
+			if s.isDown {
+				t.Skip()
+			}
 			s.note("settle")
+			played["settle"]++
 			_, _ = s.rest(ctx) // names that are taken may keep it from that
 		},
 	})
@@ -149,6 +159,9 @@ func one[T any](t *rapid.T, from map[string]T) string {
 
 // judge takes away what keeps resources from what they want, and compares the namespace with one that has the same resources and no past.
 func (s *stage) judge(ctx context.Context) error {
+	if err := s.start(ctx); err != nil {
+		return err
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.foreign)) {
 		if err := s.free(ctx, name); err != nil {
 			return err

@@ -46,12 +46,30 @@ type stage struct {
 	wanted    map[string]resource // by name
 	foreign   map[string]*unstructured.Unstructured
 	played    []string
+	isDown    bool // there is no manager
 }
 
 func (s *stage) client() client.Client { return s.world.ControlPlane.Client }
 
 func (s *stage) note(format string, args ...any) {
 	s.played = append(s.played, fmt.Sprintf(format, args...))
+}
+
+// kill ends the manager without warning.
+func (s *stage) kill(ctx context.Context) error {
+	s.note("kill")
+	s.isDown = true
+	return s.world.Kill(ctx)
+}
+
+// start starts a manager if there is none.
+func (s *stage) start(ctx context.Context) error {
+	if !s.isDown {
+		return nil
+	}
+	s.note("start")
+	s.isDown = false
+	return s.world.Restart(ctx)
 }
 
 // put creates a resource, or changes it to what it is to be.
@@ -86,7 +104,7 @@ func (s *stage) ownedAgain(ctx context.Context, r resource) error {
 	if err := s.client().Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 		return err
 	}
-	return until(func() error {
+	isDisowned := func() error {
 		children, err := s.world.Children(ctx, s.namespace)
 		for i := range children {
 			if children[i].GetAnnotations()[owned.OwnerAnnotation] == string(object.GetUID()) && len(children[i].GetOwnerReferences()) == 0 {
@@ -94,7 +112,14 @@ func (s *stage) ownedAgain(ctx context.Context, r resource) error {
 			}
 		}
 		return err
-	})
+	}
+	if isDisowned() == nil {
+		return nil
+	}
+	if err := s.start(ctx); err != nil {
+		return err
+	}
+	return until(isDisowned)
 }
 
 // occupy makes a Deployment of somebody else's, if the name is free.
