@@ -83,7 +83,7 @@ func faults(ctx context.Context, l *lab, program, part string) (found []string, 
 	}
 	file := filepath.Join(l.dir, "faults.json")
 	_ = os.Remove(file) // there is none the first time
-	suite := exec.CommandContext(ctx, l.faults, "--manager="+program, "--scenario="+part, "--campaign=singles", "--json="+file)
+	suite := exec.CommandContext(ctx, l.faults, "--manager="+program, "--scenario="+part, "--campaign=singles", "--json="+file, "--evidence="+filepath.Join(l.dir, "evidence"))
 	out, runErr := suite.CombinedOutput()
 	content, err := os.ReadFile(file)
 	if err != nil {

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"context"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -86,6 +87,11 @@ func countCarried(before string, class Class) string {
 		return before
 	}
 	return lineOf(map[string]any{"replicas": class.value})
+}
+
+// carriedIn returns how the normal form of a world says what is carried.
+func carriedIn(carried string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(carried, "{"), "}") + `,"revisionHistoryLimit"` // so that it is the Deployment's
 }
 
 // scale sets the count of the Deployment of a Foo, as an autoscaler does.

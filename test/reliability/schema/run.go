@@ -27,7 +27,7 @@ type Options struct {
 	Workers int
 	// Patience is how long anything may take to become as it should be, before that counts as a violation. A history takes a minute.
 	Patience time.Duration
-	// IsHasty leaves the rest out when something is found.
+	// IsHasty leaves out what takes long, and the rest when something is found.
 	IsHasty bool
 }
 
@@ -75,7 +75,7 @@ func (w *World) Try(ctx context.Context, options Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.patience = options.Patience
+	w.patience, w.isHasty = options.Patience, options.IsHasty
 	report := &Report{}
 	report.Results = w.tryAll(ctx, kinds, options, report)
 	report.sum()

@@ -54,6 +54,9 @@ func newTrial(w *World, kind *Kind, leaf Leaf) *trial {
 	t := &trial{world: w, kind: kind, leaf: leaf, plan: planOf(leaf), ends: map[string]string{}, handed: map[string]bool{},
 		result: Result{Kind: kind.Name, Path: leaf.Path}}
 	for _, class := range leaf.Classes() {
+		if class.Name == "max" && w.isHasty {
+			continue // its pods take long
+		}
 		t.result.Classes = append(t.result.Classes, class.Name)
 		if class.fate == refused {
 			t.others = append(t.others, class)
@@ -190,6 +193,9 @@ func (t *trial) step(ctx context.Context, s *subject, class Class, carried strin
 			}
 			if t.ends[class.Name+carried], err = fresh.rest(ctx); err != nil {
 				return err
+			}
+			if !strings.Contains(t.ends[class.Name+carried], carriedIn(carried)) {
+				return fmt.Errorf("what somebody else has set does not stay: %s is not in %s", carriedIn(carried), t.ends[class.Name+carried])
 			}
 		}
 		want = t.ends[class.Name+carried]

@@ -31,6 +31,7 @@ type World struct {
 	namespaces atomic.Int64
 	// patience is how long anything may take to become as it should be. It bounds a failure and is no measure of time.
 	patience time.Duration
+	isHasty  bool
 }
 
 // watched are the kinds of children that are compared, and the pods that are counted by the status of Deployments.

@@ -164,6 +164,9 @@ func (s *stage) harm(ctx context.Context, which int, how string) error {
 		return nil
 	}
 	child := children[which%len(children)]
+	if how == "disown" && !s.hasOwner(ctx, &child) {
+		return nil // it is being collected, and would stay for ever
+	}
 	s.note("%s %s %s", how, child.GetKind(), child.GetName())
 	if how == "delete" {
 		return client.IgnoreNotFound(s.client().Delete(ctx, &child, client.PropagationPolicy(metav1.DeletePropagationBackground)))
@@ -174,6 +177,16 @@ func (s *stage) harm(ctx context.Context, which int, how string) error {
 		"respec":  map[string]string{"Deployment": `{"spec":{"replicas":4}}`, "Service": `{"spec":{"selector":{"app":"other"}}}`, "PodDisruptionBudget": `{"spec":{"maxUnavailable":3}}`}[child.GetKind()],
 	}
 	return client.IgnoreNotFound(s.client().Patch(ctx, &child, client.RawPatch(types.MergePatchType, []byte(patches[how]))))
+}
+
+// hasOwner tells whether the resource that a child belongs to is there.
+func (s *stage) hasOwner(ctx context.Context, child *unstructured.Unstructured) bool {
+	controller := metav1.GetControllerOf(child)
+	if controller == nil || s.wanted[controller.Name].kind != controller.Kind {
+		return false
+	}
+	owner := s.wanted[controller.Name].object(s.namespace)
+	return s.client().Get(ctx, client.ObjectKeyFromObject(owner), owner) == nil && owner.GetUID() == controller.UID
 }
 
 // fresh makes a namespace with resources that have no past, and returns it as it is when it has come to rest. Counts are those that
