@@ -54,6 +54,39 @@ func draw(t *rapid.T, name string) resource {
 }
 
 func TestSequences(t *testing.T) {
+	ctx, world := open(t)
+	played := map[string]int{}
+	rapid.Check(t, func(t *rapid.T) {
+		play(ctx, t, world, played)
+	})
+	t.Logf("played: %v", played)
+}
+
+// What has once gone wrong, in as few steps as it takes.
+func TestFound(t *testing.T) {
+	ctx, world := open(t)
+	foo := func(deployment string) resource {
+		return resource{apiVersion: apiVersions["Foo"], kind: "Foo", name: "one", spec: map[string]any{"deploymentName": deployment, "replicas": int64(1)}}
+	}
+	for name, steps := range map[string]func(s *stage) []error{
+		"a Deployment that has lost its owner when its Foo is renamed stays for ever": func(s *stage) []error {
+			putErr := s.put(ctx, foo("web"))
+			_, err := s.rest(ctx)
+			return []error{putErr, err, s.kill(ctx), s.harm(ctx, 0, "disown"), s.put(ctx, foo("shop"))}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(ctx, t, world)
+			if err := errors.Join(append(steps(s), s.judge(ctx))...); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// open makes a world with the manager that MANAGER names, or else that of this tree.
+func open(t *testing.T) (context.Context, *schema.World) {
+	t.Helper()
 	log.SetLogger(logr.Discard())
 	ctx := context.Background()
 	program := os.Getenv("MANAGER")
@@ -68,6 +101,9 @@ func TestSequences(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		if world.Manager != nil && strings.Contains(world.Manager.Logs(), "panic") {
+			t.Error("the manager has panicked")
+		}
 		if err := world.Stop(); err != nil {
 			t.Error(err)
 		}
@@ -75,23 +111,21 @@ func TestSequences(t *testing.T) {
 	if err := world.Use(ctx, program); err != nil {
 		t.Fatal(err)
 	}
-	played := map[string]int{}
-	rapid.Check(t, func(t *rapid.T) {
-		play(ctx, t, world, played)
-	})
-	t.Logf("played: %v", played)
-	if strings.Contains(world.Manager.Logs(), "panic") {
-		t.Error("the manager has panicked")
-	}
+	return ctx, world
 }
 
-// play plays one sequence and judges its end.
-func play(ctx context.Context, t *rapid.T, world *schema.World, played map[string]int) {
+// newStage makes a stage that nobody has played on.
+func newStage(ctx context.Context, t interface{ Fatal(...any) }, world *schema.World) *stage {
 	namespace, err := world.Namespace(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stage{world: world, namespace: namespace, wanted: map[string]resource{}, foreign: map[string]*unstructured.Unstructured{}}
+	return &stage{world: world, namespace: namespace, wanted: map[string]resource{}, foreign: map[string]*unstructured.Unstructured{}}
+}
+
+// play plays one sequence and judges its end.
+func play(ctx context.Context, t *rapid.T, world *schema.World, played map[string]int) {
+	s := newStage(ctx, t, world)
 	defer func() { _ = errors.Join(s.start(ctx), s.leave(ctx)) }()
 	do := func(name string, err error) {
 		played[name]++
