@@ -25,8 +25,9 @@ type lab struct {
 
 // suites try a part of themselves with a manager, and return what they have found.
 var suites = map[string]func(ctx context.Context, l *lab, program, part string) ([]string, error){
-	"schema": transitions,
-	"faults": faults,
+	"schema":   transitions,
+	"scenario": scenarios,
+	"faults":   faults,
 }
 
 func open(ctx context.Context, dir string) (*lab, error) {
@@ -76,14 +77,24 @@ func patienceOf(part string) time.Duration {
 	return 15 * time.Second
 }
 
+// scenarios plays the scenarios that match, without faults.
+func scenarios(ctx context.Context, l *lab, program, part string) ([]string, error) {
+	return l.play(ctx, program, part, "none")
+}
+
 // faults plays the scenarios that match, without faults and with one at every write.
-func faults(ctx context.Context, l *lab, program, part string) (found []string, err error) {
+func faults(ctx context.Context, l *lab, program, part string) ([]string, error) {
+	return l.play(ctx, program, part, "singles")
+}
+
+// play plays a campaign of the suite with the faults.
+func (l *lab) play(ctx context.Context, program, part, campaign string) (found []string, err error) {
 	if err := l.buildFaults(ctx); err != nil {
 		return nil, err
 	}
 	file := filepath.Join(l.dir, "faults.json")
 	_ = os.Remove(file) // there is none the first time
-	suite := exec.CommandContext(ctx, l.faults, "--manager="+program, "--scenario="+part, "--campaign=singles", "--json="+file, "--evidence="+filepath.Join(l.dir, "evidence"))
+	suite := exec.CommandContext(ctx, l.faults, "--manager="+program, "--scenario="+part, "--campaign="+campaign, "--json="+file, "--evidence="+filepath.Join(l.dir, "evidence"))
 	out, runErr := suite.CombinedOutput()
 	content, err := os.ReadFile(file)
 	if err != nil {
