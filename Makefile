@@ -58,7 +58,7 @@ IMAGES := $(CACHE)/images
 CLUSTER_ENV := $(if $(TEST_REGISTRY),TEST_REGISTRY='$(TEST_REGISTRY)' && export TEST_REGISTRY,. '$(CACHE)/cluster/env')
 # The modules of the repository.
 MODULES := . test/cluster test/cluster/kubernetes test/cluster/containerd test/cluster/coredns test/cluster/olm \
-	test/tools test/tools/golangci-lint test/tools/operator-sdk test/bench/samplecontroller
+	test/bench/samplecontroller test/reliability/security test/reliability/sequences test/tools test/tools/golangci-lint test/tools/operator-sdk
 
 # The manifests of the operator, with the images that have been chosen.
 RENDER = KUBECTL='$(KUBECTL)' config/render.sh config/default controller:latest='$(IMG)' \
@@ -119,7 +119,7 @@ test: vet lint unit contract scorecard-selftest reliability-short ## Check every
 .PHONY: vet
 vet: ## Look for mistakes with go vet.
 	@go vet -race ./...
-	@for module in test/cluster test/cluster/kubernetes test/cluster/coredns; do (cd $$module && CGO_ENABLED=0 go vet -trimpath ./...) || exit 1; done
+	@for module in test/cluster test/cluster/kubernetes test/cluster/coredns test/reliability/security; do (cd $$module && CGO_ENABLED=0 go vet -trimpath ./...) || exit 1; done
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Look for mistakes with golangci-lint.
@@ -130,6 +130,7 @@ lint: $(GOLANGCI_LINT) ## Look for mistakes with golangci-lint.
 unit: kubectl ## Test what needs no cluster.
 	@KUBECTL='$(KUBECTL)' go test -race $(if $(V),-v) $(if $(FOCUS),-run '$(FOCUS)') $$(go list ./... | grep -v -e /test/contract -e /test/e2e -e /test/scorecard)
 	@cd test/cluster && CGO_ENABLED=0 go test -trimpath $(if $(V),-v) $(if $(FOCUS),-run '$(FOCUS)') ./...
+	@cd test/reliability/security && KUBECTL='$(KUBECTL)' CGO_ENABLED=0 go test -trimpath $(if $(V),-v) $(if $(FOCUS),-run '$(FOCUS)') ./...
 
 .PHONY: contract
 contract: control-plane ## Test the contract, on a real API server.
