@@ -48,7 +48,7 @@ func (f *found) report(out io.Writer, directory string) error {
 
 var introduction = []string{
 	"This operator beside the [Kubernetes sample-controller](https://github.com/kubernetes/sample-controller) v0.37.0, whose kind `Foo` it manages too, " +
-		"on one etcd and one API server. `make bench` measures all of it again.",
+		"on one etcd and one API server, new for each section. `make bench` measures all of it again.",
 	"The sample-controller is there twice: as it is, with the 5 requests a second that client-go allows a client by default, and without that limit. " +
 		"The floor is a program that makes only the writes that nobody could do without, and nothing else: what it achieves is the most that the machine allows. " +
 		"Deployments have no pods: a simulator writes their status at once, so that nothing but controllers is measured.",

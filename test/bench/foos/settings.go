@@ -29,7 +29,7 @@ func (p *plane) settings(ctx context.Context) ([]proof.Setting, error) {
 	if err != nil {
 		return nil, err
 	}
-	commit, err := golang(ctx, testenv.Root(), "version") // of Go
+	goVersion, err := golang(ctx, testenv.Root(), "version")
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (p *plane) settings(ctx context.Context) ([]proof.Setting, error) {
 	}
 	return []proof.Setting{
 		{Name: "machine", Value: fmt.Sprintf("%d CPUs (%s), %s/%s", runtime.NumCPU(), cpuModel(), runtime.GOOS, runtime.GOARCH)},
-		{Name: "Go", Value: strings.TrimSpace(commit)},
+		{Name: "Go", Value: strings.TrimSpace(goVersion)},
 		{Name: "Kubernetes", Value: version.GitVersion},
 		{Name: "etcd", Value: etcdLine},
 		{Name: "kube-apiserver", Value: apiServerLine},
