@@ -171,7 +171,10 @@ func (s *stage) play(ctx context.Context) (*oracle.Run, error) {
 			lacking = again
 		}
 	}
-	run := &oracle.Run{Namespace: s.Namespace, Symbols: s.Symbols(), Lacking: lacking, IsOpen: s.plan.Scenario.IsOpen}
+	run := &oracle.Run{
+		Namespace: s.Namespace, Symbols: s.Symbols(), Lacking: lacking,
+		IsOpen: s.plan.Scenario.IsOpen, IsPassing: s.plan.Scenario.IsPassing,
+	}
 	for _, request := range s.requests() {
 		if request.Fault != nil {
 			run.Fired++

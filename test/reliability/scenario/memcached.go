@@ -27,7 +27,7 @@ func memcacheds() []Scenario {
 			{Name: "create", Do: createMemcached(1).Do, Until: hasDeployment("one")},
 			{Name: "delete", Do: deleteMemcached, Until: nothingLeft},
 		}},
-		{Name: "memcached-recreate", Setup: []Step{createMemcached(1)}, Steps: []Step{
+		{Name: "memcached-recreate", IsPassing: true, Setup: []Step{createMemcached(1)}, Steps: []Step{
 			{Name: "delete and create", Until: memcachedRuns(2), Do: func(ctx context.Context, s *Stage) error {
 				if err := deleteMemcached(ctx, s); err != nil {
 					return err

@@ -24,6 +24,9 @@ type Scenario struct {
 	Age time.Duration
 	// IsOpen tells that it is a matter of time how much the operator does before its resource is deleted.
 	IsOpen bool
+	// IsPassing tells that a name is taken for a moment, by what the garbage collector is about to take away or another resource
+	// to let go. If the moment is long, the operator tells of it, and that it is over.
+	IsPassing bool
 	// Setup are steps in which nothing goes wrong, to begin from.
 	Setup []Step
 	Steps []Step
