@@ -85,20 +85,15 @@ func (m *manager) startProcess(flags []string) error {
 	m.all = append(m.all, logs)
 	go func() {
 		err := process.Wait()
-		ended.err = err
-		close(ended.is)
 		m.mu.Lock()
 		defer m.mu.Unlock()
+		ended.err = err
+		defer close(ended.is) // whoever waits for it may start another one, so what follows comes first
 		if !m.wanted {
 			return
 		}
 		if m.isTolerant && !m.killed {
-			m.mu.Unlock()
-			time.Sleep(200 * time.Millisecond)
-			m.mu.Lock()
-			if !m.wanted {
-				return
-			}
+			time.Sleep(200 * time.Millisecond) // as Kubernetes waits, though longer
 		} else if !m.killed {
 			m.crashes = append(m.crashes, fmt.Sprintf("the operator has ended by itself: %v", err))
 			if len(m.crashes) == mostCrashes {
