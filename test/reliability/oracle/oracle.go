@@ -20,6 +20,8 @@ type Run struct {
 	Symbols   history.Symbols
 	// Requests are all of the operator, in the order in which they came.
 	Requests []proxy.Request
+	// Setup is how many of Requests there were when things could begin to go wrong.
+	Setup int
 	// Rest is how many of Requests there were when all had come to rest: after it, the operator was started anew, and looked at
 	// everything again and again.
 	Rest int
@@ -87,7 +89,7 @@ type Reference struct {
 	Creates map[string]int // successful ones of the operator, by object
 	Deletes map[string]int
 	Events  map[string]int // by reason
-	// Writes are the operator's, each with how many there were, by verb and resource.
+	// Writes are the operator's since things could go wrong, each with how many there were, by verb and resource.
 	Writes map[proxy.Match]int
 }
 
@@ -99,8 +101,8 @@ func NewReference(run *Run) *Reference {
 		Writes: map[proxy.Match]int{},
 	}
 	r.Creates, r.Deletes = made(run)
-	for _, request := range run.Requests {
-		if request.IsWrite() && isOfInterest(&request) {
+	for i, request := range run.Requests {
+		if i >= run.Setup && request.IsWrite() && isOfInterest(&request) {
 			r.Writes[proxy.Match{Verb: request.Verb, Resource: request.Resource}]++
 		}
 		if request.Resource == eventResource {

@@ -72,6 +72,14 @@ func TestCounts(t *testing.T) {
 	expect(t, "counts", &Run{Requests: all.Requests[:3], IsOpen: true}, reference, "")
 }
 
+func TestWritesOfTheSetupAreNoPositions(t *testing.T) {
+	write := proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 200}
+	reference := NewReference(&Run{Requests: []proxy.Request{write, write, write}, Setup: 2})
+	if n := reference.Writes[proxy.Match{Verb: "patch", Resource: history.Deployments}]; n != 1 {
+		t.Errorf("%d writes, not 1", n)
+	}
+}
+
 // What is created for a resource that is gone is the garbage collector's.
 func TestCountsLeaveOutWhatIsForNobody(t *testing.T) {
 	child := version(t, 3, history.Deployments, fmt.Sprintf("{metadata: {name: web, uid: d, "+ownedBy+"}}", "f"))

@@ -75,6 +75,7 @@ type stage struct {
 	manager    *manager
 	standby    *standby // nil for none
 	reference  *oracle.Reference
+	setup      int // how many requests there were when things could begin to go wrong
 }
 
 // Prepare makes the namespace of a plan and what is to be there before the operator is.
@@ -173,7 +174,7 @@ func (s *stage) play(ctx context.Context) (*oracle.Run, error) {
 	}
 	run := &oracle.Run{
 		Namespace: s.Namespace, Symbols: s.Symbols(), Lacking: lacking,
-		IsOpen: s.plan.Scenario.IsOpen, IsPassing: s.plan.Scenario.IsPassing,
+		Setup: s.setup, IsOpen: s.plan.Scenario.IsOpen, IsPassing: s.plan.Scenario.IsPassing,
 	}
 	for _, request := range s.requests() {
 		if request.Fault != nil {
@@ -206,6 +207,7 @@ func (s *stage) requests() []proxy.Request {
 
 // goWrong has things go wrong from now on.
 func (s *stage) goWrong() {
+	s.setup = len(s.proxy.Requests())
 	s.proxy.Remember()
 	s.proxy.SetRules(s.plan.Rules...)
 	if s.plan.Storm > 0 {
