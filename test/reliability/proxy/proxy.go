@@ -235,13 +235,20 @@ func (p *Proxy) goWrong(w http.ResponseWriter, r *http.Request, body []byte, req
 		p.options.Kill()
 		panic(http.ErrAbortHandler)
 	case DropAnswer:
-		p.forward(r, body, request)
+		p.carryOut(r, body, request)
 		panic(http.ErrAbortHandler)
 	case Disown:
-		p.forward(r, body, request)
+		p.carryOut(r, body, request)
 		refuse(w, fault.Code, "the fault proxy says so")
 	default:
 		p.pass(w, r, body, request)
+	}
+}
+
+// carryOut has the API server carry out a request whose answer nobody is told. That of a watch has no end, and is nothing without it.
+func (p *Proxy) carryOut(r *http.Request, body []byte, request *Request) {
+	if request.Verb != "watch" {
+		p.forward(r, body, request)
 	}
 }
 

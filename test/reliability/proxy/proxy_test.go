@@ -205,6 +205,18 @@ func TestWatchIsClosedAndExpires(t *testing.T) {
 	}
 }
 
+// What goes wrong with a watch does so at once: its answer would have no end.
+func TestWatchIsDisowned(t *testing.T) {
+	trial := start(t)
+	trial.SetRules(Rule{Match: Match{Verb: "any"}, Fault: Fault{Kind: Disown, Code: http.StatusGatewayTimeout}})
+	if code, _, err := trial.do(http.MethodGet, pods, "", ""); code != http.StatusGatewayTimeout || err != nil {
+		t.Errorf("%d %v", code, err)
+	}
+	if len(trial.server.asked) > 0 {
+		t.Error("it was begun all the same")
+	}
+}
+
 // Lists that may be old are, and watches begin there; what promises the present is left alone.
 func TestOldWorld(t *testing.T) {
 	trial := start(t)
