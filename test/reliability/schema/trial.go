@@ -90,7 +90,9 @@ func (t *trial) sort(ctx context.Context) {
 			t.violated("%s: Kubernetes takes it of a Job, and not of a CronJob of ours: %v", class.Name, refusal)
 		}
 	}
-	t.taken = taken
+	if t.taken = taken; len(taken) == 0 {
+		t.taken = []Class{{"absent with what it is in", bare, legal}}
+	}
 }
 
 func (t *trial) isLeftOut() bool {
@@ -298,7 +300,7 @@ func (t *trial) judge() {
 	}
 	t.result.Ends = len(ends)
 	switch {
-	case len(ends) > 1 && t.result.Effect == "":
+	case len(t.handed) > 1, len(ends) > 1 && t.result.Effect == "":
 		t.result.Effect = differ
 	case len(t.handed) == 1 && t.result.Effect == "":
 		t.result.Effect = unknown
