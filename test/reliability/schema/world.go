@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -75,14 +74,12 @@ func Build(ctx context.Context, name string, flags ...string) (string, error) {
 	return name, nil
 }
 
-// Use has a manager program work from now on, and no other one. Those before are killed; their lease is taken from them, as the 15 s that
-// it lasts are not what is tried here.
+// Use has a manager program work from now on, and no other one: those before are killed. There is no leader election, as there is nobody
+// else, and who loses the lead because the machine is busy would end.
 func (w *World) Use(ctx context.Context, program string) (err error) {
-	if err := w.Kill(ctx); err != nil {
-		return err
-	}
+	w.Kill()
 	w.program = program
-	if w.Manager, err = w.ControlPlane.StartManager(ctx, program, nil); err != nil {
+	if w.Manager, err = w.ControlPlane.StartManager(ctx, program, nil, "--leader-elect=false"); err != nil {
 		return err
 	}
 	return w.Manager.WaitUntilReady(ctx)
@@ -94,19 +91,15 @@ func (w *World) Restart(ctx context.Context) error {
 }
 
 // Kill ends the manager without warning.
-func (w *World) Kill(ctx context.Context) error {
-	if w.Manager == nil {
-		return nil
+func (w *World) Kill() {
+	if w.Manager != nil {
+		w.Manager.Kill()
 	}
-	w.Manager.Kill()
-	return w.ControlPlane.Client.DeleteAllOf(ctx, &coordinationv1.Lease{}, client.InNamespace(testenv.OperatorNamespace))
 }
 
 // Clear takes away everything that was tried, with the manager, whatever state it is in.
 func (w *World) Clear(ctx context.Context) error {
-	if err := w.Kill(ctx); err != nil {
-		return err
-	}
+	w.Kill()
 	kinds, err := Kinds()
 	if err != nil {
 		return err
@@ -136,9 +129,7 @@ func (w *World) Clear(ctx context.Context) error {
 // Stop ends everything.
 func (w *World) Stop() error {
 	w.end()
-	if w.Manager != nil {
-		w.Manager.Kill()
-	}
+	w.Kill()
 	if w.ControlPlane == nil {
 		return nil
 	}

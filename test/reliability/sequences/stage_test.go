@@ -56,10 +56,10 @@ func (s *stage) note(format string, args ...any) {
 }
 
 // kill ends the manager without warning.
-func (s *stage) kill(ctx context.Context) error {
+func (s *stage) kill() {
 	s.note("kill")
 	s.isDown = true
-	return s.world.Kill(ctx)
+	s.world.Kill()
 }
 
 // start starts a manager if there is none.
