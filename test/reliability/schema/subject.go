@@ -170,8 +170,8 @@ func (s *subject) becomes(ctx context.Context, want string) error {
 	})
 }
 
-// rest waits until the state has stayed the same for a while, and returns it. Progress is told at intervals that become longer, so what
-// is still on its way has to stay the same for longer.
+// rest waits until the state has stayed the same for a while, and returns it. What is on its way is not at rest, unless it is stuck for want
+// of room; progress is told at intervals that become longer, so that has to stay the same for longer.
 func (s *subject) rest(ctx context.Context) (string, error) {
 	last, since := "", time.Now()
 	err := s.world.until(ctx, func() error {
@@ -180,13 +180,14 @@ func (s *subject) rest(ctx context.Context) (string, error) {
 			last, since = got, time.Now()
 		}
 		quiet := 400 * time.Millisecond
-		if strings.Contains(got, "RollingOut") {
+		isMoving, isStuck := strings.Contains(got, "RollingOut"), strings.Contains(got, "RolloutStuck")
+		if isStuck {
 			quiet = 5 * time.Second
 		}
 		switch {
 		case err != nil:
 			return err
-		case time.Since(since) < quiet:
+		case isMoving && !isStuck, time.Since(since) < quiet:
 			return errors.New("it has not come to rest")
 		}
 		return s.isCurrent(ctx, last)
