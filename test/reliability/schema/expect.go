@@ -24,8 +24,13 @@ var expectations = map[string]func(class Class, resource map[string]any, childre
 	"spec.size": func(class Class, resource map[string]any, children []map[string]any) error {
 		pods := float64(min(class.value.(int64), podRoom))
 		nodes, _ := at(resource, "status", "nodes").([]any)
+		_, reason, _ := says(&unstructured.Unstructured{Object: resource}, "Available")
+		isTrue := map[bool]string{true: "AllNodesReady", false: "SomeNodesReady"}[class.value.(int64) <= podRoom]
+		if class.value == int64(0) {
+			isTrue = "ScaledToZero"
+		}
 		return equal(len(children) == 3 && at(children[0], "spec", "replicas") == float64(class.value.(int64)) && float64(len(nodes)) == pods &&
-			at(resource, "status", "readyNodes") == pods, "a Deployment of that size, a Service, a PodDisruptionBudget, and a status that counts the nodes")
+			at(resource, "status", "readyNodes") == pods && reason == isTrue, isTrue+", a Deployment of that size, a Service, a PodDisruptionBudget, and a status that counts the nodes")
 	},
 	"spec.schedule": func(class Class, resource map[string]any, children []map[string]any) error {
 		next := fmt.Sprint(at(resource, "status", "nextScheduleTime"))
