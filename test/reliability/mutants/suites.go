@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/example/memcached-operator/test/reliability/schema"
@@ -95,6 +96,8 @@ func (l *lab) play(ctx context.Context, program, part, campaign string) (found [
 	file := filepath.Join(l.dir, "faults.json")
 	_ = os.Remove(file) // there is none the first time
 	suite := exec.CommandContext(ctx, l.faults, "--manager="+program, "--scenario="+part, "--campaign="+campaign, "--json="+file, "--evidence="+filepath.Join(l.dir, "evidence"))
+	suite.Cancel = func() error { return suite.Process.Signal(syscall.SIGTERM) } // so that it ends its control plane
+	suite.WaitDelay = time.Minute
 	out, runErr := suite.CombinedOutput()
 	content, err := os.ReadFile(file)
 	if err != nil {
