@@ -32,8 +32,8 @@ type plan struct {
 	run time.Time
 	// waits is the first time that waits for active Jobs to finish (Forbid); zero if none does.
 	waits time.Time
-	// missed are the times that are given up.
-	missed missed
+	// missed are the times that are given up, skipped those that were when a Job was made that nothing tells of yet.
+	missed, skipped missed
 	// replace are the Jobs to delete before the run, prune those to delete from the history.
 	replace, prune []*batchv1.Job
 	// next is when it is due next; zero if never, or not while it is suspended.
@@ -77,7 +77,8 @@ func decide(cj *tutorialv1.CronJob, jobs []*batchv1.Job, known remembered, now t
 		ran:      latest(known.ran, lastRun(cj, jobs, now)),
 	}
 	p.prune, p.wake = history(cj, jobs, now)
-	base := latest(p.counting.since, p.ran, timeOf(cj.Status.LastMissedTime), known.missed.last)
+	told := latest(p.counting.since, timeOf(cj.Status.LastScheduleTime), timeOf(cj.Status.LastMissedTime), known.ran, known.missed.last)
+	base := latest(told, p.ran)
 	if base.After(now.Add(clockTolerance)) {
 		p.wake = sooner(p.wake, base.Add(-clockTolerance)) // then the clock is no longer behind, and somebody is told
 	}
@@ -90,21 +91,23 @@ func decide(cj *tutorialv1.CronJob, jobs []*batchv1.Job, known remembered, now t
 		return p
 	}
 
+	if first := firstRun(cj, jobs, told, now); !first.IsZero() {
+		p.skipped = times.missed(told, times.latest(told, first.Add(-time.Second)))
+	}
 	p.next = times.next(latest(base, now))
 	p.wake = sooner(p.wake, p.next)
 	due := times.latest(base, now)
 	if due.IsZero() {
 		return p
 	}
-	p.missed = missed{first: times.next(base), last: due}
 	if deadline := cj.Spec.StartingDeadlineSeconds; deadline != nil && now.Truncate(time.Second).Sub(due) > seconds(*deadline) {
+		p.missed = times.missed(base, due)
 		p.missed.late = true
-		p.missed.count = times.count(base, due, countLimit)
 		return p
 	}
 	active := activeOf(jobs)
 	if len(active) > 0 && cj.Spec.ConcurrencyPolicy == tutorialv1.ForbidConcurrent {
-		p.waits, p.missed = p.missed.first, missed{}
+		p.waits = times.next(base)
 		if deadline := cj.Spec.StartingDeadlineSeconds; deadline != nil {
 			p.wake = sooner(p.wake, due.Add(seconds(*deadline)).Add(time.Second)) // then it is too late, and somebody is told
 		}
@@ -114,13 +117,16 @@ func decide(cj *tutorialv1.CronJob, jobs []*batchv1.Job, known remembered, now t
 		p.replace = slices.DeleteFunc(active, isTerminating)
 	}
 	p.run = due
-	if p.missed.first.Equal(due) {
-		p.missed = missed{}
-	} else {
-		p.missed.last = times.latest(base, due.Add(-time.Second))
-		p.missed.count = times.count(base, p.missed.last, countLimit)
-	}
+	p.missed = times.missed(base, times.latest(base, due.Add(-time.Second)))
 	return p
+}
+
+// missed returns the times after one and up to another, as given up; none if there is no last one.
+func (s schedule) missed(after, last time.Time) missed {
+	if last.IsZero() {
+		return missed{}
+	}
+	return missed{count: s.count(after, last, countLimit), first: s.next(after), last: last}
 }
 
 // since returns the time after which the times of the schedule count; zero while the CronJob is suspended. Neither a change of the
@@ -151,6 +157,17 @@ func lastRun(cj *tutorialv1.CronJob, jobs []*batchv1.Job, now time.Time) time.Ti
 		}
 	}
 	return last
+}
+
+// firstRun returns the first time after one, and not to come, that there is a Job of; zero if there is none.
+func firstRun(cj *tutorialv1.CronJob, jobs []*batchv1.Job, after, now time.Time) time.Time {
+	var first time.Time
+	for _, job := range jobs {
+		if tick, ok := tickOf(cj.Name, job.Name); ok && tick.After(after) && !tick.After(now) {
+			first = sooner(first, tick)
+		}
+	}
+	return first
 }
 
 // history returns the finished Jobs that are more than the limits allow, the oldest first, and when to look again for those that

@@ -284,7 +284,7 @@ func TestDecideAtIntervals(t *testing.T) {
 		{"changed, it counts from then", on("@every 1h").ran("09:30").becomes("@every 40m"), "10:00", "since 10:00, next 10:40"},
 		{"resumed, it counts from then", on("@every 1h").resumes().ran("09:30"), "10:07", "since 10:07, next 11:07"},
 		{"less than a minute", on("@every 20s").ran("09:00:20").done("09:00:20"), "09:00:40", "run 09:00:40, next 09:01"},
-		{"less than a minute, Jobs of one minute are not taken for one another", on("@every 20s").done("09:00").done("09:00:20"), "09:00:39", "ran 09:00:20, next 09:00:40"},
+		{"less than a minute, Jobs of one minute are not taken for one another", on("@every 20s").done("09:00").done("09:00:20"), "09:00:39", "ran 09:00:20, skipped 89 from 08:30:20 to 08:59:40, next 09:00:40"},
 	})
 }
 
@@ -360,6 +360,10 @@ func TestDecideByWhatIsTrue(t *testing.T) {
 		{"it died in the first pass", hourly().new().active("09:00"), "09:01", "since 08:30, ran 09:00, next 10:00"},
 		{"it died, Replace: the Job is of this very time", hourly().replace().ran("09:00").active("10:00"), "10:01", "ran 10:00, next 11:00"},
 		{"it died, Forbid: the Job is of this very time", hourly().forbid().ran("09:00").active("10:00"), "10:01", "ran 10:00, next 11:00"},
+		{"it died before it told which times it had given up for a run", hourly().active("12:00"), "12:30", "ran 12:00, skipped 3 from 09:00 to 11:00, next 13:00"},
+		{"and what was given up before has been told", hourly().ran("10:00").active("12:00"), "12:30", "ran 12:00, skipped 11:00, next 13:00"},
+		{"it died before it told of two runs", hourly().ran("09:00").active("11:00", "12:00"), "12:30", "ran 12:00, skipped 10:00, next 13:00"},
+		{"it died before it told of a run, and another is due", hourly().active("10:00"), "12:30", "ran 10:00, run 12:00, missed 11:00, skipped 09:00, next 13:00"},
 		{"it died after Replace had deleted, before it made one", hourly().replace().ran("09:00"), "10:01", "run 10:00, next 11:00"},
 		{"it died, and the Job was deleted by hand: the one thing that nobody can tell", hourly().ran("09:00"), "10:01", "run 10:00, next 11:00"},
 

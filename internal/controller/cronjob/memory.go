@@ -66,6 +66,7 @@ func (m *memory) decided(cj *tutorialv1.CronJob, known remembered, p plan) remem
 	return m.change(cj.UID, func(known *remembered) {
 		known.counting = p.counting
 		known.ran = latest(known.ran, p.ran)
+		known.missed = known.missed.and(p.skipped)
 		if p.missed.late {
 			known.missed = known.missed.and(p.missed)
 		}

@@ -73,15 +73,16 @@ func TestMemoryOfDeadlines(t *testing.T) {
 	}
 }
 
-// A time that a Job has been seen for is not run again, though the Job be gone before that could be written.
+// A time that a Job has been seen for is not run again, though the Job be gone before that could be written, and those that were given
+// up for it are told once.
 func TestMemoryOfJobs(t *testing.T) {
 	var m memory
-	w := hourly().ran("09:00").active("10:00")
-	if p, known := w.carryOut(&m, "10:00:10"); !p.run.IsZero() || !known.isUntold {
+	w := hourly().ran("09:00").active("12:00")
+	if p, known := w.carryOut(&m, "12:00:10"); !p.run.IsZero() || !known.isUntold || known.missed.count != 2 {
 		t.Fatalf("%+v, %+v", p, known)
 	}
 	w.jobs = nil
-	if p, known := w.carryOut(&m, "10:00:11"); !p.run.IsZero() || !p.ran.Equal(moment("10:00")) {
+	if p, known := w.carryOut(&m, "12:00:11"); !p.run.IsZero() || !p.ran.Equal(moment("12:00")) || known.missed.count != 2 {
 		t.Errorf("%+v, %+v", p, known)
 	}
 }

@@ -258,12 +258,18 @@ func (w world) outline(p plan) string {
 	}
 	say("run", p.run)
 	say("waits", p.waits)
-	if m := p.missed; m != (missed{}) {
-		text := fmt.Sprintf("missed %d from %s to %s", m.count, said(m.first), said(m.last))
-		if m.count == 1 && m.first.Equal(m.last) {
-			text = "missed " + said(m.last)
+	for _, given := range []struct {
+		what string
+		missed
+	}{{"missed", p.missed}, {"skipped", p.skipped}} {
+		if given.missed == (missed{}) {
+			continue
 		}
-		if m.late {
+		text := fmt.Sprintf("%s %d from %s to %s", given.what, given.count, said(given.first), said(given.last))
+		if given.count == 1 && given.first.Equal(given.last) {
+			text = given.what + " " + said(given.last)
+		}
+		if given.late {
 			text = "too late: " + text
 		}
 		parts = append(parts, text)
