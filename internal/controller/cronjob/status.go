@@ -59,7 +59,7 @@ func statusOf(cj *tutorialv1.CronJob, seen observed, err error) tutorialv1.CronJ
 		told.Active, told.ActiveJobs = active(cj, seen)
 	}
 	status.Conditions(&told.Conditions, cj.Generation,
-		available(cj, &told, seen), progressing(seen, told.ActiveJobs, err), degraded(cj, &told, seen, err))
+		available(cj, &told, seen), progressing(seen, told.ActiveJobs), degraded(cj, &told, seen, err))
 	return told
 }
 
@@ -100,7 +100,7 @@ func available(cj *tutorialv1.CronJob, told *tutorialv1.CronJobStatus, seen obse
 	return status.Verdict{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonScheduled, Message: "Jobs are made at the times of the schedule"}
 }
 
-func progressing(seen observed, activeJobs int32, err error) status.Verdict {
+func progressing(seen observed, activeJobs int32) status.Verdict {
 	switch {
 	case !seen.isSeen || seen.plan.trouble != nil || !seen.plan.run.IsZero():
 		return status.Verdict{Status: metav1.ConditionFalse, Reason: tutorialv1.ReasonBlocked, Message: "see condition Degraded"}
