@@ -113,7 +113,7 @@ tidy: ## Tidy the go.mod of every module.
 ##@ Check
 
 .PHONY: test
-test: vet lint unit contract scorecard-selftest reliability-short ## Check everything: vet, lint, unit tests, and on a real API server the contract, the scorecard's own tests, and faults.
+test: vet lint unit contract scorecard-selftest ## Check everything: vet, lint, unit tests, and on a real API server the contract and the scorecard's own tests.
 
 # With the flags that the code is built with elsewhere, so that nothing is compiled twice.
 .PHONY: vet

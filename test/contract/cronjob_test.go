@@ -308,7 +308,7 @@ var _ = Describe("CronJob", func() {
 			GinkgoHelper()
 			cj = hourly()
 			cj.Spec.ConcurrencyPolicy = policy
-			putSince(ctx, cj, 10, func() { early = adopted(ctx, cj, jobName("one", hoursBefore(3)), change...) })
+			putSince(ctx, cj, 4, func() { early = adopted(ctx, cj, jobName("one", hoursBefore(3)), change...) })
 		}
 
 		It("runs both (Allow)", func(ctx context.Context) {

@@ -74,9 +74,9 @@ func (p *Plot) drawLines(out *strings.Builder) float64 {
 		rule(out, "limit", x.place(p.X.Limit), ceiling, x.place(p.X.Limit), floor)
 	}
 	for i, line := range p.Lines {
-		var points []string
-		for _, point := range line.Points {
-			points = append(points, fmt.Sprintf("%.1f,%.1f", x.place(point.X), y.place(point.Y)))
+		points := make([]string, len(line.Points))
+		for i, point := range line.Points {
+			points[i] = fmt.Sprintf("%.1f,%.1f", x.place(point.X), y.place(point.Y))
 		}
 		fmt.Fprintf(out, "<polyline class=\"line s%d\" points=\"%s\"/>\n", i%sorts, strings.Join(points, " "))
 		if len(points) > maxMarks {

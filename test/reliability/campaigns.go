@@ -56,7 +56,7 @@ func (s *suite) referencePlans() ([]*runner.Plan, error) {
 	if s.short || s.fault != "" {
 		times = 1
 	}
-	var plans []*runner.Plan
+	plans := make([]*runner.Plan, 0, times*len(s.scenarios))
 	for range times {
 		for _, scenario := range s.scenarios {
 			plans = append(plans, &runner.Plan{Scenario: scenario})
@@ -131,7 +131,7 @@ func (s *suite) pairs() ([]*runner.Plan, error) {
 
 // storms are a storm over each scenario, twice.
 func (s *suite) storms() ([]*runner.Plan, error) {
-	var plans []*runner.Plan
+	plans := make([]*runner.Plan, 0, 2*len(s.scenarios))
 	for seed := range uint64(2) {
 		for _, scenario := range s.scenarios {
 			plans = append(plans, &runner.Plan{Scenario: scenario, Storm: stormTime, Seed: s.seed + seed})

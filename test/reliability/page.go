@@ -108,7 +108,7 @@ func (r *report) campaign(name string) *campaignReport {
 // matrix are the plans of the campaign singles, by fault and kind.
 func (r *report) matrix() proof.Table {
 	kinds := []string{"foo", "memcached", "cronjob"}
-	table := proof.Table{Columns: append([]string{"fault"}, append(kinds, "violations")...)}
+	table := proof.Table{Columns: slices.Concat([]string{"fault"}, kinds, []string{"violations"})}
 	singles := r.campaign("singles")
 	if singles == nil {
 		return table

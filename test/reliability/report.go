@@ -103,21 +103,24 @@ func (r *report) write(path string) error {
 
 // print prints the tables.
 func (r *report) print(w io.Writer) {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "campaign\tplans\tfaults occurred\tviolations\tplans/hour\tit shows")
+	var rows, rest strings.Builder
+	rows.WriteString("campaign\tplans\tfaults occurred\tviolations\tplans/hour\tit shows\n")
 	for _, campaign := range r.Campaigns {
 		plans, fired, violations := campaign.counts()
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%s\n", campaign.Name, plans, fired, violations, campaign.perHour(), campaign.What)
+		fmt.Fprintf(&rows, "%s\t%d\t%d\t%d\t%d\t%s\n", campaign.Name, plans, fired, violations, campaign.perHour(), campaign.What)
 	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprint(table, rows.String())
 	_ = table.Flush()
-	fmt.Fprintf(w, "\n%d scenarios, %d writes that something can go wrong with, %d plans in %.0f s on %d CPUs: %.0f plans/hour; seed %d\n",
+	fmt.Fprintf(&rest, "\n%d scenarios, %d writes that something can go wrong with, %d plans in %.0f s on %d CPUs: %.0f plans/hour; seed %d\n",
 		r.Scenarios, r.Positions, r.Plans, r.Seconds, r.CPUs, float64(r.Plans)/r.Seconds*3600, r.Seed)
 	for _, campaign := range r.Campaigns {
 		for _, plan := range campaign.Plans {
 			for _, finding := range plan.Findings {
 				text, _, _ := strings.Cut(finding.Text, "\n")
-				fmt.Fprintf(w, "VIOLATION %s / %s: %s: %s\n", plan.Scenario, plan.Faults, finding.Oracle, text)
+				fmt.Fprintf(&rest, "VIOLATION %s / %s: %s: %s\n", plan.Scenario, plan.Faults, finding.Oracle, text)
 			}
 		}
 	}
+	fmt.Fprint(w, rest.String())
 }

@@ -176,7 +176,7 @@ func (p *plane) cpu(c *controller) reading {
 	for name, pid := range p.pids {
 		pids[name] = pid
 	}
-	var errs []error
+	errs := make([]error, 0, len(pids)+1)
 	for name, pid := range pids {
 		seconds, err := measure.CPUSeconds(pid)
 		r.of[name], errs = seconds, append(errs, err)

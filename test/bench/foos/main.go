@@ -117,19 +117,28 @@ func run(ctx context.Context) (err error) {
 	if err := b.build(ctx); err != nil {
 		return err
 	}
+	if err := b.measureAll(ctx, chosen, f, *file, *resume); err != nil {
+		return err
+	}
+	return f.report(os.Stdout, *output)
+}
+
+// measureAll measures sections one after the other, and keeps what is found in a file after each. Where it resumes, it leaves out what
+// the file has already.
+func (b *bench) measureAll(ctx context.Context, chosen []section, f *found, file string, resume bool) error {
 	for _, section := range chosen {
-		if at, isMeasured := f.Measured[section.name]; *resume && isMeasured {
+		if at, isMeasured := f.Measured[section.name]; resume && isMeasured {
 			b.say("%s was measured at %s", section.name, at.Format(time.DateTime))
 			continue
 		}
 		if err := b.measure(ctx, section, f); err != nil {
 			return fmt.Errorf("%s: %w", section.name, err)
 		}
-		if err := f.write(*file); err != nil {
+		if err := f.write(file); err != nil {
 			return err
 		}
 	}
-	return f.report(os.Stdout, *output)
+	return nil
 }
 
 // measure measures one section on a control plane of its own, so that nothing is left of what was measured before.

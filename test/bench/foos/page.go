@@ -69,11 +69,11 @@ func (f *found) requestsSection() *proof.Section {
 		plot.Bars = append(plot.Bars, proof.Bar{Name: b.Arm, Value: b.perFoo()})
 	}
 	row := func(name string, of func(*batch) int) {
-		cells := []string{name}
-		for _, b := range f.Paced {
-			cells = append(cells, fmt.Sprintf("%.3f", float64(of(b))/float64(b.Converged)))
+		cells := make([]string, len(f.Paced))
+		for i, b := range f.Paced {
+			cells[i] = fmt.Sprintf("%.3f", float64(of(b))/float64(b.Converged))
 		}
-		table.Rows = append(table.Rows, cells)
+		table.Rows = append(table.Rows, slices.Concat([]string{name}, cells))
 	}
 	for _, sort := range slices.Sorted(maps.Keys(sorts)) {
 		row(sort, func(b *batch) int { return b.Requests[sort] })
@@ -115,11 +115,11 @@ func armTable(title string, batches []*batch, columns ...column) proof.Table {
 		if len(of) == 0 {
 			continue
 		}
-		row := []string{a.name}
-		for _, c := range columns {
-			row = append(row, fmt.Sprintf(c.format, measure.Median(each(of, c.of))))
+		medians := make([]string, len(columns))
+		for i, c := range columns {
+			medians[i] = fmt.Sprintf(c.format, measure.Median(each(of, c.of)))
 		}
-		table.Rows = append(table.Rows, row)
+		table.Rows = append(table.Rows, slices.Concat([]string{a.name}, medians))
 	}
 	return table
 }
@@ -155,9 +155,10 @@ func (f *found) rateSection() *proof.Section {
 		{"controller, CPU s per 1,000 Foos", "%.2f", (*batch).controller},
 		{"controller, API server and etcd, CPU s per 1,000", "%.2f", (*batch).system},
 	}
-	table := armTable("", f.Bursts, append(compared,
-		column{"converged", "%.0f", func(b *batch) float64 { return float64(b.Converged) }},
-		column{"share of CPU that others took", "%.3f", func(b *batch) float64 { return b.Others }})...)
+	table := armTable("", f.Bursts, slices.Concat(compared, []column{
+		{"converged", "%.0f", func(b *batch) float64 { return float64(b.Converged) }},
+		{"share of CPU that others took", "%.3f", func(b *batch) float64 { return b.Others }},
+	})...)
 	rates := proof.Plot{Name: "rate", Title: fmt.Sprintf("Foos that converge in a second, of %d made at once", f.Scale.Burst), X: proof.Axis{Label: "Foos per second"}}
 	cpu := proof.Plot{Name: "cpu", Title: "CPU time of the controller for 1,000 Foos", X: proof.Axis{Label: "seconds"}}
 	of := f.rounds()
@@ -195,7 +196,10 @@ func (f *found) latencySection() *proof.Section {
 		{"p99, ms", "%.1f", milliseconds(func(s spread) float64 { return s.P99 })},
 		{"longest, ms", "%.0f", milliseconds(func(s spread) float64 { return s.Max })},
 	}
-	table := armTable("", f.Steady, append(times, column{"Foos per second", "%.1f", (*batch).rate}, column{"requests per Foo", "%.2f", (*batch).perFoo})...)
+	table := armTable("", f.Steady, slices.Concat(times, []column{
+		{"Foos per second", "%.1f", (*batch).rate},
+		{"requests per Foo", "%.2f", (*batch).perFoo},
+	})...)
 	return &proof.Section{
 		Title: "Time to converge",
 		Text: []string{fmt.Sprintf("%d Foos come at a steady rate, half of what the floor can do, whatever becomes of those before. "+

@@ -106,11 +106,9 @@ func (p *plane) grantRights(ctx context.Context) error {
 	objects := []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: rightsNamespace}},
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "bench"}, Rules: rights},
-		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: rightsNamespace, Name: "reader"}},
-		binding("reader", "memcached-operator-metrics-reader"),
-	}
-	for _, name := range []string{stockProgram, floorProgram} {
-		objects = append(objects, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: rightsNamespace, Name: name}}, binding(name, "bench"))
+		account("reader"), binding("reader", "memcached-operator-metrics-reader"),
+		account(stockProgram), binding(stockProgram, "bench"),
+		account(floorProgram), binding(floorProgram, "bench"),
 	}
 	for _, object := range objects {
 		if err := p.Client.Create(ctx, object); err != nil {
@@ -118,6 +116,10 @@ func (p *plane) grantRights(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+func account(name string) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: rightsNamespace, Name: name}}
 }
 
 // binding gives a role to a service account.

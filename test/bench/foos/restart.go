@@ -149,7 +149,7 @@ func madeAfter(done []convergence, ready time.Time) []convergence {
 // startRequests counts requests and writes. Of those for the lease two are a part of the start, and all others renew it; who asks for
 // metrics is the harness; that somebody leads is an event, and no write for a Foo.
 func startRequests(all []testenv.Request) (requests map[string]int, writes int) {
-	var counted []testenv.Request
+	counted := make([]testenv.Request, 0, len(all))
 	leases := 0
 	for _, request := range all {
 		switch request.Resource {

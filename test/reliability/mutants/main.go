@@ -77,7 +77,7 @@ func run(ctx context.Context, only *regexp.Regexp, clean int) (r *report, err er
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	l, err := open(ctx, dir)
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (l *lab) hunt(ctx context.Context, m mutant) outcome {
 	result := outcome{Name: m.Name, Pattern: m.Pattern}
 	program, err := m.build(ctx, l.dir)
 	if err == nil {
-		defer os.Remove(program)
+		defer func() { _ = os.Remove(program) }()
 	}
 	for _, killer := range m.Killers {
 		if err != nil {
@@ -179,15 +179,17 @@ func (o outcome) String() string {
 
 // print prints a table.
 func (r *report) print() {
-	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "mutant\tpattern\tkilled by\tfindings\tseconds\n")
+	var rows strings.Builder
+	rows.WriteString("mutant\tpattern\tkilled by\tfindings\tseconds\n")
 	for _, o := range r.Outcomes {
 		killedBy := o.KilledBy
 		if killedBy == "" {
 			killedBy = "NOBODY"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%.0f\n", o.Name, o.Pattern, killedBy, o.Findings, o.Seconds)
+		fmt.Fprintf(&rows, "%s\t%s\t%s\t%d\t%.0f\n", o.Name, o.Pattern, killedBy, o.Findings, o.Seconds)
 	}
+	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprint(table, rows.String())
 	_ = table.Flush()
 	for _, o := range r.Outcomes {
 		fmt.Println(o)

@@ -17,8 +17,7 @@ func TestMutantsApply(t *testing.T) {
 		if names[m.Name] || m.Name == "" {
 			t.Errorf("two mutants are called %q", m.Name)
 		}
-		number, _, _ := strings.Cut(m.Pattern, " ")
-		names[m.Name], patterns[number] = true, true
+		names[m.Name], patterns[m.Pattern] = true, true
 		if _, err := m.files(); err != nil {
 			t.Error(err)
 		}

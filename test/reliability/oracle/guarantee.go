@@ -43,19 +43,29 @@ func unguarded(run *Run, request *proxy.Request, owners map[string]bool) string 
 	switch {
 	case request.Verb == "update" || request.Verb == "deletecollection":
 		return "is never needed"
-	case ours[parent] && subresource != "status":
-		return "changes a resource that is its user's"
-	case ours[parent] && request.OnlyUID == "":
-		return "is for any resource of that name"
+	case ours[parent]:
+		return unguardedToOurs(request, subresource)
 	case request.Verb == "delete" && request.OnlyUID == "":
 		return "is for any object of that name"
 	case request.Verb == "patch" && request.Force && request.OnlyUID == "":
 		return "takes fields by force, of any object of that name"
-	case ours[parent] || request.Resource == eventResource || request.IsCreation():
+	case request.Resource == eventResource || request.IsCreation():
 		return ""
 	}
 	if before := lastBefore(run, request); before != nil && !belongs(before, owners) {
 		return "is to an object that is not the operator's"
+	}
+	return ""
+}
+
+// unguardedToOurs returns what is wrong with a write to one of the resources that the operator is for: it may tell a status only, and
+// only to the one that the status is of.
+func unguardedToOurs(request *proxy.Request, subresource string) string {
+	switch {
+	case subresource != "status":
+		return "changes a resource that is its user's"
+	case request.OnlyUID == "":
+		return "is for any resource of that name"
 	}
 	return ""
 }

@@ -28,12 +28,7 @@ func (p *past) foo() []string {
 	}) {
 		lies = append(lies, fmt.Sprintf("says that it has %d pods, %d of them available; its Deployment never did", status.Replicas, status.AvailableReplicas))
 	}
-	if said.is("Available", metav1.ConditionTrue) && said.reason("Available") != samplev1alpha1.ReasonScaledToZero && status.AvailableReplicas == 0 {
-		lies = append(lies, "says that it is available, and that no pod is")
-	}
-	if said.is("Available", metav1.ConditionFalse) && status.AvailableReplicas > 0 {
-		lies = append(lies, "says that it is not available, and that pods are")
-	}
+	lies = append(lies, said.availability(status.AvailableReplicas, samplev1alpha1.ReasonScaledToZero, "no pod is", "pods are")...)
 	if spec != nil && said.is("Progressing", metav1.ConditionFalse) && said.is("Degraded", metav1.ConditionFalse) &&
 		!some(p, history.Deployments, func(d *appsv1.Deployment) bool {
 			return d.Name == spec.Spec.DeploymentName && isRolledOut(d) && (spec.Spec.Replicas == nil || *spec.Spec.Replicas == *d.Spec.Replicas)
@@ -70,12 +65,7 @@ func (p *past) memcached() []string {
 	if status.ReadyNodes > readyNow {
 		lies = append(lies, fmt.Sprintf("says that %d nodes are ready; of those it lists, %d ever were", status.ReadyNodes, readyNow))
 	}
-	if said.is("Available", metav1.ConditionTrue) && said.reason("Available") != cachev1alpha1.ReasonScaledToZero && status.ReadyNodes == 0 {
-		lies = append(lies, "says that it is available, and that no node is ready")
-	}
-	if said.is("Available", metav1.ConditionFalse) && status.ReadyNodes > 0 {
-		lies = append(lies, "says that it is not available, and that nodes are ready")
-	}
+	lies = append(lies, said.availability(status.ReadyNodes, cachev1alpha1.ReasonScaledToZero, "no node is ready", "nodes are ready")...)
 	if spec != nil && said.is("Progressing", metav1.ConditionFalse) && said.is("Degraded", metav1.ConditionFalse) &&
 		(status.ReadyNodes != spec.Spec.Size || !some(p, history.Deployments, func(d *appsv1.Deployment) bool {
 			return d.Name == p.self.Name && isRolledOut(d) && *d.Spec.Replicas == spec.Spec.Size

@@ -35,6 +35,19 @@ func (t *told) reason(condition string) string {
 	return ""
 }
 
+// availability finds a condition Available that the same status contradicts by how many pods it says are available. With the reason
+// scaledToZero there need be none. In the kind's own words, none says that no pod is available, and some that there are such pods.
+func (t *told) availability(available int32, scaledToZero, none, some string) []string {
+	var lies []string
+	if t.is("Available", metav1.ConditionTrue) && t.reason("Available") != scaledToZero && available == 0 {
+		lies = append(lies, "says that it is available, and that "+none)
+	}
+	if t.is("Available", metav1.ConditionFalse) && available > 0 {
+		lies = append(lies, "says that it is not available, and that "+some)
+	}
+	return lies
+}
+
 // statuses finds statuses that were not true when they were written, of any version of any resource: what a status says must be what
 // the world was like at some time before. A cache may be behind, but it shows what has been.
 func statuses(run *Run, _ *Reference) []string {

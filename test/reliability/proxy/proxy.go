@@ -188,46 +188,23 @@ func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, body []byte, reques
 	if request.Verb == "list" {
 		p.streams.age(r, request)
 	}
-	answer, content := p.forward(r, body, request)
-	reply(w, answer, content)
+	status, header, content := p.forward(r, body, request)
+	reply(w, status, header, content)
 }
 
 // goWrong does to a request what its fault says.
 func (p *Proxy) goWrong(w http.ResponseWriter, r *http.Request, body []byte, request *Request, fault Fault) {
-	version := ""
 	switch fault.Kind {
 	case KillBefore:
 		p.options.Kill()
 		panic(http.ErrAbortHandler)
 	case Refuse:
 		refuse(w, fault.Code, "the fault proxy says so")
-		return
 	case Hang:
 		wait(r.Context(), fault.For)
 		panic(http.ErrAbortHandler)
-	case Freeze:
-		p.options.Freeze()
-		select {
-		case <-p.released:
-		case <-r.Context().Done():
-		}
-	case Delay:
-		wait(r.Context(), fault.For)
-	case PauseWatches:
-		p.streams.pause(fault.For)
-	case CloseWatches:
-		p.streams.close()
-	case ExpireWatches:
-		p.streams.expire()
-	case Age:
-		version = p.options.Version()
-	case AgeMore:
-		p.mu.Lock()
-		version = p.remembered
-		p.mu.Unlock()
-	}
-	switch fault.Kind {
 	case KillAfter, Age, AgeMore:
+		version := p.before(fault.Kind)
 		p.forward(r, body, request)
 		if version != "" {
 			p.streams.serveOld(version, fault.For)
@@ -241,7 +218,41 @@ func (p *Proxy) goWrong(w http.ResponseWriter, r *http.Request, body []byte, req
 		p.carryOut(r, body, request)
 		refuse(w, fault.Code, "the fault proxy says so")
 	default:
+		p.disturb(r.Context(), fault)
 		p.pass(w, r, body, request)
+	}
+}
+
+// before returns the resource version of the world that the next operator is served first; empty if that is the present one.
+func (p *Proxy) before(kind Kind) string {
+	switch kind {
+	case Age:
+		return p.options.Version()
+	case AgeMore:
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.remembered
+	}
+	return ""
+}
+
+// disturb does what goes wrong just before a request that is then carried out and answered.
+func (p *Proxy) disturb(ctx context.Context, fault Fault) {
+	switch fault.Kind {
+	case Freeze:
+		p.options.Freeze()
+		select {
+		case <-p.released:
+		case <-ctx.Done():
+		}
+	case Delay:
+		wait(ctx, fault.For)
+	case PauseWatches:
+		p.streams.pause(fault.For)
+	case CloseWatches:
+		p.streams.close()
+	case ExpireWatches:
+		p.streams.expire()
 	}
 }
 
@@ -254,18 +265,18 @@ func (p *Proxy) carryOut(r *http.Request, body []byte, request *Request) {
 
 // forward has the API server carry out a request and records what it answers. Where the operator does not wait for the answer any
 // more, as it has been killed, it is carried out all the same.
-func (p *Proxy) forward(r *http.Request, body []byte, request *Request) (*http.Response, []byte) {
+func (p *Proxy) forward(r *http.Request, body []byte, request *Request) (status int, header http.Header, content []byte) {
 	answer, err := p.send(context.WithoutCancel(r.Context()), r, body)
 	if err != nil {
 		panic(http.ErrAbortHandler) // as if the API server had done so itself
 	}
 	defer answer.Body.Close()
-	content, err := io.ReadAll(answer.Body)
+	content, err = io.ReadAll(answer.Body)
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
 	p.answered(request, answer.StatusCode, content)
-	return answer, content
+	return answer.StatusCode, answer.Header, content
 }
 
 func (p *Proxy) answered(request *Request, status int, content []byte) {
@@ -291,13 +302,13 @@ func (p *Proxy) send(ctx context.Context, r *http.Request, body []byte) (*http.R
 }
 
 // reply gives an answer of the API server back.
-func reply(w http.ResponseWriter, answer *http.Response, content []byte) {
-	for name, values := range answer.Header {
+func reply(w http.ResponseWriter, status int, header http.Header, content []byte) {
+	for name, values := range header {
 		if name != "Content-Length" {
 			w.Header()[name] = slices.Clone(values)
 		}
 	}
-	w.WriteHeader(answer.StatusCode)
+	w.WriteHeader(status)
 	_, _ = w.Write(content) // or the operator is gone
 }
 

@@ -175,6 +175,9 @@ func TestWatchIsClosedAndExpires(t *testing.T) {
 	begin := func() { // a watch, until its first event
 		t.Helper()
 		answer, err := trial.client.Get(trial.URL + pods)
+		if err == nil {
+			t.Cleanup(func() { _ = answer.Body.Close() })
+		}
 		if err != nil || answer.StatusCode != http.StatusCreated && answer.StatusCode != http.StatusOK {
 			t.Fatalf("%v %v", answer, err)
 		}
@@ -184,25 +187,28 @@ func TestWatchIsClosedAndExpires(t *testing.T) {
 			t.Fatalf("%q %v", line, err)
 		}
 		go func() {
-			defer answer.Body.Close()
 			_, err := io.ReadAll(answer.Body)
 			ended <- err
 		}()
 	}
+	end := func() { // of a watch, which is not broken off
+		t.Helper()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
 	begin()
 	trial.streams.close()
-	<-ended
+	end()
 	begin()
 	trial.streams.expire()
-	<-ended
+	end()
 	if code, content, err := trial.do(http.MethodGet, pods, "", ""); code != http.StatusGone || err != nil || !strings.Contains(content, "Expired") {
 		t.Errorf("%d %s %v", code, content, err)
 	}
 	begin() // once only
 	trial.server.proceed <- true
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	end()
 }
 
 // What goes wrong with a watch does so at once: its answer would have no end.

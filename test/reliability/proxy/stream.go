@@ -141,7 +141,7 @@ func (p *Proxy) watch(w http.ResponseWriter, r *http.Request, request *Request) 
 	}
 	defer answer.Body.Close()
 	p.answered(request, answer.StatusCode, nil)
-	reply(w, answer, nil)
+	reply(w, answer.StatusCode, answer.Header, nil)
 	flusher := http.NewResponseController(w)
 	buffer := make([]byte, 64<<10)
 	for flusher.Flush() == nil {

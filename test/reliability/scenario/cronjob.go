@@ -28,19 +28,19 @@ func cronJobs() []Scenario {
 			{Name: "suspend", Do: suspend(true), Until: cronJobSays("Available=False/Suspended", "Degraded=False")},
 			{Name: "resume", Do: suspend(false), Until: cronJobSays("Available=True", "Degraded=False")},
 		}},
-		{Name: "cronjob-fire", Prepare: due(tutorialv1.AllowConcurrent, 1), Steps: []Step{
-			{Name: "fire", Until: hasRun(0, "Progressing=True/JobsRunning")},
+		{Name: "cronjob-fire", Prepare: due(1), Steps: []Step{
+			{Name: "fire", Until: hasRun("Progressing=True/JobsRunning")},
 		}},
-		{Name: "cronjob-missed", Prepare: due(tutorialv1.AllowConcurrent, 4), Steps: []Step{
-			{Name: "fire", Until: hasRun(0, "Progressing=True/JobsRunning")},
+		{Name: "cronjob-missed", Prepare: due(4), Steps: []Step{
+			{Name: "fire", Until: hasRun("Progressing=True/JobsRunning")},
 		}},
-		{Name: "cronjob-finish", Prepare: due(tutorialv1.AllowConcurrent, 1), Setup: []Step{
-			{Name: "fire", Until: hasRun(0, "Progressing=True/JobsRunning")},
+		{Name: "cronjob-finish", Prepare: due(1), Setup: []Step{
+			{Name: "fire", Until: hasRun("Progressing=True/JobsRunning")},
 		}, Steps: []Step{
 			{Name: "complete", Do: finish(0, batchv1.JobComplete), Until: hasSucceeded},
 		}},
-		{Name: "cronjob-fail", Prepare: due(tutorialv1.AllowConcurrent, 1), Setup: []Step{
-			{Name: "fire", Until: hasRun(0, "Progressing=True/JobsRunning")},
+		{Name: "cronjob-fail", Prepare: due(1), Setup: []Step{
+			{Name: "fire", Until: hasRun("Progressing=True/JobsRunning")},
 		}, Steps: []Step{
 			{Name: "fail", Do: finish(0, batchv1.JobFailed), Until: cronJobSays("Degraded=True/LastRunFailed", "Progressing=False")},
 		}},
@@ -49,12 +49,12 @@ func cronJobs() []Scenario {
 				if in[batchv1.Job](world, history.Jobs, jobName(s, 1)) != nil {
 					return "the Job that is replaced is still there"
 				}
-				return hasRun(0, "Progressing=True/JobsRunning")(s, world)
+				return hasRun("Progressing=True/JobsRunning")(s, world)
 			}},
 		}},
 		{Name: "cronjob-forbid", Prepare: active(tutorialv1.ForbidConcurrent), Steps: []Step{
 			{Name: "wait", Until: cronJobSays("Progressing=True/WaitingForJob")},
-			{Name: "complete", Do: finish(1, batchv1.JobComplete), Until: hasRun(0, "Progressing=True/JobsRunning")},
+			{Name: "complete", Do: finish(1, batchv1.JobComplete), Until: hasRun("Progressing=True/JobsRunning")},
 		}},
 		{Name: "cronjob-prune", Prepare: finished, Age: oldEnough, Steps: []Step{
 			{Name: "prune", Until: func(s *Stage, world history.World) string {
@@ -70,13 +70,13 @@ func cronJobs() []Scenario {
 			if err := s.make(ctx, job(jobName(s, 0))); err != nil {
 				return err
 			}
-			return due(tutorialv1.AllowConcurrent, 1)(ctx, s)
+			return due(1)(ctx, s)
 		}, Steps: []Step{
 			{Name: "wait", Until: cronJobSays("Degraded=True/NameTaken")},
 			{Name: "make room", Do: func(ctx context.Context, s *Stage) error { return s.end(ctx, job(jobName(s, 0))) },
-				Until: hasRun(0, "Progressing=True/JobsRunning", "Degraded=False")},
+				Until: hasRun("Progressing=True/JobsRunning", "Degraded=False")},
 		}},
-		{Name: "cronjob-delete", IsOpen: true, Prepare: due(tutorialv1.AllowConcurrent, 1), Steps: []Step{
+		{Name: "cronjob-delete", IsOpen: true, Prepare: due(1), Steps: []Step{
 			{Name: "fire", Until: func(s *Stage, world history.World) string {
 				if in[batchv1.Job](world, history.Jobs, jobName(s, 0)) == nil {
 					return "there is no Job"
@@ -85,8 +85,8 @@ func cronJobs() []Scenario {
 			}},
 			{Name: "delete", Do: func(ctx context.Context, s *Stage) error { return s.end(ctx, cronJob()) }, Until: nothingLeft},
 		}},
-		{Name: "cronjob-recreate", Prepare: due(tutorialv1.AllowConcurrent, 1), Setup: []Step{
-			{Name: "fire", Until: hasRun(0, "Progressing=True/JobsRunning")},
+		{Name: "cronjob-recreate", Prepare: due(1), Setup: []Step{
+			{Name: "fire", Until: hasRun("Progressing=True/JobsRunning")},
 		}, Steps: []Step{
 			{Name: "delete and create", Do: func(ctx context.Context, s *Stage) error {
 				if err := s.end(ctx, cronJob()); err != nil {
@@ -141,10 +141,10 @@ func suspend(is bool) func(context.Context, *Stage) error {
 }
 
 // due makes a CronJob that has been looked at so many hours before the tick, and not since.
-func due(policy tutorialv1.ConcurrencyPolicy, hours int) func(context.Context, *Stage) error {
+func due(hours int) func(context.Context, *Stage) error {
 	return func(ctx context.Context, s *Stage) error {
 		cj := hourly(s)
-		cj.Spec.ConcurrencyPolicy = policy
+		cj.Spec.ConcurrencyPolicy = tutorialv1.AllowConcurrent
 		if err := s.make(ctx, cj); err != nil {
 			return err
 		}
@@ -246,17 +246,17 @@ func cronJobSays(conditions ...string) func(*Stage, history.World) string {
 	return func(_ *Stage, world history.World) string { return says(world, history.CronJobs, "one", conditions...) }
 }
 
-// hasRun is reached when there is the Job for so many hours before the tick, and the status knows.
-func hasRun(hoursBefore int, conditions ...string) func(*Stage, history.World) string {
+// hasRun is reached when there is the Job for the tick, and the status knows.
+func hasRun(conditions ...string) func(*Stage, history.World) string {
 	return func(s *Stage, world history.World) string {
 		cj := in[tutorialv1.CronJob](world, history.CronJobs, "one")
-		job := in[batchv1.Job](world, history.Jobs, jobName(s, hoursBefore))
+		job := in[batchv1.Job](world, history.Jobs, jobName(s, 0))
 		switch {
 		case cj == nil:
 			return "there is no CronJob"
 		case job == nil || !metav1.IsControlledBy(job, cj):
 			return "there is no Job of its own"
-		case cj.Status.LastScheduleTime == nil || !cj.Status.LastScheduleTime.Equal(ptr.To(metav1.NewTime(s.Tick.Add(-time.Duration(hoursBefore)*time.Hour)))):
+		case cj.Status.LastScheduleTime == nil || !cj.Status.LastScheduleTime.Equal(ptr.To(metav1.NewTime(s.Tick))):
 			return "the status does not say that it has run"
 		}
 		return cronJobSays(conditions...)(s, world)

@@ -100,9 +100,9 @@ func at(object map[string]any, path ...string) any {
 
 // namesOf returns what the names of Jobs end in.
 func namesOf(children []map[string]any) string {
-	var names []string
-	for _, child := range children {
-		names = append(names, strings.TrimPrefix(fmt.Sprint(at(child, "metadata", "name")), objectName+"-"))
+	names := make([]string, len(children))
+	for i, child := range children {
+		names[i] = strings.TrimPrefix(fmt.Sprint(at(child, "metadata", "name")), objectName+"-")
 	}
 	return strings.Join(names, " ")
 }

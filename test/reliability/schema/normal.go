@@ -33,7 +33,8 @@ var (
 
 // normal returns a resource and its children as text, one line for each, in which what may differ is replaced by what it stands for.
 func (s *subject) normal(resource *unstructured.Unstructured, children []unstructured.Unstructured) string {
-	symbols := []string{s.namespace, "NAMESPACE", string(resource.GetUID()), "UID of " + s.kind.Name}
+	symbols := make([]string, 0, 2*(2+4*len(s.ticks)+len(children))) // in pairs: what is replaced, and by what
+	symbols = append(symbols, s.namespace, "NAMESPACE", string(resource.GetUID()), "UID of "+s.kind.Name)
 	for i, tick := range s.ticks {
 		symbol := fmt.Sprintf("TICK%d", i)
 		symbols = append(symbols,
@@ -114,17 +115,17 @@ func strip(object *unstructured.Unstructured) map[string]any {
 
 // untime takes the times of transitions out of a status of ours, and says of generations whether they are current.
 func untime(status map[string]any, generation int64) {
-	parts := []map[string]any{status}
+	mark := func(part map[string]any) {
+		if part["observedGeneration"] == generation {
+			part["observedGeneration"] = "CURRENT"
+		}
+	}
+	mark(status)
 	conditions, _ := status["conditions"].([]any)
 	for _, condition := range conditions {
 		condition := condition.(map[string]any)
 		delete(condition, "lastTransitionTime")
-		parts = append(parts, condition)
-	}
-	for _, part := range parts {
-		if part["observedGeneration"] == generation {
-			part["observedGeneration"] = "CURRENT"
-		}
+		mark(condition)
 	}
 }
 

@@ -52,7 +52,7 @@ func Run(ctx context.Context, options Options) (report *Report, err error) {
 		if err != nil {
 			return nil, err
 		}
-		defer os.RemoveAll(dir)
+		defer func() { _ = os.RemoveAll(dir) }()
 		if options.Program, err = Build(ctx, filepath.Join(dir, "manager")); err != nil {
 			return nil, err
 		}

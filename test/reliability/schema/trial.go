@@ -248,7 +248,7 @@ func (t *trial) isHandedOn(ctx context.Context, s *subject, class Class, message
 	if refusal != nil {
 		t.result.Effect = "refused by Kubernetes, and told"
 		if words := strings.ReplaceAll(refusal.Error(), want.GetName(), nameOfJob(s.tick())); !strings.Contains(message, words[:min(len(words), 800)]) {
-			return fmt.Errorf("Kubernetes refuses such a Job (%w), and the condition Degraded says: %s", refusal, message)
+			return fmt.Errorf("such a Job is refused by Kubernetes (%w), and the condition Degraded says: %s", refusal, message)
 		}
 		return nil
 	}

@@ -65,7 +65,7 @@ func run(ctx context.Context, kubeconfig string) error {
 			}
 		}()
 	}
-	// Where a watch has to begin again, all there is is told of once more.
+	// Where a watch has to begin again, everything is told of once more.
 	made, told := map[types.UID]bool{}, map[types.UID]bool{}
 	go measure.Follow(ctx, c, &samplev1alpha1.FooList{}, func(event watch.EventType, object client.Object) {
 		if foo := object.(*samplev1alpha1.Foo); event == watch.Added && foo.Status.AvailableReplicas == 0 && !made[foo.UID] {

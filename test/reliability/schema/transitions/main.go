@@ -33,8 +33,8 @@ func main() {
 	}
 	log.SetLogger(logr.Discard()) // what matters is in the report
 	ctx, end := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer end()
 	report, err := schema.Run(ctx, options)
+	end()
 	if report != nil {
 		report.Print(os.Stdout)
 		if *file != "" {
