@@ -19,7 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
@@ -65,11 +67,19 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		mgr.Add(&r.vigil),
 		mgr.GetFieldIndexer().IndexField(context.Background(), &batchv1.Job{}, owned.OwnerUIDIndex, owned.OwnerUID),
 		ctrl.NewControllerManagedBy(mgr).
-			For(&tutorialv1.CronJob{}, builder.WithPredicates(r.memory.forgetDeleted())).
+			For(&tutorialv1.CronJob{}, builder.WithPredicates(r.forgetDeleted())).
 			Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(concerned), builder.WithPredicates(r.jobs.ForgetDeleted())).
 			WatchesMetadata(builtIn(), &handler.EnqueueRequestForObject{}).
 			WithOptions(options).
 			Complete(reconcile.AsReconciler(r.client, r)))
+}
+
+// forgetDeleted is a predicate for the watch of CronJobs. It lets everything pass, and what is gone is forgotten.
+func (r *Reconciler) forgetDeleted() predicate.Predicate {
+	return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
+		r.memory.forget(e.Object.GetUID())
+		return true
+	}}
 }
 
 // builtIn is a CronJob of batch/v1, of which only the name matters.

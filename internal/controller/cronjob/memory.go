@@ -6,8 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 )
@@ -105,12 +103,9 @@ func (m *memory) change(uid types.UID, change func(*remembered)) remembered {
 	return known
 }
 
-// forgetDeleted is a predicate for the watch of CronJobs. It lets everything pass, and what is gone is forgotten.
-func (m *memory) forgetDeleted() predicate.Predicate {
-	return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		delete(m.byUID, e.Object.GetUID())
-		return true
-	}}
+// forget drops what is remembered of a CronJob that is gone.
+func (m *memory) forget(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.byUID, uid)
 }

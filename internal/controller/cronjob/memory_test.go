@@ -6,7 +6,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
 // carryOut has a memory note what a world's plan is at a time, and that it is carried out, which gives what is known then.
@@ -126,7 +125,7 @@ func TestMemoryForgets(t *testing.T) {
 		t.Errorf("%+v", m.byUID)
 	}
 	w.carryOut(&m, "10:00")
-	if passes := m.forgetDeleted().Delete(event.DeleteEvent{Object: w.cj}); !passes || len(m.byUID) != 0 {
+	if m.forget(w.cj.UID); len(m.byUID) != 0 {
 		t.Errorf("what is deleted is remembered: %+v", m.byUID)
 	}
 }
