@@ -585,11 +585,13 @@ var _ = Describe("CronJob", func() {
 		}).Should(And(HaveLen(count), HaveEach(BeNumerically(">=", 4))))
 		first.Kill()
 		suspendAll(ctx, ns)
+		passesAtRest(k.controller)
 
-		made, tried := map[string]int{}, 0
+		made, asked, tried := map[string]int{}, map[string]bool{}, 0
 		for _, request := range cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns)) {
 			if request.Verb == "create" && request.Resource == "jobs" {
 				tried++
+				asked[request.Name] = true
 				if request.IsCreation() {
 					made[request.Name]++
 				}
@@ -597,7 +599,8 @@ var _ = Describe("CronJob", func() {
 		}
 		Expect(made).To(HaveEach(1))
 		Expect(slices.Collect(maps.Keys(made))).To(HaveEach(MatchRegexp(`^n\d-(\d{8}|\d{10})$`)), "named after something else than their time")
-		Expect(jobNames(ctx, ns)).To(HaveLen(len(made)))
+		// The API server does not log as made what it has made for a manager that was killed meanwhile.
+		Expect(jobNames(ctx, ns)).To(And(ContainElements(slices.Collect(maps.Keys(made))), HaveEach(BeElementOf(slices.Collect(maps.Keys(asked))))))
 		costs = append(costs, fmt.Sprintf("%5d                 requests for %d Jobs of two managers at once, which made none twice", tried, len(made)))
 	})
 
