@@ -184,13 +184,11 @@ func replaced[P client.Object](want any, seen P, err error) []byte {
 // compare looks at what the API server has under a name. It returns a [*ForeignError] for an object that is not owner's and a
 // conflict for another one than was seen.
 func (c *Children[T, P]) compare(ctx context.Context, key types.NamespacedName, owner client.Object, seen P) error {
-	found, err := c.Live(ctx, key)
-	switch {
-	case err != nil || found == nil:
+	found, err := c.liveOf(ctx, key, owner)
+	if err != nil || found == nil {
 		return err
-	case !IsOurs(found, owner):
-		return &ForeignError{Kind: c.kind(), Name: key.Name, Holder: metav1.GetControllerOf(found)}
-	case seen == nil || seen.GetUID() != found.UID:
+	}
+	if seen == nil || seen.GetUID() != found.UID {
 		return Behind(key)
 	}
 	return nil
@@ -210,6 +208,15 @@ func (c *Children[T, P]) Live(ctx context.Context, key types.NamespacedName) (*m
 		return nil, err
 	}
 	return &found.Items[0], nil
+}
+
+// liveOf is [Children.Live] with a [*ForeignError] for an object that is not owner's.
+func (c *Children[T, P]) liveOf(ctx context.Context, key types.NamespacedName, owner client.Object) (*metav1.PartialObjectMetadata, error) {
+	found, err := c.Live(ctx, key)
+	if err != nil || found == nil || IsOurs(found, owner) {
+		return found, err
+	}
+	return nil, &ForeignError{Kind: c.kind(), Name: key.Name, Holder: metav1.GetControllerOf(found)}
 }
 
 // send applies want and returns the answer. It goes by way of an unstructured object because decoding the answer over
@@ -268,14 +275,12 @@ func (c *Children[T, P]) Create(ctx context.Context, owner client.Object, want P
 // hidden returns the metadata of the child of that name which is there although the cache does not show it, nil if it has gone in
 // between, and always an error.
 func (c *Children[T, P]) hidden(ctx context.Context, key types.NamespacedName, owner client.Object) (P, error) {
-	found, err := c.Live(ctx, key)
+	found, err := c.liveOf(ctx, key, owner)
 	switch {
 	case err != nil:
 		return nil, err
 	case found == nil:
 		return nil, Behind(key)
-	case !IsOurs(found, owner):
-		return nil, &ForeignError{Kind: c.kind(), Name: key.Name, Holder: metav1.GetControllerOf(found)}
 	}
 	child := P(new(T))
 	child.SetNamespace(found.Namespace)
