@@ -6,7 +6,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Slim returns what the cache keeps of an object of a kind that we have children of: all but managedFields of what carries our
@@ -41,26 +40,3 @@ func groupOf(owner *metav1.OwnerReference) string {
 	group, _, _ := strings.Cut(owner.APIVersion, "/")
 	return group
 }
-
-// ControllerUID is an index function: the UID of an object's controller.
-func ControllerUID(object client.Object) []string {
-	controller := metav1.GetControllerOfNoCopy(object)
-	if controller == nil {
-		return nil
-	}
-	return []string{string(controller.UID)}
-}
-
-// OwnerUID is an index function: the UID of whom [IsOurs] takes an object for.
-func OwnerUID(object client.Object) []string {
-	if uid := object.GetAnnotations()[OwnerAnnotation]; uid != "" && metav1.GetControllerOfNoCopy(object) == nil {
-		return []string{uid}
-	}
-	return ControllerUID(object)
-}
-
-// The names of the indexes that ControllerUID and OwnerUID make.
-const (
-	ControllerUIDIndex = "metadata.controller.uid"
-	OwnerUIDIndex      = "metadata.owner.uid"
-)

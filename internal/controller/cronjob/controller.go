@@ -65,7 +65,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 
 	return errors.Join(
 		mgr.Add(&r.vigil),
-		mgr.GetFieldIndexer().IndexField(context.Background(), &batchv1.Job{}, owned.OwnerUIDIndex, owned.OwnerUID),
+		mgr.GetFieldIndexer().IndexField(context.Background(), &batchv1.Job{}, owned.OwnerIndex, owned.Owner),
 		ctrl.NewControllerManagedBy(mgr).
 			For(&tutorialv1.CronJob{}, builder.WithPredicates(r.forgetDeleted())).
 			Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(concerned), builder.WithPredicates(r.jobs.ForgetDeleted())).
@@ -194,13 +194,13 @@ func (r *Reconciler) sync(ctx context.Context, cj *tutorialv1.CronJob, known rem
 func (r *Reconciler) held(ctx context.Context, cj *tutorialv1.CronJob, known remembered) ([]*batchv1.Job, error) {
 	var cached batchv1.JobList
 	if err := r.client.List(ctx, &cached, client.InNamespace(cj.Namespace),
-		client.MatchingFields{owned.OwnerUIDIndex: string(cj.UID)}, client.UnsafeDisableDeepCopy); err != nil {
+		client.MatchingFields{owned.OwnerIndex: owned.OwnerKey(cj)}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the Jobs of CronJob %s: %w", client.ObjectKeyFromObject(cj), err)
 	}
 	var jobs []*batchv1.Job
 	for i := range cached.Items {
-		if !r.jobs.IsGone(&cached.Items[i]) {
-			jobs = append(jobs, &cached.Items[i])
+		if job := &cached.Items[i]; owned.IsOurs(job, cj) && !r.jobs.IsGone(job) {
+			jobs = append(jobs, job)
 		}
 	}
 	for _, reference := range unseen(cj, known, jobs) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -73,7 +74,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	indexer := mgr.GetFieldIndexer()
 	return errors.Join(
 		indexer.IndexField(context.Background(), &samplev1alpha1.Foo{}, nameIndex, missing),
-		indexer.IndexField(context.Background(), &appsv1.Deployment{}, owned.OwnerUIDIndex, owned.OwnerUID),
+		indexer.IndexField(context.Background(), &appsv1.Deployment{}, owned.OwnerIndex, owned.Owner),
 		ctrl.NewControllerManagedBy(mgr).
 			For(&samplev1alpha1.Foo{}).
 			Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(r.concerned),
@@ -163,10 +164,10 @@ func (r *Reconciler) sync(ctx context.Context, foo *samplev1alpha1.Foo) (seen ob
 func (r *Reconciler) held(ctx context.Context, foo *samplev1alpha1.Foo) ([]appsv1.Deployment, error) {
 	var deployments appsv1.DeploymentList
 	if err := r.client.List(ctx, &deployments, client.InNamespace(foo.Namespace),
-		client.MatchingFields{owned.OwnerUIDIndex: string(foo.UID)}, client.UnsafeDisableDeepCopy); err != nil {
+		client.MatchingFields{owned.OwnerIndex: owned.OwnerKey(foo)}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the Deployments of Foo %s: %w", client.ObjectKeyFromObject(foo), err)
 	}
-	return deployments.Items, nil
+	return slices.DeleteFunc(deployments.Items, func(d appsv1.Deployment) bool { return !owned.IsOurs(&d, foo) }), nil
 }
 
 // delete deletes the Deployments of a Foo under other names than it wants.
