@@ -80,7 +80,10 @@ func run(ctx context.Context, o *options, logs io.Writer) error {
 	}
 	restConfig.UserAgent = "memcached-operator/" + version
 	platform, err := ask(ctx, restConfig, o.controllers)
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return nil // told to end before it has begun
+	case err != nil:
 		return err
 	}
 	mgr, err := ctrl.NewManager(restConfig, managerOptions(o))

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -194,16 +195,21 @@ func (c *Children[T, P]) compare(ctx context.Context, key types.NamespacedName, 
 	return nil
 }
 
-// Live returns the metadata of the object of that name as the API server has it now, ours or not, or nil when there is none. It is a
-// list and not a get, so as to need no further permission.
+// Live returns the metadata of the object of that name as the API server has it now, ours or not, or nil when there is none.
 func (c *Children[T, P]) Live(ctx context.Context, key types.NamespacedName) (*metav1.PartialObjectMetadata, error) {
 	gvk, err := apiutil.GVKForObject(P(new(T)), c.client.Scheme())
 	if err != nil {
 		return nil, err
 	}
+	return Live(ctx, c.live, gvk, key)
+}
+
+// Live returns the metadata of an object as the API server has it now, or nil when there is none. It is a list and not a get, so as to need
+// no further permission.
+func Live(ctx context.Context, live client.Reader, gvk schema.GroupVersionKind, key types.NamespacedName) (*metav1.PartialObjectMetadata, error) {
 	found := &metav1.PartialObjectMetadataList{}
 	found.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	err = c.live.List(ctx, found, client.InNamespace(key.Namespace), client.MatchingFields{metav1.ObjectNameField: key.Name})
+	err := live.List(ctx, found, client.InNamespace(key.Namespace), client.MatchingFields{metav1.ObjectNameField: key.Name})
 	if err != nil || len(found.Items) == 0 {
 		return nil, err
 	}

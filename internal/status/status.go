@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -39,8 +38,6 @@ type Writer[T any, P Object[T, P]] struct {
 	client client.Client
 	clock  clock.PassiveClock
 	recent recent.Objects[P]
-	// isExclusive tells whether a status is written only over the very version that it was computed from.
-	isExclusive bool
 
 	mu    sync.Mutex
 	paces map[types.UID]pace
@@ -65,14 +62,6 @@ func Of[T any, P Object[T, P]](c client.Client, clock clock.PassiveClock) *Write
 	return &Writer[T, P]{client: c, clock: clock, paces: map[types.UID]pace{}}
 }
 
-// Exclusive makes Patch write a status only over the very version of the resource that it was computed from, and returns the writer. It
-// is for a kind whose status remembers what nothing else tells: what was computed from an old copy must not set it back. Such a
-// status is refused as a conflict.
-func (w *Writer[T, P]) Exclusive() *Writer[T, P] {
-	w.isExclusive = true
-	return w
-}
-
 // Latest returns the newer of the copy from the cache and the answer to our own last status write, for the caller to
 // work on. Computing from an older copy would undo or repeat that write.
 func (w *Writer[T, P]) Latest(cached P) P {
@@ -84,7 +73,9 @@ func (w *Writer[T, P]) Latest(cached P) P {
 }
 
 // Patch stores the status of after, which is before with another status, if it says anything new, and returns the resource as
-// it is then. It sends the status alone, so a concurrent change of the spec is no conflict, unless the writer is [Writer.Exclusive].
+// it is then. The status is stored only over the very version that it was computed from; else the error is a conflict, and the pass that
+// sees the newer version says what is true of that. So an answer that was late, or a manager that has lost the lead and does not know yet,
+// sets nothing back.
 //
 // A report of mere progress may have to wait: then stored is nil, as it is when there is nothing to say, and wait says when to
 // pass again.
@@ -107,19 +98,14 @@ func (w *Writer[T, P]) Patch(ctx context.Context, before, after P, isOutcome boo
 	return stored, 0, nil
 }
 
-// send replaces the status and returns the answer. The patch is for the very resource that was looked at: one that has taken its
-// name since does not get the status of the one before: it is not found, as it were, or a conflict if the writer is exclusive.
+// send replaces the status and returns the answer.
 func (w *Writer[T, P]) send(ctx context.Context, after P) (P, error) {
 	status := reflect.ValueOf(after).Elem().FieldByName("Status").Interface()
-	operations := []map[string]any{
+	patch, err := json.Marshal([]map[string]any{
 		{"op": "test", "path": "/metadata/uid", "value": after.GetUID()},
+		{"op": "test", "path": "/metadata/resourceVersion", "value": after.GetResourceVersion()},
 		{"op": "add", "path": "/status", "value": status},
-	}
-	if w.isExclusive {
-		operations = slices.Insert(operations, 1,
-			map[string]any{"op": "test", "path": "/metadata/resourceVersion", "value": after.GetResourceVersion()})
-	}
-	patch, err := json.Marshal(operations)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -128,10 +114,8 @@ func (w *Writer[T, P]) send(ctx context.Context, after P) (P, error) {
 	answer.SetName(after.GetName())
 	err = w.client.Status().Patch(ctx, answer, client.RawPatch(types.JSONPatchType, patch))
 	switch {
-	case hasTestFailed(err) && w.isExclusive:
-		return nil, apierrors.NewConflict(schema.GroupResource{}, after.GetName(), errors.New("it has changed since it was looked at"))
 	case hasTestFailed(err):
-		return nil, apierrors.NewNotFound(schema.GroupResource{}, after.GetName())
+		return nil, apierrors.NewConflict(schema.GroupResource{}, after.GetName(), errors.New("it has changed since it was looked at"))
 	case err != nil:
 		return nil, err
 	}

@@ -2,6 +2,8 @@ package contract
 
 import (
 	"context"
+	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -71,6 +73,23 @@ var _ = Describe("The manager", func() {
 		Entry("no certificate", "--metrics-cert-dir=/nonexistent", `--metrics-cert-dir is "/nonexistent"`),
 		Entry("argument", "run", `unexpected argument "run"`),
 	)
+
+	It("ends in peace when it is told to before it has begun", func(ctx context.Context) {
+		silent, err := net.Listen("tcp", "127.0.0.1:0")
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(silent.Close)
+		kubeconfig := GinkgoT().TempDir() + "/kubeconfig"
+		Expect(os.WriteFile(kubeconfig, fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],
+			"users":[{"name":"a","user":{}}],"clusters":[{"name":"a","cluster":{"server":"http://%s"}}]}`, silent.Addr()), 0o600)).To(Succeed())
+		command := exec.CommandContext(ctx, program, "--kubeconfig="+kubeconfig)
+		command.Env = testenv.Environment()
+		Expect(command.Start()).To(Succeed())
+		asked, err := silent.Accept()
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(asked.Close)
+		Expect(command.Process.Signal(syscall.SIGTERM)).To(Succeed())
+		Expect(command.Wait()).To(Succeed())
+	})
 
 	It("says so and ends with 1 when it cannot find a kubeconfig", func(ctx context.Context) {
 		Expect(endOf(ctx, "/nonexistent")).To(And(HaveField("Code", 1), HaveField("Output", ContainSubstring("name a kubeconfig with --kubeconfig or KUBECONFIG"))))

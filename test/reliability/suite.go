@@ -298,6 +298,9 @@ func (s *suite) refer(name string, run *oracle.Run) []oracle.Finding {
 	for reason, n := range is.Events {
 		was.Events[reason] = max(n, was.Events[reason])
 	}
+	for function, n := range is.Goroutines {
+		was.Goroutines[function] = max(n, was.Goroutines[function])
+	}
 	return findings
 }
 

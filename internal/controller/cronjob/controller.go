@@ -60,7 +60,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	}
 	r.client, r.live = mgr.GetClient(), mgr.GetAPIReader()
 	r.jobs = owned.Of[batchv1.Job](r.client, r.live)
-	r.status = status.Of[tutorialv1.CronJob](r.client, r.Clock).Exclusive()
+	r.status = status.Of[tutorialv1.CronJob](r.client, r.Clock)
 	r.events = mgr.GetEventRecorder("cronjob-controller")
 
 	return errors.Join(

@@ -35,6 +35,7 @@ type Reconciler struct {
 	Platform operand.Platform
 
 	client      client.Client
+	live        client.Reader
 	deployments *owned.Children[appsv1.Deployment, *appsv1.Deployment]
 	status      *status.Writer[samplev1alpha1.Foo, *samplev1alpha1.Foo]
 	events      events.EventRecorder
@@ -66,8 +67,8 @@ func missing(object client.Object) []string {
 
 // SetupWithManager registers the controller with the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
-	r.client = mgr.GetClient()
-	r.deployments = owned.Of[appsv1.Deployment](r.client, mgr.GetAPIReader())
+	r.client, r.live = mgr.GetClient(), mgr.GetAPIReader()
+	r.deployments = owned.Of[appsv1.Deployment](r.client, r.live)
 	r.status = status.Of[samplev1alpha1.Foo](r.client, clock.RealClock{})
 	r.events = mgr.GetEventRecorder("foo-controller")
 
@@ -120,6 +121,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, foo *samplev1alpha1.Foo) (ct
 	after.Status = statusOf(before, seen, err)
 	isOutcome := status.IsOutcome(before.Status.Conditions, after.Status.Conditions) && !r.isPassing(ctx, before, err)
 	stored, wait, statusErr := r.status.Patch(ctx, before, after, isOutcome)
+	if owned.IsStale(statusErr) {
+		return ctrl.Result{RequeueAfter: time.Second}, nil
+	}
 	if stored != nil {
 		r.tell(before, stored)
 	}
@@ -138,6 +142,11 @@ func (r *Reconciler) sync(ctx context.Context, foo *samplev1alpha1.Foo) (seen ob
 	current, err := r.deployments.Get(ctx, types.NamespacedName{Namespace: foo.Namespace, Name: foo.Spec.DeploymentName})
 	if err != nil {
 		return seen, err
+	}
+	if current == nil && hasHad(foo) {
+		if err := r.confirm(ctx, foo); err != nil {
+			return seen, err
+		}
 	}
 	if current != nil && owned.IsOurs(current, foo) {
 		seen.deployment = current
@@ -160,6 +169,27 @@ func (r *Reconciler) sync(ctx context.Context, foo *samplev1alpha1.Foo) (seen ob
 	return seen, r.delete(ctx, foo, held)
 }
 
+// hasHad tells whether the Foo's status says that the Deployment it wants has been there.
+func hasHad(foo *samplev1alpha1.Foo) bool {
+	degraded := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionDegraded)
+	return degraded != nil && degraded.Status == metav1.ConditionFalse && degraded.ObservedGeneration == foo.Generation
+}
+
+// confirm asks the API server whether the Foo is still as it was seen. Just after a start the cache of Foos can be older than that of
+// Deployments: a Foo that has long been told another name would make the Deployment of the former once more, and delete the one that serves.
+// The error is a stale one if so.
+func (r *Reconciler) confirm(ctx context.Context, foo *samplev1alpha1.Foo) error {
+	key := client.ObjectKeyFromObject(foo)
+	is, err := owned.Live(ctx, r.live, samplev1alpha1.GroupVersion.WithKind("Foo"), key)
+	if err != nil {
+		return fmt.Errorf("looking whether Foo %s has changed: %w", key, err)
+	}
+	if is == nil || is.UID != foo.UID || is.Generation != foo.Generation {
+		return owned.Behind(key)
+	}
+	return nil
+}
+
 // held returns the Deployments that are the Foo's.
 func (r *Reconciler) held(ctx context.Context, foo *samplev1alpha1.Foo) ([]appsv1.Deployment, error) {
 	var deployments appsv1.DeploymentList
@@ -172,11 +202,18 @@ func (r *Reconciler) held(ctx context.Context, foo *samplev1alpha1.Foo) ([]appsv
 
 // delete deletes the Deployments of a Foo under other names than it wants.
 func (r *Reconciler) delete(ctx context.Context, foo *samplev1alpha1.Foo, held []appsv1.Deployment) error {
+	others := slices.DeleteFunc(slices.Clone(held), func(d appsv1.Deployment) bool {
+		return d.Name == foo.Spec.DeploymentName || !d.DeletionTimestamp.IsZero()
+	})
+	if len(others) == 0 {
+		return nil
+	}
+	if err := r.confirm(ctx, foo); err != nil {
+		return err
+	}
 	var errs []error
-	for i := range held {
-		if held[i].Name != foo.Spec.DeploymentName && held[i].DeletionTimestamp.IsZero() {
-			errs = append(errs, r.deployments.Delete(ctx, foo, &held[i]))
-		}
+	for i := range others {
+		errs = append(errs, r.deployments.Delete(ctx, foo, &others[i]))
 	}
 	return errors.Join(errs...)
 }

@@ -144,6 +144,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, mc *cachev1alpha1.Memcached)
 	after.Status = statusOf(before, seen, err)
 	isOutcome := status.IsOutcome(before.Status.Conditions, after.Status.Conditions) && !isPassing(before, err)
 	stored, wait, statusErr := r.status.Patch(ctx, before, after, isOutcome)
+	if owned.IsStale(statusErr) {
+		return ctrl.Result{RequeueAfter: time.Second}, nil
+	}
 	if stored != nil {
 		r.tell(before, stored)
 	}

@@ -89,6 +89,8 @@ func lastBefore(run *Run, request *proxy.Request) *unstructured.Unstructured {
 			return before
 		case request.Verb == "delete" && string(version.Object.GetUID()) == request.OnlyUID:
 			before = version.Object
+		case request.Verb != "delete" && version.IsGone:
+			before = nil
 		case request.Verb != "delete" && request.AnsweredRV != "":
 			before = version.Object
 		}

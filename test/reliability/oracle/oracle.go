@@ -4,6 +4,7 @@ package oracle
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -35,6 +36,9 @@ type Run struct {
 	Log, RestLog string
 	// Ends are ends of the operator that nobody has asked for, or that were not as they should be.
 	Ends []string
+	// Goroutines are those of the operator when all had come to rest, by the function that they began with, RestGoroutines those of the one
+	// that was started anew then. Both are nil where it does not come so far.
+	Goroutines, RestGoroutines map[string]int
 	// Fired is how many things have gone wrong as the plan says.
 	Fired int
 	// HasRestarted tells whether the operator was started again in between.
@@ -70,6 +74,7 @@ var All = []Oracle{
 	{"one at a time", oneAtATime},
 	{"status", statuses},
 	{"hygiene", hygiene},
+	{"goroutines", goroutines},
 }
 
 // Judge returns what all oracles find.
@@ -91,6 +96,8 @@ type Reference struct {
 	Events  map[string]int // by reason
 	// Writes are the operator's since things could go wrong, each with how many there were, by verb and resource.
 	Writes map[proxy.Match]int
+	// Goroutines are those of the operator when all had come to rest, by the function that they began with.
+	Goroutines map[string]int
 }
 
 // NewReference returns what a run in which nothing went wrong says.
@@ -99,7 +106,10 @@ func NewReference(run *Run) *Reference {
 		World:  history.Normalize(run.Namespace, run.World, run.Versions, run.Symbols),
 		Events: map[string]int{},
 		Writes: map[proxy.Match]int{},
+
+		Goroutines: map[string]int{},
 	}
+	maps.Copy(r.Goroutines, run.Goroutines)
 	r.Creates, r.Deletes = made(run)
 	for i, request := range run.Requests {
 		if i >= run.Setup && request.IsWrite() && isOfInterest(&request) {

@@ -147,6 +147,18 @@ func TestGuarantee(t *testing.T) {
 	}
 }
 
+// A creation that comes late, when another one has long made the same, changes nothing: what had the name before that does not matter.
+func TestGuaranteeOfALateCreation(t *testing.T) {
+	gone := version(t, 2, history.Deployments, "{metadata: {name: web, uid: theirs}}")
+	gone.IsGone = true
+	run := &Run{
+		Versions: []history.Version{version(t, 1, history.Foos, foo), gone,
+			version(t, 3, history.Deployments, fmt.Sprintf("{metadata: {name: web, uid: d, "+ownedBy+"}}", "f"))},
+		Requests: []proxy.Request{{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 200, AnsweredUID: "d", AnsweredRV: "3"}},
+	}
+	expect(t, "guarantee", run, nil, "")
+}
+
 const jobText = `{metadata: {name: %s, uid: %s, annotations: {batch.tutorial.kubebuilder.io/scheduled-at: "%s"},
   ownerReferences: [{kind: CronJob, name: one, uid: c, controller: true}]}, status: {conditions: [%s]}}`
 
@@ -251,4 +263,12 @@ func TestStatusOfMemcached(t *testing.T) {
 	expect(t, "status", &Run{Versions: append(versions[:4:4], status("pod", 1, 1))}, nil, "1 nodes are ready; of those it lists, 0 ever were")
 	expect(t, "status", &Run{Versions: append(versions[:4:4], ready, status("other", 1, 0))}, nil, "no pod of its Deployment")
 	expect(t, "status", &Run{Versions: append(versions[:4:4], ready, status("pod", 2, 1))}, nil, "says that they are 2")
+}
+
+func TestGoroutines(t *testing.T) {
+	few, many := map[string]int{"worker": 3}, map[string]int{"worker": 4, "net/http.(*Transport).dialConn.gowrap1": 9}
+	expect(t, "goroutines", &Run{Goroutines: many, RestGoroutines: few}, &Reference{Goroutines: few}, "4 goroutines of worker, and 3")
+	expect(t, "goroutines", &Run{Goroutines: many, RestGoroutines: few}, &Reference{Goroutines: many}, "")
+	expect(t, "goroutines", &Run{Goroutines: many, RestGoroutines: many}, &Reference{Goroutines: few}, "")
+	expect(t, "goroutines", &Run{Goroutines: many, RestGoroutines: few}, nil, "")
 }

@@ -42,6 +42,7 @@ type Proxy struct {
 	writes     int
 	remembered string
 	streams    streams
+	retried    time.Time // when the operator has tried again whatever it was told to try later
 	released   chan struct{}
 }
 
@@ -56,6 +57,8 @@ type Options struct {
 	Kill func()
 	// Freeze has the operator stand still. It is called likewise; nil if there is no such fault.
 	Freeze func()
+	// IsOwn tells whether a resource is one of the operator's own kinds; nil if that does not matter.
+	IsOwn func(resource string) bool
 	// Version returns the latest resource version that is known.
 	Version func() string
 }
@@ -139,9 +142,11 @@ func (p *Proxy) Release() {
 	close(p.released)
 }
 
-// IsCalm tells whether nothing that has gone wrong goes on: no watch stands still, and no old world is served.
+// IsCalm tells whether nothing that has gone wrong goes on: no watch stands still, no old world is served, and nothing is to be tried later.
 func (p *Proxy) IsCalm() bool {
-	return p.streams.areCalm()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.streams.areCalm() && time.Now().After(p.retried)
 }
 
 // begin records a request, and returns what is to go wrong with it.
@@ -199,6 +204,7 @@ func (p *Proxy) goWrong(w http.ResponseWriter, r *http.Request, body []byte, req
 		p.options.Kill()
 		panic(http.ErrAbortHandler)
 	case Refuse:
+		p.expectRetry(fault.Code)
 		refuse(w, fault.Code, "the fault proxy says so")
 	case Hang:
 		wait(r.Context(), fault.For)
@@ -207,7 +213,7 @@ func (p *Proxy) goWrong(w http.ResponseWriter, r *http.Request, body []byte, req
 		version := p.before(fault.Kind)
 		p.forward(r, body, request)
 		if version != "" {
-			p.streams.serveOld(version, fault.For)
+			p.streams.serveOld(version, fault.For, p.late(fault.Kind))
 		}
 		p.options.Kill()
 		panic(http.ErrAbortHandler)
@@ -234,6 +240,14 @@ func (p *Proxy) before(kind Kind) string {
 		return p.remembered
 	}
 	return ""
+}
+
+// late returns which resources an operator that is served an old world learns of last: of its own kinds after Remember, and of what it
+// makes of them otherwise.
+func (p *Proxy) late(kind Kind) func(resource string) bool {
+	return func(resource string) bool {
+		return p.options.IsOwn != nil && p.options.IsOwn(resource) == (kind == AgeMore)
+	}
 }
 
 // disturb does what goes wrong just before a request that is then carried out and answered.
@@ -312,6 +326,19 @@ func reply(w http.ResponseWriter, status int, header http.Header, content []byte
 	_, _ = w.Write(content) // or the operator is gone
 }
 
+// expectRetry notes that the operator was told to try again later, if it was.
+func (p *Proxy) expectRetry(code int) {
+	if code != http.StatusTooManyRequests {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.retried = time.Now().Add(2 * retryAfter)
+}
+
+// retryAfter is when an operator is told to try again that asks too much.
+const retryAfter = time.Second
+
 // refuse answers with an error, as the API server words it.
 func refuse(w http.ResponseWriter, code int, message string) {
 	status := metav1.Status{
@@ -319,8 +346,9 @@ func refuse(w http.ResponseWriter, code int, message string) {
 		Status:   metav1.StatusFailure, Code: int32(code), Reason: metav1.StatusReason(reasons[code]), Message: message,
 	}
 	if code == http.StatusTooManyRequests {
-		w.Header().Set("Retry-After", "1")
-		status.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
+		seconds := int32(retryAfter / time.Second)
+		w.Header().Set("Retry-After", fmt.Sprint(seconds))
+		status.Details = &metav1.StatusDetails{RetryAfterSeconds: seconds}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -229,7 +230,7 @@ func TestOldWorld(t *testing.T) {
 	if !trial.IsCalm() {
 		t.Error("it is not calm before anything has gone wrong")
 	}
-	trial.streams.serveOld("40", time.Hour)
+	trial.streams.serveOld("40", time.Hour, nil)
 	defer func() {
 		if trial.IsCalm() {
 			t.Error("it is calm while an old world is served")
@@ -248,6 +249,25 @@ func TestOldWorld(t *testing.T) {
 		if got := <-trial.server.asked; got != "GET "+arrives+" Bearer it" {
 			t.Errorf("%s arrives as %s", asked, got)
 		}
+	}
+}
+
+func TestWhatIsLearntOfLast(t *testing.T) {
+	trial := start(t)
+	trial.options.IsOwn = func(resource string) bool { return resource == "ours" }
+	for kind, last := range map[Kind]string{Age: "theirs", AgeMore: "ours"} {
+		for _, resource := range []string{"ours", "theirs"} {
+			if is := trial.late(kind)(resource); is != (resource == last) {
+				t.Errorf("%s, late: %t", resource, is)
+			}
+		}
+	}
+	s := &streams{late: func(resource string) bool { return resource == "late" }, lateUntil: time.Now().Add(time.Hour)}
+	s.flow(t.Context(), "other")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if s.flow(ctx, "late"); ctx.Err() == nil {
+		t.Error("what is late flows")
 	}
 }
 

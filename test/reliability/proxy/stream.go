@@ -12,8 +12,10 @@ type streams struct {
 	mu          sync.Mutex
 	open        map[*stream]bool
 	pausedUntil time.Time
-	expired     map[string]bool // resources whose next watch is answered with 410
-	old         string          // the resource version of the world that is served instead of the present one; empty for none
+	lateUntil   time.Time         // for watches of late resources
+	late        func(string) bool // nil for none
+	expired     map[string]bool   // resources whose next watch is answered with 410
+	old         string            // the resource version of the world that is served instead of the present one; empty for none
 	oldFor      time.Duration
 }
 
@@ -48,12 +50,15 @@ func (s *streams) expire() {
 	}
 }
 
+// behind is how much longer the watches of late resources stand still.
+const behind = 500 * time.Millisecond
+
 // serveOld has lists that may be old show the world of a resource version, and watches go on from there only some time after the
-// first such list.
-func (s *streams) serveOld(version string, d time.Duration) {
+// first such list, those of late resources last.
+func (s *streams) serveOld(version string, d time.Duration, late func(resource string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.old, s.oldFor = version, d
+	s.old, s.oldFor, s.late = version, d, late
 }
 
 // age rewrites a list that may be old while the old world is served. One that asks for no resource version may not be: the API
@@ -67,6 +72,7 @@ func (s *streams) age(r *http.Request, request *Request) {
 	}
 	if s.pausedUntil.IsZero() || s.oldFor > 0 {
 		s.pausedUntil, s.oldFor = time.Now().Add(s.oldFor), 0
+		s.lateUntil = s.pausedUntil.Add(behind)
 	}
 	if time.Now().After(s.pausedUntil) {
 		s.old = ""
@@ -83,7 +89,7 @@ func (s *streams) age(r *http.Request, request *Request) {
 func (s *streams) areCalm() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return time.Now().After(s.pausedUntil) && (s.old == "" || s.oldFor == 0)
+	return time.Now().After(s.pausedUntil) && time.Now().After(s.lateUntil) && (s.old == "" || s.oldFor == 0)
 }
 
 // refusal returns with which code a watch is to be refused; 0 for not at all.
@@ -113,11 +119,14 @@ func (s *streams) register(open *stream) func() {
 	}
 }
 
-// flow waits while watches stand still.
-func (s *streams) flow(ctx context.Context) {
+// flow waits while watches of a resource stand still.
+func (s *streams) flow(ctx context.Context, resource string) {
 	for ctx.Err() == nil {
 		s.mu.Lock()
 		left := time.Until(s.pausedUntil)
+		if s.late != nil && s.late(resource) {
+			left = max(left, time.Until(s.lateUntil))
+		}
 		s.mu.Unlock()
 		if left <= 0 {
 			return
@@ -146,7 +155,7 @@ func (p *Proxy) watch(w http.ResponseWriter, r *http.Request, request *Request) 
 	buffer := make([]byte, 64<<10)
 	for flusher.Flush() == nil {
 		n, err := answer.Body.Read(buffer)
-		p.streams.flow(ctx)
+		p.streams.flow(ctx, request.Resource)
 		if n > 0 {
 			if _, err := w.Write(buffer[:n]); err != nil {
 				return

@@ -96,6 +96,9 @@ func (e *Environment) Stop() error {
 func (e *Environment) newProxy(seed uint64, m *manager) (*proxy.Proxy, error) {
 	return proxy.Start(proxy.Options{
 		Server: e.ControlPlane.Config.Host, TLS: e.tls, Seed: seed, Version: e.Recorder.Latest,
+		IsOwn: func(resource string) bool {
+			return resource == history.Foos || resource == history.Memcacheds || resource == history.CronJobs
+		},
 		Kill: m.kill, Freeze: func() { m.signal(syscall.SIGSTOP) },
 	})
 }

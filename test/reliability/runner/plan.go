@@ -141,7 +141,8 @@ func (s *stage) operator(ctx context.Context) (*proxy.Proxy, *manager, error) {
 		p.Stop()
 		return nil, nil, err
 	}
-	m.flags = []string{"--kubeconfig=" + kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address=0", "--image-delay=0s"}
+	m.flags = []string{"--kubeconfig=" + kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address=0",
+		"--pprof-bind-address=127.0.0.1:0", "--image-delay=0s"}
 	return p, m, nil
 }
 
@@ -295,6 +296,8 @@ func (s *stage) rest(ctx context.Context, run *oracle.Run) error {
 	}
 	if s.standby != nil {
 		_ = s.standby.manager.stop(syscall.SIGTERM)
+	} else {
+		run.Goroutines = s.goroutines(ctx, run)
 	}
 	if err := s.manager.stop(syscall.SIGTERM); err != nil && s.standby == nil { // one that has lost the lead is at its end anyway
 		run.Ends = append(run.Ends, fmt.Sprintf("it was told to end, and did so with: %v", err))
@@ -307,11 +310,20 @@ func (s *stage) rest(ctx context.Context, run *oracle.Run) error {
 		return nil
 	}
 	pause(ctx, long)
+	run.RestGoroutines = s.goroutines(ctx, run)
 	if err := s.manager.stop(syscall.SIGTERM); err != nil {
 		run.Ends = append(run.Ends, fmt.Sprintf("it was told to end, and did so with: %v", err))
 	}
 	run.RestLog = s.manager.current()
 	return ctx.Err()
+}
+
+func (s *stage) goroutines(ctx context.Context, run *oracle.Run) map[string]int {
+	counts, err := s.manager.goroutines(ctx)
+	if err != nil {
+		run.Ends = append(run.Ends, fmt.Sprintf("it does not tell which goroutines it has: %v", err))
+	}
+	return counts
 }
 
 // End drops what was recorded of the plan. Its objects stay: no operator looks at them any more.
