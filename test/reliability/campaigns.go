@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"math/rand/v2"
 	"regexp"
 	"slices"
@@ -34,6 +35,7 @@ func (s *suite) campaigns() []campaign {
 		{name: "storms", what: "three in ten requests go wrong, for 10 s", plans: s.storms},
 		{name: "leaders", what: "the leader stands still at a write until another one has led, and goes on", plans: s.leaders},
 		{name: "rbac", what: "each permission taken away: something must go wrong", plans: s.none, other: s.rbac},
+		{name: "outages", what: "the API server, or etcd, is killed at a write, and started again, under load", plans: s.none, other: s.outages},
 		{name: "clean", what: "no fault: nothing must be found", plans: s.clean},
 	}
 	if s.short {
@@ -44,6 +46,11 @@ func (s *suite) campaigns() []campaign {
 		all = slices.DeleteFunc(all, func(c campaign) bool { return !pattern.MatchString(c.name) })
 	}
 	return append([]campaign{references}, all...)
+}
+
+// hasOutages tells whether parts of the control plane are killed.
+func (s *suite) hasOutages() bool {
+	return strings.Contains(s.fault, "-away") || s.fault == "" && slices.ContainsFunc(s.campaigns(), func(c campaign) bool { return c.name == "outages" })
 }
 
 func (s *suite) chance() *rand.Rand {
@@ -82,6 +89,9 @@ func (s *suite) replayed() ([]*runner.Plan, error) {
 			}
 			plan.Rules = append(plan.Rules, rule)
 			plan.Pair = plan.Pair || rule.Fault == proxy.Freezing
+			if slices.Contains(proxy.Outages, rule.Fault) {
+				plan.Outage = s.env.NewOutage(context.Background(), rule.Fault.Kind, 1)
+			}
 		}
 	}
 	return plans, nil
@@ -144,6 +154,9 @@ func (s *suite) storms() ([]*runner.Plan, error) {
 func (s *suite) leaders() ([]*runner.Plan, error) {
 	var plans []*runner.Plan
 	for _, scenario := range s.scenarios {
+		if scenario.Before != nil {
+			continue // those that would stand by are of the last release
+		}
 		for _, position := range s.positions(scenario.Name) {
 			plan := planOf(scenario, with(position, proxy.Freezing))
 			plan.Pair = true

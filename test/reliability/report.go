@@ -28,6 +28,8 @@ type report struct {
 	Violations int               `json:"violations"` // plans that have some
 	Campaigns  []*campaignReport `json:"campaigns"`
 	RBAC       *rbacReport       `json:"rbac,omitempty"`
+	// NotJudged is what could not be tried, and why.
+	NotJudged []string `json:"notJudged,omitempty"`
 }
 
 // campaignReport is what one campaign has found.
@@ -114,6 +116,9 @@ func (r *report) print(w io.Writer) {
 	_ = table.Flush()
 	fmt.Fprintf(&rest, "\n%d scenarios, %d writes that something can go wrong with, %d plans in %.0f s on %d CPUs: %.0f plans/hour; seed %d\n",
 		r.Scenarios, r.Positions, r.Plans, r.Seconds, r.CPUs, float64(r.Plans)/r.Seconds*3600, r.Seed)
+	for _, what := range r.NotJudged {
+		fmt.Fprintf(&rest, "NOT JUDGED %s\n", what)
+	}
 	for _, campaign := range r.Campaigns {
 		for _, plan := range campaign.Plans {
 			for _, finding := range plan.Findings {

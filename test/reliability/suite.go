@@ -49,12 +49,16 @@ func run(ctx context.Context) (failed bool, err error) {
 	if s.scenarios, err = chosen(o.scenario); err != nil {
 		return false, err
 	}
+	if _, _, err := runner.LastRelease(ctx); err != nil {
+		s.scenarios = slices.DeleteFunc(s.scenarios, func(s scenario.Scenario) bool { return s.Before != nil })
+		s.report.NotJudged = append(s.report.NotJudged, fmt.Sprintf("upgrades: %v", err))
+	}
 	if s.evidence == "" {
 		if s.evidence, err = os.MkdirTemp("", "reliability-evidence-"); err != nil {
 			return false, err
 		}
 	}
-	if s.env, err = runner.Start(ctx, s.manager); err != nil {
+	if s.env, err = runner.Start(ctx, s.manager, s.hasOutages()); err != nil {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, s.env.Stop()) }()
@@ -195,7 +199,7 @@ func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, 
 			return fmt.Errorf("%s: %w", plan, err)
 		}
 		prepared.End()
-		if prepared = nil; run.Fired > 0 || plan.Faults() == "" || run.Lacking != "" {
+		if prepared = nil; run.Fired > 0 || plan.Faults() == "" || run.Lacking != "" || plan.Outage != nil {
 			break
 		}
 	}

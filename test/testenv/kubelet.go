@@ -23,12 +23,23 @@ func (cp *ControlPlane) Kubelet(ctx context.Context) {
 			continue
 		}
 		for event := range pods.ResultChan() {
-			if pod, ok := event.Object.(*corev1.Pod); ok && event.Type == watch.Added {
+			if pod, ok := event.Object.(*corev1.Pod); ok && event.Type == watch.Added && pod.Status.Phase == corev1.PodPending {
 				if !cp.holdsPods(ctx, pod.Namespace) {
-					_ = cp.SetPodReady(ctx, pod) // a pod that is gone already needs no machine
+					cp.run(ctx, pod)
 				}
 			}
 		}
+	}
+}
+
+// run makes a pod run and be ready, as soon as the API server lets it, which may be away for a while. A pod that is gone already needs no
+// machine.
+func (cp *ControlPlane) run(ctx context.Context, pod *corev1.Pod) {
+	for begun := time.Now(); ctx.Err() == nil && time.Since(begun) < time.Minute; {
+		if client.IgnoreNotFound(cp.SetPodReady(ctx, pod)) == nil {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
 	}
 }
 

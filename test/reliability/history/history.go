@@ -45,6 +45,11 @@ var recorded = map[string]schema.GroupVersionResource{
 	Jobs:        {Group: "batch", Version: "v1", Resource: "jobs"},
 }
 
+// IsOurs tells whether a resource is one of the operator's own kinds.
+func IsOurs(resource string) bool {
+	return resource == Foos || resource == Memcacheds || resource == CronJobs
+}
+
 // Key names an object within a namespace.
 type Key struct {
 	Resource, Name string

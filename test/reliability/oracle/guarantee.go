@@ -12,15 +12,12 @@ import (
 	"github.com/example/memcached-operator/test/reliability/proxy"
 )
 
-// ours are the resources that the operator is for.
-var ours = map[string]bool{history.Foos: true, history.Memcacheds: true, history.CronJobs: true}
-
 // guarantee finds writes that could hit, or have hit, what is not the operator's: a deletion or a status that is for whatever has the
 // name, an apply by force that is, and any write to an object that belongs to somebody else.
 func guarantee(run *Run, _ *Reference) []string {
 	owners := map[string]bool{}
 	for _, version := range run.Versions {
-		if ours[version.Resource] {
+		if history.IsOurs(version.Resource) {
 			owners[string(version.Object.GetUID())] = true
 		}
 	}
@@ -43,7 +40,7 @@ func unguarded(run *Run, request *proxy.Request, owners map[string]bool) string 
 	switch {
 	case request.Verb == "update" || request.Verb == "deletecollection":
 		return "is never needed"
-	case ours[parent]:
+	case history.IsOurs(parent):
 		return unguardedToOurs(request, subresource)
 	case request.Verb == "delete" && request.OnlyUID == "":
 		return "is for any object of that name"

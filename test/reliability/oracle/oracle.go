@@ -41,8 +41,6 @@ type Run struct {
 	Goroutines, RestGoroutines map[string]int
 	// Fired is how many things have gone wrong as the plan says.
 	Fired int
-	// HasRestarted tells whether the operator was started again in between.
-	HasRestarted bool
 	// IsOpen tells that it is a matter of time how much the operator does before its resource is deleted.
 	IsOpen bool
 	// IsPassing tells that a name is taken for a moment, which may be told of, and that it is over, once for each resource.

@@ -54,7 +54,7 @@ func statuses(run *Run, _ *Reference) []string {
 	var found []string
 	before := map[string]*unstructured.Unstructured{} // by UID
 	for i, version := range run.Versions {
-		if !ours[version.Resource] || version.IsGone {
+		if !history.IsOurs(version.Resource) || version.IsGone {
 			continue
 		}
 		object := version.Object
@@ -66,8 +66,7 @@ func statuses(run *Run, _ *Reference) []string {
 		}
 		past := &past{versions: run.Versions[:i], self: version, previous: previous}
 		lies := past.generations()
-		// An operator that has just started may be shown what was before, and tells of it.
-		if !run.HasRestarted && previous != nil && typed[told](previous).Status.ObservedGeneration > typed[told](object).Status.ObservedGeneration {
+		if previous != nil && typed[told](previous).Status.ObservedGeneration > typed[told](object).Status.ObservedGeneration {
 			lies = append(lies, "has observed an earlier generation than before")
 		}
 		switch version.Resource {

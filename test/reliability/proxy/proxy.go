@@ -57,6 +57,9 @@ type Options struct {
 	Kill func()
 	// Freeze has the operator stand still. It is called likewise; nil if there is no such fault.
 	Freeze func()
+	// Await waits until a part of the control plane is away. It is false if that has happened before. It is called likewise; nil if there are
+	// no such faults.
+	Await func() bool
 	// IsOwn tells whether a resource is one of the operator's own kinds; nil if that does not matter.
 	IsOwn func(resource string) bool
 	// Version returns the latest resource version that is known.
@@ -217,6 +220,13 @@ func (p *Proxy) goWrong(w http.ResponseWriter, r *http.Request, body []byte, req
 		}
 		p.options.Kill()
 		panic(http.ErrAbortHandler)
+	case ServerAway, EtcdAway:
+		p.await(request)
+		p.pass(w, r, body, request)
+	case ServerAwayAfter:
+		p.carryOut(r, body, request)
+		p.await(request)
+		panic(http.ErrAbortHandler)
 	case DropAnswer:
 		p.carryOut(r, body, request)
 		panic(http.ErrAbortHandler)
@@ -226,6 +236,15 @@ func (p *Proxy) goWrong(w http.ResponseWriter, r *http.Request, body []byte, req
 	default:
 		p.disturb(r.Context(), fault)
 		p.pass(w, r, body, request)
+	}
+}
+
+// await waits until a part of the control plane is away. Where it has been away before, nothing goes wrong with the request.
+func (p *Proxy) await(request *Request) {
+	if !p.options.Await() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		request.Fault = nil
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,6 +25,10 @@ const (
 	Hang       Kind = "hang"        // the request is neither carried out nor answered
 
 	Freeze Kind = "freeze" // the operator stands still; the request is carried out when it goes on
+
+	ServerAway      Kind = "apiserver-away"       // the API server is killed just before the request, and started again
+	ServerAwayAfter Kind = "apiserver-away-after" // likewise, just after the request is carried out, before the operator is told
+	EtcdAway        Kind = "etcd-away"            // etcd is killed just before the request, and started again
 
 	PauseWatches  Kind = "pause-watches"  // the request is carried out; all watches stand still from just before
 	CloseWatches  Kind = "close-watches"  // the request is carried out; all watches end just before
@@ -65,6 +70,9 @@ var Faults = []Fault{
 
 // Freezing is for operators of which another one can take the lead.
 var Freezing = Fault{Kind: Freeze}
+
+// Outages are for operators whose control plane can be killed.
+var Outages = []Fault{{Kind: ServerAway}, {Kind: ServerAwayAfter}, {Kind: EtcdAway}}
 
 // Storm has three in ten requests go wrong, in many ways.
 var Storm = []Rule{
@@ -117,7 +125,7 @@ func (r Rule) String() string {
 
 var rulePattern = regexp.MustCompile(`^(\w+) (\S+) #(\d+): (\S+)$`)
 
-// ParseRule returns the rule that String has made a text of, for one of Faults or Freezing, and one request.
+// ParseRule returns the rule that String has made a text of, for one of Faults, Outages or Freezing, and one request.
 func ParseRule(text string) (Rule, error) {
 	parts := rulePattern.FindStringSubmatch(strings.TrimSpace(text))
 	if parts == nil {
@@ -127,7 +135,7 @@ func ParseRule(text string) (Rule, error) {
 	if err != nil {
 		return Rule{}, err
 	}
-	for _, fault := range append(Faults[:len(Faults):len(Faults)], Freezing) {
+	for _, fault := range slices.Concat(Faults, Outages, []Fault{Freezing}) {
 		if fault.String() == parts[4] {
 			return Rule{Match: Match{Verb: parts[1], Resource: parts[2]}, Nth: nth, Fault: fault}, nil
 		}

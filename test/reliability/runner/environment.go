@@ -11,19 +11,19 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
+	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/example/memcached-operator/test/bench/measure"
 	"github.com/example/memcached-operator/test/reliability/history"
 	"github.com/example/memcached-operator/test/reliability/proxy"
 	"github.com/example/memcached-operator/test/testenv"
@@ -36,15 +36,22 @@ type Environment struct {
 	// Recorder has all that has become of the objects.
 	Recorder *history.Recorder
 
-	program string // the operator's
+	// Of an environment whose control plane can be killed. The recorder has an API server of its own there, which keeps nothing in memory, so
+	// that it misses nothing.
+	apiServer, etcd, recorderServer *part
+	recorderConfig                  *rest.Config
+
+	program string                 // the operator's
+	release func() (string, error) // the program of the last release, which is built at the first call
 	dir     string
 	tls     *tls.Config
 	plans   atomic.Int64
 	cancel  context.CancelFunc
 }
 
-// Start starts the control plane. Program is the operator's; if it is empty, the operator is built.
-func Start(ctx context.Context, program string) (_ *Environment, err error) {
+// Start starts the control plane, so that parts of it can be killed if asked to. Program is the operator's; if it is empty, the operator is
+// built.
+func Start(ctx context.Context, program string, hasOutages bool) (_ *Environment, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	e := &Environment{program: program, cancel: cancel}
 	defer func() {
@@ -57,12 +64,11 @@ func Start(ctx context.Context, program string) (_ *Environment, err error) {
 	}
 	if e.program == "" {
 		e.program = filepath.Join(e.dir, "manager")
-		build := exec.CommandContext(ctx, "go", "build", "-race", "-o", e.program, "./cmd")
-		build.Dir = testenv.Root()
-		if out, err := build.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("building the operator: %w\n%s", err, out)
+		if err := run(ctx, testenv.Root(), "go", "build", "-race", "-o", e.program, "./cmd"); err != nil {
+			return nil, err
 		}
 	}
+	e.release = sync.OnceValues(func() (string, error) { return e.buildRelease(ctx) })
 	if e.ControlPlane, err = testenv.Start(); err != nil {
 		return nil, err
 	}
@@ -75,32 +81,61 @@ func Start(ctx context.Context, program string) (_ *Environment, err error) {
 		return nil, err
 	}
 	e.tls.NextProtos = []string{"h2", "http/1.1"}
-	if e.Recorder, err = history.Record(ctx, e.ControlPlane.Config); err != nil {
+	e.recorderConfig = e.ControlPlane.Config
+	if hasOutages {
+		if err := e.findParts(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if e.Recorder, err = history.Record(ctx, e.recorderConfig); err != nil {
 		return nil, err
 	}
 	go e.ControlPlane.Kubelet(ctx)
 	return e, nil
 }
 
+// findParts finds the processes that can be killed, and starts the API server of the recorder.
+func (e *Environment) findParts(ctx context.Context) (err error) {
+	if e.apiServer, err = runningPart("kube-apiserver"); err != nil {
+		return err
+	}
+	if e.etcd, err = runningPart("etcd"); err != nil {
+		return err
+	}
+	address := measure.FreeAddress()
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	e.recorderServer = e.apiServer.another(map[string]string{
+		"--secure-port": port, "--watch-cache": "false", "--audit-log-path": "", "--audit-policy-file": "", "--audit-log-maxsize": "",
+	})
+	if err := e.recorderServer.start(); err != nil {
+		return err
+	}
+	e.recorderConfig = rest.CopyConfig(e.ControlPlane.Config)
+	e.recorderConfig.Host = "https://" + address
+	return isReady(ctx, e.recorderConfig)
+}
+
 // Stop stops the control plane.
 func (e *Environment) Stop() error {
 	e.cancel()
 	var err error
+	for _, part := range []*part{e.recorderServer, e.apiServer, e.etcd} {
+		if part != nil && part.command != nil {
+			err = errors.Join(err, part.kill())
+		}
+	}
 	if e.ControlPlane != nil {
-		err = e.ControlPlane.Stop()
+		err = errors.Join(err, e.ControlPlane.Stop())
 	}
 	return errors.Join(err, os.RemoveAll(e.dir))
 }
 
-// newProxy starts a proxy between an operator and the API server.
-func (e *Environment) newProxy(seed uint64, m *manager) (*proxy.Proxy, error) {
-	return proxy.Start(proxy.Options{
-		Server: e.ControlPlane.Config.Host, TLS: e.tls, Seed: seed, Version: e.Recorder.Latest,
-		IsOwn: func(resource string) bool {
-			return resource == history.Foos || resource == history.Memcacheds || resource == history.CronJobs
-		},
-		Kill: m.kill, Freeze: func() { m.signal(syscall.SIGSTOP) },
-	})
+// Program returns the operator's.
+func (e *Environment) Program() string {
+	return e.program
 }
 
 // kubeconfig writes one that goes through a proxy, with a token of a service account of the operator's namespace, and returns its

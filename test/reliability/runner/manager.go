@@ -189,9 +189,11 @@ func (m *manager) log() string {
 	return all.String()
 }
 
-// restarts returns how many times it was started again.
-func (m *manager) restarts() int {
+// replace stops it and has another program, with another environment, be started the next time.
+func (m *manager) replace(program string, environment []string) error {
+	err := m.stop(syscall.SIGTERM)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.all) - 1
+	m.program, m.environment = program, environment
+	return err
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -38,6 +40,8 @@ type Plan struct {
 	Seed uint64
 	// Pair has a second operator stand by, which takes the lead when the first stands still.
 	Pair bool
+	// Outage is what the faults of Rules that need one are about; nil for none.
+	Outage *Outage
 	// ServiceAccount is whose rights the operator has; empty for its own.
 	ServiceAccount string
 	// Environment is more of the operator's.
@@ -75,7 +79,9 @@ type stage struct {
 	manager    *manager
 	standby    *standby // nil for none
 	reference  *oracle.Reference
-	setup      int // how many requests there were when things could begin to go wrong
+	hasWaited  atomic.Bool // for the outage
+	leaving    sync.Once   // the outage
+	setup      int         // how many requests there were when things could begin to go wrong
 }
 
 // Prepare makes the namespace of a plan and what is to be there before the operator is.
@@ -112,6 +118,9 @@ func (p *Prepared) Play(ctx context.Context, reference *oracle.Reference) (*orac
 		return nil, err
 	}
 	defer s.proxy.Stop()
+	if s.plan.Outage != nil {
+		defer s.leaveOutage()
+	}
 	if s.plan.Pair {
 		if err := s.addStandby(ctx); err != nil {
 			return nil, err
@@ -123,12 +132,15 @@ func (p *Prepared) Play(ctx context.Context, reference *oracle.Reference) (*orac
 
 // operator returns an operator that is yet to be started, and the proxy that it goes through.
 func (s *stage) operator(ctx context.Context) (*proxy.Proxy, *manager, error) {
-	m := &manager{
-		program:     s.e.program,
-		environment: append([]string{"WATCH_NAMESPACE=" + s.Namespace}, s.plan.Environment...),
-		isTolerant:  s.plan.Storm > 0 || s.plan.Pair,
+	m := &manager{program: s.e.program, environment: s.environment(), isTolerant: s.plan.Storm > 0 || s.plan.Pair || s.plan.Outage != nil}
+	if before := s.plan.Scenario.Before; before != nil {
+		released, err := s.e.release()
+		if err != nil {
+			return nil, nil, err
+		}
+		m.program, m.environment = released, append(before[:len(before):len(before)], m.environment...)
 	}
-	p, err := s.e.newProxy(s.plan.Seed, m)
+	p, err := s.newProxy(m)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -144,6 +156,31 @@ func (s *stage) operator(ctx context.Context) (*proxy.Proxy, *manager, error) {
 	m.flags = []string{"--kubeconfig=" + kubeconfig, "--metrics-bind-address=0", "--health-probe-bind-address=0",
 		"--pprof-bind-address=127.0.0.1:0", "--image-delay=0s"}
 	return p, m, nil
+}
+
+// newProxy starts a proxy between an operator and the API server.
+func (s *stage) newProxy(m *manager) (*proxy.Proxy, error) {
+	options := proxy.Options{
+		Server: s.e.ControlPlane.Config.Host, TLS: s.e.tls, Seed: s.plan.Seed, Version: s.e.Recorder.Latest, IsOwn: history.IsOurs,
+		Kill: m.kill, Freeze: func() { m.signal(syscall.SIGSTOP) },
+	}
+	if s.plan.Outage != nil {
+		options.Await = func() bool {
+			s.hasWaited.Store(true)
+			return s.plan.Outage.wait()
+		}
+	}
+	return proxy.Start(options)
+}
+
+// leaveOutage has the outage of the plan not wait for it any longer.
+func (s *stage) leaveOutage() {
+	s.leaving.Do(func() { s.plan.Outage.leave(s.hasWaited.Load()) })
+}
+
+// environment is the operator's.
+func (s *stage) environment() []string {
+	return append([]string{"WATCH_NAMESPACE=" + s.Namespace}, s.plan.Environment...)
 }
 
 func (s *stage) play(ctx context.Context) (*oracle.Run, error) {
@@ -168,6 +205,13 @@ func (s *stage) play(ctx context.Context) (*oracle.Run, error) {
 		return nil, err
 	}
 	s.proxy.SetRules()
+	if s.plan.Outage != nil {
+		s.leaveOutage()
+		s.plan.Outage.passes(ctx)
+		if again := s.settle(ctx, thawQuiet, s.differs); lacking == "" {
+			lacking = again
+		}
+	}
 	if s.standby != nil {
 		if again := s.thaw(ctx); lacking == "" {
 			lacking = again
@@ -182,7 +226,6 @@ func (s *stage) play(ctx context.Context) (*oracle.Run, error) {
 			run.Fired++
 		}
 	}
-	run.HasRestarted = s.manager.restarts() > 0 || s.standby != nil
 	run.Rest = len(s.requests())
 	if lacking == "" {
 		if err := s.rest(ctx, run); err != nil {
@@ -217,11 +260,24 @@ func (s *stage) goWrong() {
 	}
 }
 
+// upgrade has the operator under test take the place of the last release's, and things go wrong from its start.
+func (s *stage) upgrade() error {
+	if err := s.manager.replace(s.e.program, s.environment()); err != nil {
+		return fmt.Errorf("%s: ending the operator of the last release: %w", s.plan, err)
+	}
+	s.goWrong()
+	return s.manager.start(s.flags()...)
+}
+
 // steps plays the steps of a scenario, and returns what the operator could not do.
 func (s *stage) steps(ctx context.Context) (lacking string, err error) {
 	plan := &s.plan.Scenario
 	for i, step := range append(plan.Setup[:len(plan.Setup):len(plan.Setup)], plan.Steps...) {
 		switch {
+		case i == len(plan.Setup) && plan.Before != nil:
+			if err := s.upgrade(); err != nil {
+				return "", err
+			}
 		case i == len(plan.Setup) && i > 0:
 			s.goWrong()
 		case i > 0:

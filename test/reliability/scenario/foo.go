@@ -44,6 +44,12 @@ func foos() []Scenario {
 				return createFoo("one", "web", 2).Do(ctx, s)
 			}},
 		}},
+		{Name: "foo-upgrade", Before: asBefore, Setup: []Step{createFoo("one", "web", 2)}, Steps: []Step{
+			{Name: "upgrade", Until: keeps("web", 1, fooRuns("one", "web", 2))},
+		}},
+		{Name: "foo-upgrade-image", Before: otherImages, Setup: []Step{createFoo("one", "web", 2)}, Steps: []Step{
+			{Name: "upgrade", Until: keeps("web", 2, fooRuns("one", "web", 2))},
+		}},
 		{Name: "foo-foreign", Prepare: foreignDeployment("web"), Steps: []Step{
 			{Name: "create", Do: createFoo("one", "web", 1).Do, Until: func(_ *Stage, world history.World) string {
 				return says(world, history.Foos, "one", "Degraded=True/NameTaken", "Progressing=False")
@@ -113,6 +119,22 @@ func runs(world history.World, resource, owner, name string, pods int32) string 
 		return fmt.Sprintf("Deployment %s has not %d pods", name, pods)
 	}
 	return ""
+}
+
+// What the environment of the last release's manager has besides: nothing, or images that are replaced with it.
+var (
+	asBefore    = []string{}
+	otherImages = []string{"RELATED_IMAGE_NGINX=nginx:before", "RELATED_IMAGE_MEMCACHED=memcached:before"}
+)
+
+// keeps is reached when a Deployment is of a generation, so has been changed just so often, and more is reached.
+func keeps(name string, generation int64, also func(*Stage, history.World) string) func(*Stage, history.World) string {
+	return func(s *Stage, world history.World) string {
+		if d := in[appsv1.Deployment](world, history.Deployments, name); d == nil || d.Generation != generation {
+			return fmt.Sprintf("the Deployment %s is not of generation %d", name, generation)
+		}
+		return also(s, world)
+	}
 }
 
 func deployment(name string) *appsv1.Deployment {

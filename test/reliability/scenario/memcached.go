@@ -35,6 +35,12 @@ func memcacheds() []Scenario {
 				return createMemcached(2).Do(ctx, s)
 			}},
 		}},
+		{Name: "memcached-upgrade", Before: asBefore, Setup: []Step{createMemcached(2)}, Steps: []Step{
+			{Name: "upgrade", Until: keeps("one", 1, memcachedRuns(2))},
+		}},
+		{Name: "memcached-upgrade-image", Before: otherImages, Setup: []Step{createMemcached(2)}, Steps: []Step{
+			{Name: "upgrade", Until: keeps("one", 2, memcachedRuns(2))},
+		}},
 		{Name: "memcached-foreign", Prepare: foreignService, Steps: []Step{
 			{Name: "create", Do: createMemcached(1).Do, Until: func(_ *Stage, world history.World) string {
 				return first(runs(world, history.Memcacheds, "one", "one", 1),

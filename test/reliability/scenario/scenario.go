@@ -27,6 +27,9 @@ type Scenario struct {
 	// IsPassing tells that a name is taken for a moment, by what the garbage collector is about to take away or another resource
 	// to let go. If the moment is long, the operator tells of it, and that it is over.
 	IsPassing bool
+	// Before is what the environment of the last release's manager has besides, with which Setup is played before the one under test takes
+	// its place; nil if Setup is played with that as well.
+	Before []string
 	// Setup are steps in which nothing goes wrong, to begin from.
 	Setup []Step
 	Steps []Step

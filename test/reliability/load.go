@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	"github.com/example/memcached-operator/test/reliability/oracle"
+	"github.com/example/memcached-operator/test/reliability/runner"
+	"github.com/example/memcached-operator/test/testenv"
+)
+
+// Of the load: how many Foos there are, how long after the other they are scaled, and how long they may take to come to rest.
+const (
+	loadFoos     = 50
+	loadEvery    = 50 * time.Millisecond
+	loadPatience = 2 * time.Minute
+)
+
+// load is an operator that has nothing between it and the API server, and whose Foos are scaled all the time.
+type load struct {
+	client    client.Client
+	namespace string
+	manager   *testenv.Manager
+	cancel    context.CancelFunc
+	ended     chan struct{}
+	changes   int // that were made
+}
+
+func startLoad(ctx context.Context, env *runner.Environment) (*load, error) {
+	l := &load{client: env.ControlPlane.Client, namespace: "load", ended: make(chan struct{})}
+	if err := l.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: l.namespace}}); err != nil {
+		return nil, err
+	}
+	for i := range loadFoos {
+		foo := l.foo(i)
+		foo.Spec = samplev1alpha1.FooSpec{DeploymentName: foo.Name, Replicas: ptr.To[int32](1)}
+		if err := l.client.Create(ctx, foo); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	l.manager, err = env.ControlPlane.StartManager(ctx, env.Program(), []string{"WATCH_NAMESPACE=" + l.namespace}, "--leader-elect=false")
+	if err != nil {
+		return nil, err
+	}
+	ctx, l.cancel = context.WithCancel(ctx)
+	go l.scale(ctx)
+	return l, nil
+}
+
+func (l *load) foo(number int) *samplev1alpha1.Foo {
+	return &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: fmt.Sprintf("foo-%d", number)}}
+}
+
+// scale scales one Foo after the other, until the context ends. What fails while the API server is away is not tried again.
+func (l *load) scale(ctx context.Context) {
+	defer close(l.ended)
+	for ctx.Err() == nil {
+		replicas := 1 + l.changes/loadFoos%2
+		patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))
+		if l.client.Patch(ctx, l.foo(l.changes%loadFoos), patch) == nil {
+			l.changes++
+		}
+		time.Sleep(loadEvery)
+	}
+}
+
+// settle scales no more, and returns what is not as it should be when all has had time to come to rest.
+func (l *load) settle(ctx context.Context) ([]oracle.Finding, error) {
+	l.cancel()
+	<-l.ended
+	lacking := "nothing was looked at"
+	for begun := time.Now(); lacking != "" && time.Since(begun) < loadPatience; time.Sleep(200 * time.Millisecond) {
+		var err error
+		if lacking, err = l.lacking(ctx); err != nil {
+			return nil, err
+		}
+	}
+	var findings []oracle.Finding
+	if lacking != "" {
+		findings = append(findings, oracle.Finding{Oracle: "end state", Text: fmt.Sprintf("after %d changes, %s", l.changes, lacking)})
+	}
+	for line := range strings.Lines(l.manager.Logs()) {
+		if strings.HasPrefix(line, "panic:") || strings.Contains(line, "DATA RACE") || strings.Contains(line, "Observed a panic") {
+			findings = append(findings, oracle.Finding{Oracle: "hygiene", Text: line})
+		}
+	}
+	if err := l.manager.Stop(); err != nil {
+		findings = append(findings, oracle.Finding{Oracle: "hygiene", Text: fmt.Sprintf("it was told to end, and did so with: %v", err)})
+	}
+	return findings, nil
+}
+
+// lacking returns what is not as it should be.
+func (l *load) lacking(ctx context.Context) (string, error) {
+	var foos samplev1alpha1.FooList
+	var deployments appsv1.DeploymentList
+	if err := errors.Join(l.client.List(ctx, &foos, client.InNamespace(l.namespace)), l.client.List(ctx, &deployments, client.InNamespace(l.namespace))); err != nil {
+		return "", err
+	}
+	available := map[string]int32{}
+	for i := range deployments.Items {
+		available[deployments.Items[i].Name] = deployments.Items[i].Status.AvailableReplicas
+	}
+	for i := range foos.Items {
+		foo := &foos.Items[i]
+		progressing := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionProgressing)
+		switch wanted := ptr.Deref(foo.Spec.Replicas, 1); {
+		case available[foo.Name] != wanted:
+			return fmt.Sprintf("the Deployment of %s has %d pods available, and not %d", foo.Name, available[foo.Name], wanted), nil
+		case progressing == nil || progressing.Status != metav1.ConditionFalse || progressing.ObservedGeneration != foo.Generation:
+			return fmt.Sprintf("the status of %s does not say that it has come to rest", foo.Name), nil
+		}
+	}
+	if len(deployments.Items) != loadFoos {
+		return fmt.Sprintf("there are %d Deployments, and not %d", len(deployments.Items), loadFoos), nil
+	}
+	return "", nil
+}
+
+// stop ends it, if settle has not.
+func (l *load) stop() {
+	l.cancel()
+	l.manager.Kill()
+}

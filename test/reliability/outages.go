@@ -1,0 +1,80 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/example/memcached-operator/test/reliability/proxy"
+	"github.com/example/memcached-operator/test/reliability/runner"
+)
+
+// outagePlans are each write with one of the outages, in turn.
+func (s *suite) outagePlans() []*runner.Plan {
+	var plans []*runner.Plan
+	for _, scenario := range s.scenarios {
+		for _, position := range s.positions(scenario.Name) {
+			plans = append(plans, planOf(scenario, with(position, proxy.Outages[len(plans)%len(proxy.Outages)])))
+		}
+	}
+	return plans
+}
+
+// outages plays plans of one sort of outage at a time, as many as are played in parallel, so that one outage is for all of them: it
+// happens when each has come to its write. Meanwhile another operator is kept busy.
+func (s *suite) outages(ctx context.Context, r *campaignReport) error {
+	plans := s.outagePlans()
+	s.say("%s: %d plans", r.Name, len(plans))
+	prepared, err := s.prepare(ctx, plans)
+	if err != nil {
+		return err
+	}
+	busy, err := startLoad(ctx, s.env)
+	if err != nil {
+		return err
+	}
+	defer busy.stop()
+	slices.SortStableFunc(plans, func(a, b *runner.Plan) int {
+		return cmp.Or(cmp.Compare(a.Scenario.Age, b.Scenario.Age), cmp.Compare(a.Rules[0].Fault.Kind, b.Rules[0].Fault.Kind))
+	})
+	for batch := range slices.Chunk(plans, s.parallel) {
+		for _, some := range bySort(batch) {
+			if err := s.playThrough(ctx, r, some, prepared); err != nil {
+				return err
+			}
+		}
+	}
+	finding, err := busy.settle(ctx)
+	if err != nil {
+		return err
+	}
+	r.add(&planReport{Scenario: "load", Faults: "all outages", Fired: 1, Findings: finding})
+	return nil
+}
+
+// bySort parts plans by the sort of their outage.
+func bySort(plans []*runner.Plan) [][]*runner.Plan {
+	var parts [][]*runner.Plan
+	for i, plan := range plans {
+		if i == 0 || plan.Rules[0].Fault.Kind != plans[i-1].Rules[0].Fault.Kind {
+			parts = append(parts, nil)
+		}
+		parts[len(parts)-1] = append(parts[len(parts)-1], plan)
+	}
+	return parts
+}
+
+// playThrough plays plans through one outage.
+func (s *suite) playThrough(ctx context.Context, r *campaignReport, plans []*runner.Plan, prepared map[*runner.Plan]*runner.Prepared) error {
+	outage := s.env.NewOutage(ctx, plans[0].Rules[0].Fault.Kind, len(plans))
+	errs := make([]error, len(plans))
+	var playing sync.WaitGroup
+	for i, plan := range plans {
+		plan.Outage = outage
+		playing.Go(func() { errs[i] = s.play(ctx, r, plan, prepared[plan], false) })
+	}
+	playing.Wait()
+	return errors.Join(append(errs, outage.Err)...)
+}

@@ -1,0 +1,102 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/example/memcached-operator/test/reliability/proxy"
+)
+
+// Of an outage.
+const (
+	mostWait = 15 * time.Second // from the first plan that is where it is to happen, until it happens without the others
+	timeAway = time.Second      // how long a part stays away
+)
+
+// Outage is one of a part of the control plane, which many plans are played through at the same time: it happens when each has come to the
+// request that it is to happen at, or to its end.
+type Outage struct {
+	// Err is what has gone wrong with the outage itself. It is for after all plans.
+	Err error
+
+	part    *part
+	ready   func() error // waits until what has been away is back
+	mu      sync.Mutex
+	coming  int // plans that are still to come to it
+	waiting int
+	once    sync.Once
+	begun   chan struct{} // closed when the part is away
+	over    chan struct{} // closed when it is back
+}
+
+// NewOutage returns one that so many plans come to, of the part that a fault needs to be away.
+func (e *Environment) NewOutage(ctx context.Context, kind proxy.Kind, plans int) *Outage {
+	o := &Outage{part: e.apiServer, coming: plans, begun: make(chan struct{}), over: make(chan struct{})}
+	if kind == proxy.EtcdAway {
+		o.part = e.etcd
+	}
+	o.ready = func() error { return errors.Join(isReady(ctx, e.ControlPlane.Config), isReady(ctx, e.recorderConfig)) }
+	return o
+}
+
+// wait waits until the part is away. It is false if that was over already.
+func (o *Outage) wait() bool {
+	select {
+	case <-o.begun:
+		return false
+	default:
+	}
+	o.mu.Lock()
+	o.coming--
+	o.waiting++
+	isAll, isFirst := o.coming <= 0, o.waiting == 1
+	o.mu.Unlock()
+	switch {
+	case isAll:
+		go o.once.Do(o.happen)
+	case isFirst:
+		time.AfterFunc(mostWait, func() { o.once.Do(o.happen) })
+	}
+	<-o.begun
+	return true
+}
+
+// leave notes that a plan is not to come any more, or that it is through it.
+func (o *Outage) leave(hasWaited bool) {
+	o.mu.Lock()
+	if !hasWaited {
+		o.coming--
+	}
+	isAll := o.coming <= 0 && o.waiting > 0
+	o.mu.Unlock()
+	if isAll {
+		o.once.Do(o.happen)
+	}
+}
+
+// passes waits until it is over, or nobody comes to it.
+func (o *Outage) passes(ctx context.Context) {
+	for ctx.Err() == nil {
+		o.mu.Lock()
+		isNever := o.coming <= 0 && o.waiting == 0
+		o.mu.Unlock()
+		if isNever {
+			return
+		}
+		select {
+		case <-o.over:
+			return
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func (o *Outage) happen() {
+	o.Err = o.part.kill()
+	close(o.begun)
+	time.Sleep(timeAway)
+	o.Err = errors.Join(o.Err, o.part.start(), o.ready())
+	close(o.over)
+}

@@ -1,0 +1,96 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+
+	"github.com/example/memcached-operator/test/bench/measure"
+)
+
+// part is a process of the control plane that can be killed and started again as it was.
+type part struct {
+	flags   []string // the first is the program
+	pid     int
+	command *exec.Cmd // nil for the process that others have started
+}
+
+// runningPart finds a process of the control plane by the name of its program.
+func runningPart(name string) (*part, error) {
+	pid, err := measure.Child(name)
+	if err != nil {
+		return nil, err
+	}
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil {
+		return nil, err
+	}
+	return &part{flags: strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00"), pid: pid}, nil
+}
+
+// another returns a part like this, yet to be started, with other values of some flags; an empty one leaves the flag out.
+func (p *part) another(values map[string]string) *part {
+	flags := []string{p.flags[0]}
+	for _, flag := range p.flags[1:] {
+		if _, isOther := values[strings.SplitN(flag, "=", 2)[0]]; !isOther {
+			flags = append(flags, flag)
+		}
+	}
+	for flag, value := range values {
+		if value != "" {
+			flags = append(flags, flag+"="+value)
+		}
+	}
+	return &part{flags: flags}
+}
+
+func (p *part) start() error {
+	p.command = exec.Command(p.flags[0], p.flags[1:]...)
+	if err := p.command.Start(); err != nil {
+		return fmt.Errorf("starting %s again: %w", p.flags[0], err)
+	}
+	p.pid = p.command.Process.Pid
+	return nil
+}
+
+// kill ends it without warning, and waits for its end.
+func (p *part) kill() error {
+	if err := syscall.Kill(p.pid, syscall.SIGKILL); err != nil {
+		return fmt.Errorf("killing %s: %w", p.flags[0], err)
+	}
+	if p.command != nil {
+		_ = p.command.Wait() // it was killed
+		return nil
+	}
+	for syscall.Kill(p.pid, 0) == nil {
+		time.Sleep(10 * time.Millisecond) // until who has started it has seen that
+	}
+	return nil
+}
+
+// isReady waits until an API server answers that it is ready, which takes an etcd.
+func isReady(ctx context.Context, config *rest.Config) error {
+	asking, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return err
+	}
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
+		response, err := asking.Get(config.Host + "/readyz")
+		if err != nil {
+			return false, nil
+		}
+		return response.StatusCode == 200, response.Body.Close()
+	})
+	if err != nil {
+		return errors.Join(fmt.Errorf("waiting for the API server at %s", config.Host), err)
+	}
+	return nil
+}
