@@ -131,7 +131,7 @@ func (k *Kind) apply(base map[string]any, leaf Leaf, class Class) map[string]any
 		k.put(spec, leaf, class.value)
 		return spec
 	}
-	k.put(spec, leaf, sample(leaf.Path, leaf.schema))
+	k.put(spec, leaf, sample(leaf.Path, leaf.schema, ""))
 	drop(spec, leaf)
 	return spec
 }

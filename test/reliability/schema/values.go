@@ -36,7 +36,8 @@ var words = map[string][2]any{
 	"supplementalGroupsPolicy": {"Merge", "Strict"}, "tolerations[].operator": {"Exists", "Equal"}, "tolerations[].effect": {"NoExecute", "NoSchedule"},
 	"whenUnsatisfiable": {"ScheduleAnyway", "DoNotSchedule"}, "nodeAffinityPolicy": {"Honor", "Ignore"}, "nodeTaintsPolicy": {"Honor", "Ignore"},
 	"cachingMode": {"None", "ReadOnly"}, "azureDisk.kind": {"Managed", "Dedicated"}, "diskURI": {"https://a.blob.core.windows.net/b/c.vhd", "https://a.blob.core.windows.net/b/d.vhd"},
-	"hostPath.type": {"Directory", "File"}, "pullPolicy": {"Always", "Never"}, "iqn": {"iqn.2001-04.com.example:a", "iqn.2001-04.com.example:b"},
+	"hostPath.type": {"Directory", "File"}, "pullPolicy": {"Always", "Never"}, "resourceFieldRef.divisor": {"1", "1m"}, "initiatorName": {"iqn.2001-04.com.example:a", "iqn.2001-04.com.example:b"},
+	"iqn":      {"iqn.2001-04.com.example:a", "iqn.2001-04.com.example:b"},
 	"nfs.path": {"/a", "/b"}, "registry": {"a:1", "b:1"}, "expirationSeconds": {int64(600), int64(601)}, "maxExpirationSeconds": {int64(3600), int64(3601)},
 	"accessModes": {list{"ReadWriteOnce"}, list{"ReadOnlyMany"}}, "volumeMode": {"Filesystem", "Block"}, "mountPropagation": {"None", "HostToContainer"},
 	"recursiveReadOnly": {"Disabled", "IfPossible"}, "keyType": {"RSA3072", "ED25519"}, "signerName": {"example.com/a", "example.com/b"},
@@ -71,15 +72,16 @@ var besides = []beside{
 	{"downwardAPI.items[]", true, object{"fieldRef": object{"fieldPath": "metadata.name"}}}, {"resourceFieldRef", false, object{"containerName": objectName}},
 	{"volumeClaimTemplate.spec", false, object{"accessModes": list{"ReadWriteOnce"}, "resources": object{"requests": object{"storage": "1"}}}},
 	{"volumeClaimTemplate", false, object{"spec": object{"accessModes": list{"ReadWriteOnce"}, "resources": object{"requests": object{"storage": "1"}}}}},
-	{"fc", false, object{"targetWWNs": list{"a"}, "lun": int64(1)}}, {"scaleIO", false, object{"volumeName": "a"}}, {"storageos", false, object{"volumeName": "a"}},
+	{"scaleIO", false, object{"volumeName": "a"}}, {"storageos", false, object{"volumeName": "a"}},
 	{"configMap", false, object{"name": "a"}}, {"volumes[].secret", false, object{"secretName": "a"}}, {"sources[].secret", false, object{"name": "a"}},
-	{"resourceClaims[]", true, object{"resourceClaimName": "a"}}, {"podCertificate", false, object{"credentialBundlePath": "a", "keyType": "ED25519"}},
+	{"seccompProfile", true, object{"type": "Localhost"}}, {"appArmorProfile", true, object{"type": "Localhost"}},
+	{"podCertificate", false, object{"credentialBundlePath": "a", "keyType": "ED25519"}},
 	{"clusterTrustBundle", true, object{"name": "a"}}, {"resources", true, object{"limits": object{"cpu": "2"}}},
 	{"podAffinityTerm", true, selector}, {"podAffinity.requiredDuringSchedulingIgnoredDuringExecution[]", true, selector},
 	{"podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[]", true, selector}, {"topologySpreadConstraints[]", true, selector},
 	{"dataSource", false, object{"apiGroup": "example.com"}},
 	{"dataSourceRef", false, object{"apiGroup": "example.com"}},
-	{"containers[].restartPolicyRules[]", false, object{"exitCodes": object{"operator": "In", "values": list{int64(1)}}}},
+	{"restartPolicyRules[]", false, object{"exitCodes": object{"operator": "In", "values": list{int64(1)}}}},
 }
 
 // companion is what Kubernetes asks for in another place.
@@ -95,10 +97,28 @@ var companions = []companion{
 	{"successPolicy", ".spec.completionMode", "Indexed"}, {"successPolicy", ".spec.completions", int64(3)}, {".completionMode", ".spec.completions", int64(3)},
 	{"volumeMounts[]", ".spec.template.spec.volumes", list{object{"name": "a"}, object{"name": "b"}}},
 	{"fileKeyRef", ".spec.template.spec.volumes", list{object{"name": "a"}, object{"name": "b"}}},
-	{"containers[].resources.claims[]", ".spec.template.spec.resourceClaims", list{object{"name": "a", "resourceClaimName": "a"}, object{"name": "b", "resourceClaimName": "b"}}},
+	{"ontainers[].resources.claims[]", ".spec.template.spec.resourceClaims", list{object{"name": "a", "resourceClaimName": "a"}, object{"name": "b", "resourceClaimName": "b"}}},
 	{"volumeDevices[]", ".spec.template.spec.volumes", list{
 		object{"name": "a", "persistentVolumeClaim": object{"claimName": "a"}}, object{"name": "b", "persistentVolumeClaim": object{"claimName": "b"}}}},
-	{"restartPolicyRules[]", ".spec.template.spec.containers[].restartPolicy", "Never"},
+	{".containers[].restartPolicyRules[]", ".spec.template.spec.containers[].restartPolicy", "Never"},
+	{"initContainers[].restartPolicyRules[]", ".spec.template.spec.initContainers[].restartPolicy", "Never"},
+	{"initContainers[].lifecycle", ".spec.template.spec.initContainers[].restartPolicy", "Always"},
+	{"initContainers[].livenessProbe", ".spec.template.spec.initContainers[].restartPolicy", "Always"},
+	{"initContainers[].readinessProbe", ".spec.template.spec.initContainers[].restartPolicy", "Always"},
+	{"initContainers[].startupProbe", ".spec.template.spec.initContainers[].restartPolicy", "Always"},
+	{"initContainers[].resizePolicy[]", ".spec.template.spec.initContainers[].restartPolicy", "Always"},
+	{"resizePolicy[]", ".spec.template.spec.restartPolicy", "OnFailure"},
+	{".containers[].volumeMounts[].recursiveReadOnly", ".spec.template.spec.containers[].volumeMounts[].readOnly", true},
+	{"initContainers[].volumeMounts[].recursiveReadOnly", ".spec.template.spec.initContainers[].volumeMounts[].readOnly", true},
+	{"procMount", ".spec.template.spec.hostUsers", false}, {"hostProcess", ".spec.template.spec.hostNetwork", true},
+	{"initContainers[].securityContext.windowsOptions.hostProcess", ".spec.template.spec.containers[].securityContext.windowsOptions.hostProcess", true},
+	{"onExitCodes.containerName", ".spec.template.spec.containers", list{object{"name": "a", "image": "a"}, object{"name": "b", "image": "b"}}},
+	{"tolerations[].value", ".spec.template.spec.tolerations[].operator", "Equal"},
+	{"minDomains", ".spec.template.spec.topologySpreadConstraints[].whenUnsatisfiable", "DoNotSchedule"},
+	{"resourceClaims[].name", ".spec.template.spec.resourceClaims[].resourceClaimName", "a"},
+	{"iscsi.chapAuth", ".spec.template.spec.volumes[].iscsi.secretRef.name", "a"},
+	{"fc.lun", ".spec.template.spec.volumes[].fc.targetWWNs", list{"a"}}, {"fc.targetWWNs", ".spec.template.spec.volumes[].fc.lun", int64(1)},
+	{"fc.fsType", ".spec.template.spec.volumes[].fc.wwids", list{"a"}}, {"fc.readOnly", ".spec.template.spec.volumes[].fc.wwids", list{"a"}},
 }
 
 // accompany sets in a spec what has to be in other places than a leaf.
@@ -115,7 +135,7 @@ func required(path string, schema *props, leaf string) object {
 	made := object{}
 	for _, name := range schema.Required {
 		field := schema.Properties[name]
-		made[name] = sample(path+"."+name, &field)
+		made[name] = sample(path+"."+name, &field, leaf)
 	}
 	parent := leaf[:max(0, strings.LastIndexByte(leaf, '.'))]
 	for _, b := range besides {
@@ -126,11 +146,16 @@ func required(path string, schema *props, leaf string) object {
 	return made
 }
 
-// sample returns some legal value for a field.
-func sample(path string, schema *props) any {
+// sample returns some legal value for a field, which may be on the way to a leaf.
+func sample(path string, schema *props, leaf string) any {
+	isOnTheWay := strings.HasPrefix(leaf, path+".") || strings.HasPrefix(leaf, path+"[].")
 	switch {
+	case len(schema.Properties) > 0 && isOnTheWay:
+		return required(path, schema, leaf)
 	case len(schema.Properties) > 0:
 		return required(path, schema, path+".")
+	case schema.Type == "array" && len(schema.Items.Schema.Properties) > 0 && isOnTheWay:
+		return list{required(path+"[]", schema.Items.Schema, leaf)}
 	case schema.Type == "array" && len(schema.Items.Schema.Properties) > 0:
 		return list{required(path+"[]", schema.Items.Schema, path+"[].")}
 	}
