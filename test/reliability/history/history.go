@@ -50,6 +50,11 @@ func IsOurs(resource string) bool {
 	return resource == Foos || resource == Memcacheds || resource == CronJobs
 }
 
+// Resources returns all that are recorded.
+func Resources() []string {
+	return slices.Sorted(maps.Keys(recorded))
+}
+
 // Key names an object within a namespace.
 type Key struct {
 	Resource, Name string
@@ -70,11 +75,26 @@ type Version struct {
 // World is what there is in a namespace.
 type World map[Key]*unstructured.Unstructured
 
+// Of returns the objects of a resource, in the order of their names. They must not be changed.
+func (w World) Of(resource string) []*unstructured.Unstructured {
+	var objects []*unstructured.Unstructured
+	for key, object := range w {
+		if key.Resource == resource {
+			objects = append(objects, object)
+		}
+	}
+	slices.SortFunc(objects, func(a, b *unstructured.Unstructured) int { return cmp.Compare(a.GetName(), b.GetName()) })
+	return objects
+}
+
 // Recorder records all namespaces. It is safe for concurrent use.
 type Recorder struct {
+	client dynamic.Interface
+
 	mu       sync.Mutex
 	versions map[string][]Version // by namespace
 	worlds   map[string]World
+	dropped  map[string]bool // namespaces of which nothing is kept any more
 	latest   int64
 }
 
@@ -84,7 +104,7 @@ func Record(ctx context.Context, config *rest.Config) (*Recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Recorder{versions: map[string][]Version{}, worlds: map[string]World{}}
+	r := &Recorder{client: client, versions: map[string][]Version{}, worlds: map[string]World{}, dropped: map[string]bool{}}
 	for name, resource := range recorded {
 		list, err := client.Resource(resource).List(ctx, metav1.ListOptions{})
 		if err != nil {
@@ -127,10 +147,10 @@ func (r *Recorder) note(resource string, what watch.EventType, object *unstructu
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.latest = max(r.latest, rv)
-	if what == watch.Bookmark {
+	namespace, key := object.GetNamespace(), Key{resource, object.GetName()}
+	if what == watch.Bookmark || r.dropped[namespace] {
 		return
 	}
-	namespace, key := object.GetNamespace(), Key{resource, object.GetName()}
 	if r.worlds[namespace] == nil {
 		r.worlds[namespace] = World{}
 	}
@@ -172,10 +192,36 @@ func (r *Recorder) Count(namespace string) int {
 	return len(r.versions[namespace])
 }
 
-// Forget drops a namespace.
+// List returns all objects of a resource that the API server has now, in a namespace or, if that is empty, in all. The watches may be
+// behind, and not all of them equally far.
+func (r *Recorder) List(ctx context.Context, resource, namespace string) ([]unstructured.Unstructured, error) {
+	list, err := r.client.Resource(recorded[resource]).Namespace(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("listing %s: %w", resource, err)
+	}
+	return list.Items, nil
+}
+
+// Read returns what the API server has of some resources in a namespace now.
+func (r *Recorder) Read(ctx context.Context, namespace string, resources ...string) (World, error) {
+	world := World{}
+	for _, resource := range resources {
+		objects, err := r.List(ctx, resource, namespace)
+		if err != nil {
+			return nil, err
+		}
+		for i := range objects {
+			world[Key{resource, objects[i].GetName()}] = &objects[i]
+		}
+	}
+	return world, nil
+}
+
+// Forget drops a namespace for good: what is yet to come of it is not recorded.
 func (r *Recorder) Forget(namespace string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.dropped[namespace] = true
 	delete(r.versions, namespace)
 	delete(r.worlds, namespace)
 }

@@ -16,19 +16,18 @@ import (
 
 // masked are the fields that the server makes, and that differ from run to run. They are all that is left out of a comparison.
 var masked = [][]string{
-	{"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "creationTimestamp"}, {"metadata", "managedFields"},
+	{"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "generation"}, {"metadata", "creationTimestamp"}, {"metadata", "managedFields"},
 }
 
 // maskedOf are those that Kubernetes' own controllers and the machines write: how often a Deployment was rolled out and in which
 // order what happened to it, and how they tell of it. How many pods there are and are available stays.
 var maskedOf = map[string][][]string{
-	Deployments: {{"metadata", "generation"}, {"metadata", "annotations", "deployment.kubernetes.io/revision"}, {"status", "conditions"},
-		{"status", "collisionCount"}},
-	ReplicaSets: {{"metadata", "generation"}, {"metadata", "annotations", "deployment.kubernetes.io/revision"},
+	Deployments: {{"metadata", "annotations", "deployment.kubernetes.io/revision"}, {"status", "conditions"}, {"status", "collisionCount"}},
+	ReplicaSets: {{"metadata", "annotations", "deployment.kubernetes.io/revision"},
 		{"metadata", "annotations", "deployment.kubernetes.io/revision-history"}, {"status", "conditions"}},
-	Budgets: {{"metadata", "generation"}, {"status"}},
-	Pods:    {{"metadata", "generation"}, {"status", "conditions"}},
-	Jobs:    {{"metadata", "generation"}, {"status"}},
+	Budgets: {{"status"}},
+	Pods:    {{"status", "conditions"}},
+	Jobs:    {{"status"}},
 }
 
 // Normal is a world in a form that is the same for worlds that differ only in what the server makes: object by object, as JSON.
@@ -41,7 +40,9 @@ var (
 	// The operator's hash of the fields that it has applied: the owner's UID is a part of their names.
 	hashPattern = regexp.MustCompile(`("memcached-operator.example.com/applied-fields": )"[^"]+"`)
 	timePattern = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
-	uidPattern  = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	// A pod that is named and not there: that could not be made, or is gone. The names of those that are there have been replaced.
+	podPattern = regexp.MustCompile(`-(\(template of [a-z0-9.-]+\)|[bcdf-hj-np-tv-z2-9]{5,10})-[bcdf-hj-np-tv-z2-9]{5}\b`)
+	uidPattern = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 )
 
 // Normalize returns a namespace's world in normal form. All that has been in the namespace tells whose UID is whose.
@@ -61,7 +62,7 @@ func Normalize(namespace string, world World, versions []Version, symbols Symbol
 			continue // of an earlier template: whether that was ever rolled out is a matter of time
 		}
 		text := hashPattern.ReplaceAllString(canonical(key.Resource, object), `$1"(hash)"`)
-		text = rename(text, names)
+		text = podPattern.ReplaceAllString(rename(text, names), "-(pod)")
 		text = uidPattern.ReplaceAllStringFunc(text, func(uid string) string {
 			if symbol, ok := uids[uid]; ok {
 				return rename(symbol, names)
@@ -83,12 +84,16 @@ func rename(text string, names map[string]string) string {
 	return text
 }
 
-// canonical returns an object as JSON with what is masked left out.
+// canonical returns an object as JSON with what is masked left out. The generations that it speaks of are told by how many they are behind.
 func canonical(resource string, object *unstructured.Unstructured) string {
 	object = object.DeepCopy()
-	observed, hasObserved, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
-	if hasObserved {
-		_ = unstructured.SetNestedField(object.Object, observed-object.GetGeneration(), "status", "observedGeneration")
+	status, _ := object.Object["status"].(map[string]any)
+	conditions, _ := status["conditions"].([]any)
+	for _, part := range append(conditions[:len(conditions):len(conditions)], status) {
+		part, _ := part.(map[string]any)
+		if observed, ok := part["observedGeneration"].(int64); ok {
+			part["observedGeneration"] = observed - object.GetGeneration()
+		}
 	}
 	for _, path := range slices.Concat(masked, maskedOf[resource]) {
 		unstructured.RemoveNestedField(object.Object, path...)
@@ -147,10 +152,18 @@ func templateHashes(world World) map[string]string {
 func withoutTimes(text string, symbols Symbols) string {
 	for symbol, t := range symbols {
 		text = strings.ReplaceAll(text, t.UTC().Format(time.RFC3339), "("+symbol+")")
-		text = strings.ReplaceAll(text, fmt.Sprintf("-%08d", t.Unix()/60), "-("+symbol+")")
+		text = strings.ReplaceAll(text, "-"+JobSuffix(t), "-("+symbol+")")
 		text = strings.ReplaceAll(text, fmt.Sprintf(`"%d * * * *"`, t.Minute()), `"(hourly)"`)
 	}
 	return timePattern.ReplaceAllString(text, "(time)")
+}
+
+// JobSuffix returns how the name of the Job of a time ends: with minutes, or with seconds where a schedule does not keep to minutes.
+func JobSuffix(t time.Time) string {
+	if t.Unix()%60 == 0 {
+		return fmt.Sprintf("%08d", t.Unix()/60)
+	}
+	return fmt.Sprintf("%010d", t.Unix())
 }
 
 // mostLines is how many lines of a difference are told.

@@ -87,6 +87,34 @@ func TestNamesOfJobsAreByTick(t *testing.T) {
 	}
 }
 
+func TestJobsOfSecondsAreByTick(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 1, 0, time.UTC)
+	if got := (Symbols{"tick": at}).Rename("one-1767225601 one-29453760"); got != "one-(tick) one-29453760" {
+		t.Error(got)
+	}
+}
+
+func TestPodsThatAreNotThereHaveNoNames(t *testing.T) {
+	w := World{{Foos, "one"}: object(t, `{metadata: {name: one}, status: {message: 'pods "web-5d4f8c7b9-x2v4z" is forbidden'}}`)}
+	if text := Normalize("ns", w, nil, nil)[Foos+"/one"]; !strings.Contains(text, `pods \"web-(pod)\" is forbidden`) {
+		t.Error(text)
+	}
+}
+
+func TestGenerationsAreByWhatIsBehind(t *testing.T) {
+	said := func(generation, observed string) Normal {
+		return Normalize("ns", World{{Foos, "one"}: object(t, `
+metadata: {name: one, generation: `+generation+`}
+status: {observedGeneration: `+observed+`, conditions: [{type: Degraded, observedGeneration: `+observed+`}]}`)}, nil, nil)
+	}
+	if diff := Diff(said("1", "1"), said("4", "4")); diff != "" {
+		t.Error(diff)
+	}
+	if Diff(said("4", "4"), said("4", "3")) == "" {
+		t.Error("a status that is behind is not seen")
+	}
+}
+
 func TestSchedulesAreByTick(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 7, 0, 0, time.UTC)
 	w := World{{CronJobs, "one"}: object(t, `{metadata: {name: one}, spec: {schedule: "7 * * * *"}}`)}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -14,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-)
 
-var jobs = watched[1]
+	"github.com/example/memcached-operator/test/reliability/history"
+)
 
 // nobody has the controller of Jobs leave a Job alone: it stays active and has no pods.
 const nobody = "example.com/nobody"
@@ -34,17 +33,17 @@ func jobSpec() map[string]any {
 
 // nameOfJob returns the name that a Job of a time has.
 func nameOfJob(tick time.Time) string {
-	if tick.Unix()%60 == 0 {
-		return fmt.Sprintf("%s-%08d", objectName, tick.Unix()/60)
-	}
-	return fmt.Sprintf("%s-%010d", objectName, tick.Unix())
+	return objectName + "-" + history.JobSuffix(tick)
 }
 
-// due makes a CronJob of "@every 1h" due, for a time after all those before.
+// due makes a CronJob of "@every 1h" due, for a time after all those before. That is never a whole minute: the name of its Job would be
+// shorter, and stand elsewhere among others that are sorted by name.
 func (s *subject) due(ctx context.Context) error {
-	s.made++
-	tick := s.begun.Add(time.Duration(s.made) * time.Second)
-	s.ticks = append(s.ticks, tick)
+	s.last = s.last.Add(time.Second)
+	if s.last.Second() == 0 {
+		s.last = s.last.Add(time.Second)
+	}
+	s.ticks = append(s.ticks, s.last)
 	return s.remind(ctx)
 }
 
@@ -57,11 +56,11 @@ func (s *subject) remind(ctx context.Context) error {
 // age has the schedule of a CronJob count from the day before yesterday, unless that would make it due: a schedule that it gets next must
 // not run for the time until then.
 func (s *subject) age(ctx context.Context) error {
-	object, err := s.answered(ctx)
+	object, _, err := s.answered()
 	if err != nil {
 		return err
 	}
-	if at(object.Object, "status", "scheduledSince") == nil || strings.HasPrefix(s.schedule(object), "@every") {
+	if at(object.Object, "status", "scheduledSince") == nil || isEvery(object) {
 		return nil
 	}
 	if err := s.countFrom(ctx, time.Now().Add(-36*time.Hour)); err != nil {
@@ -81,7 +80,7 @@ func (s *subject) countFrom(ctx context.Context, since time.Time) error {
 	if err := s.world.ControlPlane.Client.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return err
 	}
-	s.version = object.GetResourceVersion()
+	s.wrote(object)
 	return nil
 }
 
@@ -94,7 +93,7 @@ func (s *subject) tick() time.Time {
 func (s *subject) handled(ctx context.Context) error {
 	reminded := time.Now()
 	return s.world.until(ctx, func() error {
-		object, err := s.seen(ctx)
+		object, _, err := s.seen()
 		if err != nil {
 			return err
 		}
@@ -126,31 +125,23 @@ func containsName(text, name string) bool {
 	return false
 }
 
-// clear deletes all Jobs but those kept, and waits until the operator has seen that.
-func (s *subject) clear(ctx context.Context, kept ...string) error {
-	s.ticks = nil
+// clear deletes all Jobs, and waits until the operator has seen that.
+func (s *subject) clear(ctx context.Context) error {
+	s.ticks, s.known = nil, nil
 	return s.world.until(ctx, func() error {
-		object, err := s.answered(ctx)
+		object, world, err := s.answered()
 		if err != nil {
 			return err
 		}
-		found, err := s.world.list(ctx, jobs, s.namespace)
-		if err != nil {
-			return err
-		}
-		left := 0
-		for i := range found {
-			if len(kept) > 0 && found[i].GetName() == kept[0] {
-				continue
-			}
-			left++
-			if err := s.world.ControlPlane.Client.Delete(ctx, &found[i], client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
+		left := world.Of(history.Jobs)
+		for _, job := range left {
+			if err := s.world.ControlPlane.Client.Delete(ctx, job.DeepCopy(), client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
 				return err
 			}
 		}
 		active, _, _ := unstructured.NestedInt64(object.Object, "status", "activeJobs")
 		_, progress, _ := says(object, "Progressing")
-		if left > 0 || active != int64(len(kept)) || progress == "WaitingForJob" {
+		if len(left) > 0 || active != 0 || progress == "WaitingForJob" {
 			return errors.New("there are Jobs left")
 		}
 		return nil

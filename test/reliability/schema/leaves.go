@@ -19,7 +19,9 @@ type props = apiextensionsv1.JSONSchemaProps
 // Kind is one of our kinds, as its CustomResourceDefinition says.
 type Kind struct {
 	Name, APIVersion string
-	spec             *props
+	// Resource is how history calls it.
+	Resource string
+	spec     *props
 	// Leaves are all fields of spec that hold a value.
 	Leaves []Leaf
 	// Opaque are the fields of spec that declare no fields of their own: there is nothing in them to vary.
@@ -60,7 +62,7 @@ func Kinds() ([]Kind, error) {
 		}
 		version := crd.Spec.Versions[0]
 		spec := version.Schema.OpenAPIV3Schema.Properties["spec"]
-		kind := Kind{Name: crd.Spec.Names.Kind, APIVersion: crd.Spec.Group + "/" + version.Name, spec: &spec}
+		kind := Kind{Name: crd.Spec.Names.Kind, APIVersion: crd.Spec.Group + "/" + version.Name, Resource: crd.Spec.Group + "/" + crd.Spec.Names.Plural, spec: &spec}
 		kind.collect("spec", &spec, true)
 		kinds = append(kinds, kind)
 	}

@@ -2,11 +2,14 @@ package schema
 
 import (
 	"context"
-	"strings"
+	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/memcached-operator/test/reliability/history"
 )
 
 // plan is how the classes of one leaf are tried.
@@ -86,18 +89,19 @@ func countCarried(before string, class Class) string {
 	if class.value == absent || class.value == nil {
 		return before
 	}
-	return lineOf(map[string]any{"replicas": class.value})
+	return fmt.Sprintf(`{"replicas":%d}`, class.value)
 }
 
-// carriedIn returns how the normal form of a world says what is carried.
-func carriedIn(carried string) string {
-	return strings.TrimSuffix(strings.TrimPrefix(carried, "{"), "}") + `,"revisionHistoryLimit"` // so that it is the Deployment's
+// isCarried tells whether the Deployment of a Foo has what is carried.
+func isCarried(carried string, end history.Normal) bool {
+	deployments := objectsOf(end, history.Deployments)
+	return len(deployments) == 1 && at(deployments[0], "spec", "replicas") == decodeObject(carried)["replicas"]
 }
 
 // scale sets the count of the Deployment of a Foo, as an autoscaler does.
 func scale(ctx context.Context, s *subject, count string) error {
 	deployment := &unstructured.Unstructured{}
-	deployment.SetGroupVersionKind(watched[0])
+	deployment.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("Deployment"))
 	deployment.SetNamespace(s.namespace)
 	deployment.SetName("web")
 	return s.world.ControlPlane.Client.Patch(ctx, deployment, client.RawPatch(types.MergePatchType, []byte(`{"spec":`+count+`}`)))

@@ -1,9 +1,11 @@
 package schema
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -21,8 +23,10 @@ type Options struct {
 	Program string
 	// Only is for leaves whose path matches; nil is for all.
 	Only *regexp.Regexp
-	// Short tries some leaves of the template only, and no histories, which take more than a minute.
+	// Short tries some classes of our own leaves and some leaves of the template, as Seed chooses. It leaves out histories, which take more
+	// than a minute, and what nobody has room for.
 	Short bool
+	Seed  uint64
 	// Workers is how many leaves are tried at the same time.
 	Workers int
 	// Patience is how long anything may take to become as it should be, before that counts as a violation. A history takes a minute.
@@ -31,8 +35,11 @@ type Options struct {
 	IsHasty bool
 }
 
-// sampled is of how many leaves of the template one is tried in short.
-const sampled = 24
+// In short, so many leaves of the template are tried, and of each leaf so many classes that the API server takes.
+const (
+	shortLeaves  = 16
+	shortClasses = 3
+)
 
 // Report is what has been found.
 type Report struct {
@@ -75,7 +82,7 @@ func (w *World) Try(ctx context.Context, options Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.patience, w.isHasty = options.Patience, options.IsHasty
+	w.options = options
 	report := &Report{}
 	report.Results = w.tryAll(ctx, kinds, options, report)
 	report.sum()
@@ -105,19 +112,28 @@ func (w *World) tryAll(ctx context.Context, kinds []Kind, options Options, repor
 	var tasks []task
 	for i := range kinds {
 		report.Opaque += len(kinds[i].Opaque)
-		for n, leaf := range kinds[i].Leaves {
-			report.Leaves++
-			_, isHistory := histories[leaf.Path]
-			switch {
-			case options.Only != nil && !options.Only.MatchString(kinds[i].Name+" "+leaf.Path):
-			case options.Short && (isHistory || leaf.inTemplate() && n%sampled != 0):
-			default:
+		report.Leaves += len(kinds[i].Leaves)
+		for _, leaf := range kinds[i].Leaves {
+			if options.Only == nil || options.Only.MatchString(kinds[i].Name+" "+leaf.Path) {
 				tasks = append(tasks, task{&kinds[i], leaf})
 			}
 		}
 	}
+	if options.Short {
+		random, chosen := rand.New(rand.NewPCG(options.Seed, 0)), 0
+		random.Shuffle(len(tasks), func(i, j int) { tasks[i], tasks[j] = tasks[j], tasks[i] })
+		tasks = slices.DeleteFunc(tasks, func(task task) bool {
+			_, isHistory := histories[task.leaf.Path]
+			if task.leaf.inTemplate() {
+				chosen++
+			}
+			return isHistory || task.leaf.inTemplate() && chosen > shortLeaves
+		})
+	}
 	// What takes longest first.
-	slices.SortStableFunc(tasks, func(a, b task) int { return len(a.leaf.Path) - len(b.leaf.Path) })
+	slices.SortStableFunc(tasks, func(a, b task) int {
+		return cmp.Or(len(a.leaf.Path)-len(b.leaf.Path), cmp.Compare(a.leaf.Path, b.leaf.Path))
+	})
 	results := make([]Result, len(tasks))
 	var group sync.WaitGroup
 	free := make(chan struct{}, options.Workers)
@@ -175,22 +191,15 @@ func (w *World) idleWrites() (writes int) {
 func (w *World) left(ctx context.Context) []string {
 	var left []string
 	_ = w.until(ctx, func() error {
+		found, err := w.tried(ctx, childResources)
 		left = nil
-		for _, kind := range watched {
-			found, err := w.list(ctx, kind, "")
-			if err != nil {
-				return err
-			}
-			for i := range found {
-				if strings.HasPrefix(found[i].GetNamespace(), namespacePrefix) {
-					left = append(left, fmt.Sprintf("%s %s/%s is left, and what it belonged to is gone", kind.Kind, found[i].GetNamespace(), found[i].GetName()))
-				}
-			}
+		for i := range found {
+			left = append(left, fmt.Sprintf("%s %s/%s is left, and what it belonged to is gone", found[i].GetKind(), found[i].GetNamespace(), found[i].GetName()))
 		}
 		if len(left) > 0 {
 			return errors.New("there are children left")
 		}
-		return nil
+		return err
 	})
 	return left[:min(len(left), 20)]
 }

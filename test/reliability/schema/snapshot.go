@@ -2,48 +2,24 @@ package schema
 
 import (
 	"context"
-	"fmt"
-	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/example/memcached-operator/test/reliability/history"
 )
 
-// Snapshot returns all that there is of our kinds and of their children in a namespace, as the API server has it, in a form in which two
-// namespaces with the same resources are alike: one line for each object. CronJobs in it have never been due.
-func (w *World) Snapshot(ctx context.Context, namespace string) (string, error) {
-	kinds, err := Kinds()
+// Snapshot returns all that there is of our kinds and of what comes of them in a namespace, as the API server has it, in a form in which
+// two namespaces with the same resources are alike. CronJobs in it have never been due.
+func (w *World) Snapshot(ctx context.Context, namespace string) (history.Normal, error) {
+	world, err := w.recorder.Read(ctx, namespace, history.Resources()...)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	all := slices.Clone(watched)
-	for _, kind := range kinds {
-		all = append(all, schema.FromAPIVersionAndKind(kind.APIVersion, kind.Name))
+	symbols := history.Symbols{}
+	for _, cronJob := range world.Of(history.CronJobs) {
+		addCalendar(symbols, cronJob)
 	}
-	var objects []unstructured.Unstructured
-	for _, kind := range all {
-		found, err := listed(ctx, w.ControlPlane.Client, kind, namespace)
-		if err != nil {
-			return "", err
-		}
-		objects = append(objects, found...)
-	}
-	symbols := []string{namespace, "NAMESPACE"}
-	var lines []string
-	for i := range objects {
-		symbols = append(symbols, string(objects[i].GetUID()), fmt.Sprintf("UID of %s %s", objects[i].GetKind(), objects[i].GetName()))
-		stripped := strip(&objects[i])
-		if status, _ := stripped["status"].(map[string]any); status["scheduledSince"] != nil {
-			status["scheduledSince"] = "TIME"
-			if strings.HasPrefix(fmt.Sprint(at(stripped, "spec", "schedule")), "@every") {
-				status["nextScheduleTime"] = "TIME"
-			}
-		}
-		lines = append(lines, lineOf(stripped))
-	}
-	slices.Sort(lines)
-	return podName.ReplaceAllString(strings.NewReplacer(symbols...).Replace(strings.Join(lines, "\n")), "$1-POD"), nil
+	return history.Normalize(namespace, world, nil, symbols), nil
 }
 
 // Namespace makes a namespace to try things in, and returns its name.
@@ -54,17 +30,12 @@ func (w *World) Namespace(ctx context.Context) (string, error) {
 // Children returns the children that there are in a namespace.
 func (w *World) Children(ctx context.Context, namespace string) ([]unstructured.Unstructured, error) {
 	var children []unstructured.Unstructured
-	for _, kind := range watched {
-		found, err := listed(ctx, w.ControlPlane.Client, kind, namespace)
+	for _, resource := range childResources {
+		found, err := w.recorder.List(ctx, resource, namespace)
 		if err != nil {
 			return nil, err
 		}
 		children = append(children, found...)
 	}
 	return children, nil
-}
-
-// Difference tells where two snapshots begin to differ.
-func Difference(got, want string) string {
-	return difference(got, want)
 }

@@ -5,14 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/memcached-operator/test/reliability/history"
 )
 
 // objectName is the name of every resource that is tried: each has a namespace of its own.
@@ -28,10 +30,13 @@ type subject struct {
 	namespace string
 	// version is the resource version that has to be seen before anything counts.
 	version string
-	// ticks are the times that the last trial has made due. They begin some time ago, so that the next one is always later.
+	// ticks are the times that the present trial has made due, and last is the last of all trials. They begin some time ago, so that there
+	// is room until now.
 	ticks []time.Time
-	begun time.Time
-	made  int
+	last  time.Time
+	// known is the normal form of what there was after so many changes in the namespace; nil for unknown.
+	known history.Normal
+	after int
 }
 
 // create makes a resource in a namespace of its own.
@@ -45,8 +50,13 @@ func (w *World) create(ctx context.Context, kind *Kind, spec map[string]any, pod
 	if err := w.ControlPlane.Client.Create(ctx, object, client.FieldValidation("Strict")); err != nil {
 		return nil, err
 	}
-	s.version = object.GetResourceVersion()
+	s.wrote(object)
 	return s, nil
+}
+
+// wrote notes what we have written: nothing counts before the watch has shown it.
+func (s *subject) wrote(object *unstructured.Unstructured) {
+	s.version, s.known = object.GetResourceVersion(), nil
 }
 
 // place makes the namespace of a resource, with room for so many pods; 0 is no limit.
@@ -55,7 +65,7 @@ func (w *World) place(ctx context.Context, kind *Kind, pods int) (*subject, erro
 	if err != nil {
 		return nil, err
 	}
-	s := &subject{world: w, kind: kind, namespace: namespace, begun: time.Now().UTC().Truncate(time.Second).Add(-period / 2)}
+	s := &subject{world: w, kind: kind, namespace: namespace, last: time.Now().UTC().Truncate(time.Second).Add(-period / 2)}
 	if pods == 0 {
 		return s, nil
 	}
@@ -92,102 +102,92 @@ func (s *subject) change(ctx context.Context, spec map[string]any) error {
 	if err := s.world.ControlPlane.Client.Patch(ctx, object, client.RawPatch(types.JSONPatchType, patch), client.FieldValidation("Strict")); err != nil {
 		return err
 	}
-	s.version = object.GetResourceVersion()
+	s.wrote(object)
 	return nil
 }
 
-// seen returns the resource as the watch has shown it, not before it has shown our own last write.
-func (s *subject) seen(ctx context.Context) (*unstructured.Unstructured, error) {
-	object := s.empty()
-	if err := s.world.cache.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
-		return nil, err
+func (s *subject) key() history.Key {
+	return history.Key{Resource: s.kind.Resource, Name: objectName}
+}
+
+// seen returns the resource and all else in its namespace as the watch has shown it, not before it has shown our own last write.
+func (s *subject) seen() (*unstructured.Unstructured, history.World, error) {
+	world := s.world.recorder.World(s.namespace)
+	object := world[s.key()]
+	if object == nil {
+		return nil, nil, errors.New("the watch has not shown it")
 	}
 	if order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), s.version); err != nil || order < 0 {
-		return nil, errors.New("the watch is behind")
+		return nil, nil, errors.New("the watch is behind")
 	}
-	return object, nil
+	return object, world, nil
 }
 
-// answered returns the resource once its status speaks of its present generation.
-func (s *subject) answered(ctx context.Context) (*unstructured.Unstructured, error) {
-	object, err := s.seen(ctx)
+// answered returns the resource once its status speaks of its present generation, and all else in its namespace.
+func (s *subject) answered() (*unstructured.Unstructured, history.World, error) {
+	object, world, err := s.seen()
+	if err != nil {
+		return nil, nil, err
+	}
+	if observed, _, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration"); observed != object.GetGeneration() {
+		return nil, nil, fmt.Errorf("generation %d is not answered", object.GetGeneration())
+	}
+	return object, world, nil
+}
+
+// state returns the normal form of the resource and all else in its namespace.
+func (s *subject) state() (history.Normal, error) {
+	changes := s.world.recorder.Count(s.namespace)
+	if s.known != nil && s.after == changes {
+		return s.known, nil
+	}
+	_, world, err := s.answered()
 	if err != nil {
 		return nil, err
 	}
-	if observed, _, _ := unstructured.NestedInt64(object.Object, "status", "observedGeneration"); observed != object.GetGeneration() {
-		return nil, fmt.Errorf("generation %d is not answered", object.GetGeneration())
-	}
-	return object, nil
+	s.known, s.after = s.normal(world), changes
+	return s.known, nil
 }
 
-// state returns the normal form of the resource and its children.
-func (s *subject) state(ctx context.Context) (string, error) {
-	object, err := s.answered(ctx)
-	if err != nil {
-		return "", err
+// resources are those of which there may be something in the namespace.
+func (s *subject) resources() []string {
+	if s.kind.Resource == history.CronJobs {
+		return []string{history.CronJobs, history.Jobs}
 	}
-	children, err := s.children(ctx, s.world.cache)
-	if err != nil {
-		return "", err
-	}
-	return s.normal(object, children), nil
-}
-
-// children returns all objects of the kinds of our children in the namespace: there are no others in it.
-func (s *subject) children(ctx context.Context, from client.Reader) ([]unstructured.Unstructured, error) {
-	var children []unstructured.Unstructured
-	for _, kind := range s.childKinds() {
-		some, err := listed(ctx, from, kind, s.namespace)
-		if err != nil {
-			return nil, err
-		}
-		children = append(children, some...)
-	}
-	return children, nil
-}
-
-func (s *subject) childKinds() []schema.GroupVersionKind {
-	switch s.kind.Name {
-	case "Foo":
-		return watched[:1]
-	case "CronJob":
-		return watched[1:2]
-	}
-	return watched
+	return append([]string{s.kind.Resource, history.ReplicaSets, history.Pods}, childResources...)
 }
 
 // becomes waits until the state is as wanted.
-func (s *subject) becomes(ctx context.Context, want string) error {
+func (s *subject) becomes(ctx context.Context, want history.Normal) error {
 	return s.world.until(ctx, func() error {
-		got, err := s.state(ctx)
-		if err != nil {
-			return err
+		got, err := s.state()
+		if err == nil && !maps.Equal(got, want) {
+			err = errors.New("it is not as a fresh one (-fresh +changed):\n" + history.Diff(want, got))
 		}
-		if got != want {
-			return errors.New(difference(got, want))
-		}
-		return nil
+		return err
 	})
 }
 
 // rest waits until the state has stayed the same for a while, and returns it. What is on its way is not at rest, unless it is stuck for want
-// of room; progress is told at intervals that become longer, so that has to stay the same for longer.
-func (s *subject) rest(ctx context.Context) (string, error) {
-	last, since := "", time.Now()
+// of room; progress is told at intervals that become longer, so that has to stay the same for longer. Nor is a CronJob at rest while it
+// does not tell of all its Jobs.
+func (s *subject) rest(ctx context.Context) (history.Normal, error) {
+	last, since := history.Normal(nil), time.Now()
 	err := s.world.until(ctx, func() error {
-		got, err := s.state(ctx)
-		if err != nil || got != last {
+		got, err := s.state()
+		if err != nil || !maps.Equal(got, last) {
 			last, since = got, time.Now()
 		}
 		quiet := 400 * time.Millisecond
-		isMoving, isStuck := strings.Contains(got, "RollingOut"), strings.Contains(got, "RolloutStuck")
+		own := got[s.key().String()]
+		isMoving, isStuck := strings.Contains(own, "RollingOut"), strings.Contains(own, "RolloutStuck")
 		if isStuck {
 			quiet = 5 * time.Second
 		}
 		switch {
 		case err != nil:
 			return err
-		case isMoving && !isStuck, time.Since(since) < quiet:
+		case isMoving && !isStuck, !s.isCounted(), time.Since(since) < quiet:
 			return errors.New("it has not come to rest")
 		}
 		return s.isCurrent(ctx, last)
@@ -195,14 +195,20 @@ func (s *subject) rest(ctx context.Context) (string, error) {
 	return last, err
 }
 
-// isCurrent compares a state with what the API server has: the watches of the kinds are not equally quick.
-func (s *subject) isCurrent(ctx context.Context, state string) error {
-	object := s.empty()
-	if err := s.world.ControlPlane.Client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
-		return err
+// isCounted tells whether the status of a CronJob counts the Jobs that there are, none of which has finished.
+func (s *subject) isCounted() bool {
+	object, world, err := s.answered()
+	if err != nil || s.kind.Resource != history.CronJobs {
+		return err == nil
 	}
-	children, err := s.children(ctx, s.world.ControlPlane.Client)
-	if err == nil && s.normal(object, children) != state {
+	active, _, _ := unstructured.NestedInt64(object.Object, "status", "activeJobs")
+	return active == int64(len(world.Of(history.Jobs)))
+}
+
+// isCurrent compares a state with what the API server has: the watches of the kinds are not equally quick.
+func (s *subject) isCurrent(ctx context.Context, state history.Normal) error {
+	world, err := s.world.recorder.Read(ctx, s.namespace, s.resources()...)
+	if err == nil && !maps.Equal(s.normal(world), state) {
 		err = errors.New("the watch is behind")
 	}
 	return err
@@ -210,6 +216,7 @@ func (s *subject) isCurrent(ctx context.Context, state string) error {
 
 // delete ends the resource; Kubernetes collects what belongs to it.
 func (s *subject) delete(ctx context.Context) error {
+	s.world.recorder.Forget(s.namespace)
 	return s.world.ControlPlane.Client.Delete(ctx, s.empty())
 }
 
@@ -224,7 +231,8 @@ func says(object *unstructured.Unstructured, condition string) (status, reason, 
 	return "", "", ""
 }
 
-func (s *subject) schedule(object *unstructured.Unstructured) string {
-	schedule, _, _ := unstructured.NestedString(object.Object, "spec", "schedule")
-	return strings.TrimSpace(schedule)
+// isEvery tells whether the times of a CronJob are counted from a moment, and not those of a calendar.
+func isEvery(cronJob *unstructured.Unstructured) bool {
+	schedule, _, _ := unstructured.NestedString(cronJob.Object, "spec", "schedule")
+	return strings.HasPrefix(strings.TrimSpace(schedule), "@every")
 }

@@ -12,10 +12,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/example/memcached-operator/test/reliability/history"
 	"github.com/example/memcached-operator/test/testenv"
 )
 
@@ -25,21 +24,14 @@ type World struct {
 	Manager      *testenv.Manager
 
 	program    string
-	cache      cache.Cache
+	recorder   *history.Recorder
 	end        context.CancelFunc
 	namespaces atomic.Int64
-	// patience is how long anything may take to become as it should be. It bounds a failure and is no measure of time.
-	patience time.Duration
-	isHasty  bool
+	options    Options
 }
 
-// watched are the kinds of children that are compared, and the pods that are counted by the status of Deployments.
-var watched = []schema.GroupVersionKind{
-	{Group: "apps", Version: "v1", Kind: "Deployment"},
-	{Group: "batch", Version: "v1", Kind: "Job"},
-	{Version: "v1", Kind: "Service"},
-	{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
-}
+// childResources are what the operator makes.
+var childResources = []string{history.Deployments, history.Jobs, history.Services, history.Budgets}
 
 // Start starts the control plane, and no manager yet.
 func Start(ctx context.Context) (_ *World, err error) {
@@ -57,11 +49,8 @@ func Start(ctx context.Context) (_ *World, err error) {
 		return nil, err
 	}
 	go w.ControlPlane.Kubelet(ctx)
-	if w.cache, err = cache.New(w.ControlPlane.Config, cache.Options{DefaultTransform: cache.TransformStripManagedFields()}); err != nil {
-		return nil, err
-	}
-	go func() { _ = w.cache.Start(ctx) }()
-	return w, nil
+	w.recorder, err = history.Record(ctx, w.ControlPlane.Config)
+	return w, err
 }
 
 // Build builds the manager of this tree with more flags of go build, and returns where it is.
@@ -100,30 +89,32 @@ func (w *World) Kill() {
 // Clear takes away everything that was tried, with the manager, whatever state it is in.
 func (w *World) Clear(ctx context.Context) error {
 	w.Kill()
-	kinds, err := Kinds()
+	found, err := w.tried(ctx, append([]string{history.Foos, history.Memcacheds, history.CronJobs}, childResources...))
 	if err != nil {
 		return err
 	}
-	all := slices.Clone(watched)
-	for _, kind := range kinds {
-		all = append(all, schema.FromAPIVersionAndKind(kind.APIVersion, kind.Name))
-	}
-	for _, kind := range all {
-		found, err := listed(ctx, w.ControlPlane.Client, kind, "")
-		if err != nil {
+	for i := range found {
+		err := w.ControlPlane.Client.Delete(ctx, &found[i], client.PropagationPolicy(metav1.DeletePropagationBackground))
+		if client.IgnoreNotFound(err) != nil {
 			return err
-		}
-		for i := range found {
-			if !strings.HasPrefix(found[i].GetNamespace(), namespacePrefix) {
-				continue
-			}
-			err := w.ControlPlane.Client.Delete(ctx, &found[i], client.PropagationPolicy(metav1.DeletePropagationBackground))
-			if client.IgnoreNotFound(err) != nil {
-				return err
-			}
 		}
 	}
 	return nil
+}
+
+// tried returns what there is of some resources in all namespaces in which things are tried.
+func (w *World) tried(ctx context.Context, resources []string) ([]unstructured.Unstructured, error) {
+	var all []unstructured.Unstructured
+	for _, resource := range resources {
+		found, err := w.recorder.List(ctx, resource, "")
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return slices.DeleteFunc(all, func(object unstructured.Unstructured) bool {
+		return !strings.HasPrefix(object.GetNamespace(), namespacePrefix)
+	}), nil
 }
 
 // Stop ends everything.
@@ -147,21 +138,10 @@ func (w *World) namespace(ctx context.Context) (string, error) {
 	return name, w.ControlPlane.Client.Create(ctx, namespace)
 }
 
-// list returns what the watch has shown of a kind in a namespace.
-func (w *World) list(ctx context.Context, kind schema.GroupVersionKind, namespace string) ([]unstructured.Unstructured, error) {
-	return listed(ctx, w.cache, kind, namespace)
-}
-
-func listed(ctx context.Context, from client.Reader, kind schema.GroupVersionKind, namespace string) ([]unstructured.Unstructured, error) {
-	found := &unstructured.UnstructuredList{}
-	found.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	err := from.List(ctx, found, client.InNamespace(namespace))
-	return found.Items, err
-}
-
-// until polls until done returns nil; the error is the last that done returned.
+// until polls until done returns nil; the error is the last that done returned. How long that may take bounds a failure and is no measure
+// of time.
 func (w *World) until(ctx context.Context, done func() error) error {
-	deadline := time.Now().Add(w.patience)
+	deadline := time.Now().Add(w.options.Patience)
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		err := done()
 		if err == nil || time.Now().After(deadline) || ctx.Err() != nil {

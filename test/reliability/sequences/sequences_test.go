@@ -134,10 +134,10 @@ func play(ctx context.Context, t *rapid.T, world *schema.World, played map[strin
 			t.Fatalf("%s: %v\nplayed: %s", name, err, strings.Join(s.played, "; "))
 		}
 	}
-	resources := slices.Sorted(maps.Keys(kindOf))
+	names := slices.Sorted(maps.Keys(kindOf))
 	t.Repeat(map[string]func(*rapid.T){
 		"put": func(t *rapid.T) {
-			do("put", s.put(ctx, draw(t, rapid.SampledFrom(resources).Draw(t, "resource"))))
+			do("put", s.put(ctx, draw(t, rapid.SampledFrom(names).Draw(t, "resource"))))
 		},
 		"change": func(t *rapid.T) {
 			do("change", s.put(ctx, draw(t, one(t, s.wanted))))

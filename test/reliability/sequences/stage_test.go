@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/test/reliability/history"
 	"github.com/example/memcached-operator/test/reliability/schema"
 )
 
@@ -28,6 +29,9 @@ type resource struct {
 	apiVersion, kind, name string
 	spec                   map[string]any
 }
+
+// resources are what history calls our kinds.
+var resources = map[string]string{"Foo": history.Foos, "Memcached": history.Memcacheds, "CronJob": history.CronJobs}
 
 func (r resource) object(namespace string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": r.apiVersion, "kind": r.kind}}
@@ -191,24 +195,24 @@ func (s *stage) hasOwner(ctx context.Context, child *unstructured.Unstructured) 
 
 // fresh makes a namespace with resources that have no past, and returns it as it is when it has come to rest. Counts are those that
 // Deployments are scaled to where their resource leaves that to others.
-func fresh(ctx context.Context, w *schema.World, wanted map[string]resource, counts map[string]int64) (string, error) {
+func fresh(ctx context.Context, w *schema.World, wanted map[string]resource, counts map[string]int64) (history.Normal, error) {
 	namespace, err := w.Namespace(ctx)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	s := &stage{world: w, namespace: namespace, wanted: map[string]resource{}}
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		if err := s.put(ctx, wanted[name]); err != nil {
-			return "", err
+			return nil, err
 		}
 	}
 	if _, err := s.rest(ctx); err != nil {
-		return "", err
+		return nil, err
 	}
 	for name, count := range counts {
 		deployment := resource{apiVersion: "apps/v1", kind: "Deployment", name: name}.object(namespace)
 		if err := s.client().Patch(ctx, deployment, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, count))); err != nil {
-			return "", err
+			return nil, err
 		}
 	}
 	end, err := s.rest(ctx)
@@ -225,17 +229,17 @@ func (s *stage) leave(ctx context.Context) error {
 }
 
 // rest waits until the namespace has stayed the same for a while and is settled.
-func (s *stage) rest(ctx context.Context) (string, error) {
-	last, since := "", time.Now()
+func (s *stage) rest(ctx context.Context) (history.Normal, error) {
+	last, since := history.Normal(nil), time.Now()
 	err := until(func() error {
 		now, err := s.world.Snapshot(ctx, s.namespace)
 		if err != nil {
 			return err
 		}
-		if now != last {
+		if !maps.Equal(now, last) {
 			last, since = now, time.Now()
 		}
-		if strings.Contains(now, "RollingOut") || strings.Count(now, `"observedGeneration":"CURRENT"`) < 4*len(s.wanted) || time.Since(since) < 400*time.Millisecond {
+		if !s.isSettled(now) || time.Since(since) < 400*time.Millisecond {
 			return fmt.Errorf("the world has not come to rest: %s", now)
 		}
 		return nil
@@ -243,12 +247,23 @@ func (s *stage) rest(ctx context.Context) (string, error) {
 	return last, err
 }
 
+// isSettled tells whether the status of every resource speaks of its present generation, four times, and of no rollout.
+func (s *stage) isSettled(world history.Normal) bool {
+	for _, r := range s.wanted {
+		status := world[history.Key{Resource: resources[r.kind], Name: r.name}.String()]
+		if strings.Contains(status, "RollingOut") || strings.Count(status, `"observedGeneration": 0`) < 4 {
+			return false
+		}
+	}
+	return true
+}
+
 // becomes waits until the namespace is like another one.
-func (s *stage) becomes(ctx context.Context, want string) error {
+func (s *stage) becomes(ctx context.Context, want history.Normal) error {
 	return until(func() error {
 		got, err := s.world.Snapshot(ctx, s.namespace)
-		if err == nil && got != want {
-			err = errors.New(schema.Difference(got, want))
+		if err == nil && !maps.Equal(got, want) {
+			err = errors.New("it is not as a fresh one (-fresh +played):\n" + history.Diff(want, got))
 		}
 		return err
 	})

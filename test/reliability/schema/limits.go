@@ -10,6 +10,8 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+
+	"github.com/example/memcached-operator/test/reliability/history"
 )
 
 // histories are the leaves that say how many finished Jobs stay, with the condition of those Jobs. What they do shows only in Jobs that
@@ -80,7 +82,7 @@ func (t *trial) pair(ctx context.Context, from, to Class) (left []string, err er
 	}
 	var ours, others []string
 	for i := range finishedJobs {
-		at := s.begun.Truncate(time.Minute).Add(time.Duration(2*i-20) * time.Minute)
+		at := s.last.Truncate(time.Minute).Add(time.Duration(2*i-20) * time.Minute)
 		ours, others = append(ours, nameOfJob(at)), append(others, nameOfJob(at.Add(time.Minute)))
 		if err := errors.Join(s.by(ctx, nameOfJob(at), sort), s.by(ctx, nameOfJob(at.Add(time.Minute)), other)); err != nil {
 			return nil, err
@@ -93,15 +95,12 @@ func (t *trial) pair(ctx context.Context, from, to Class) (left []string, err er
 		}
 		want := slices.Sorted(slices.Values(append(slices.Clone(ours), others...)))
 		if err := t.world.until(ctx, func() error {
-			if _, err := s.answered(ctx); err != nil {
-				return err
-			}
-			found, err := t.world.list(ctx, jobs, s.namespace)
+			_, world, err := s.answered()
 			var names []string
-			for i := range found {
-				names = append(names, found[i].GetName())
+			for _, job := range world.Of(history.Jobs) {
+				names = append(names, job.GetName())
 			}
-			if slices.Sort(names); err == nil && !slices.Equal(names, want) {
+			if err == nil && !slices.Equal(names, want) {
 				err = fmt.Errorf("as %s it keeps %v, and not %v", class.Name, names, want)
 			}
 			return err
