@@ -206,13 +206,15 @@ func (cp *ControlPlane) Apply() error {
 	for _, step := range [][]string{
 		{"apply", "--server-side", "-k", filepath.Join(Root(), "config", "default")},
 		{"-n", OperatorNamespace, "delete", "deployment", "--all"},
-		{"wait", "--for=condition=Established", "--timeout=30s", "crd", "--all"},
 	} {
 		if out, err := cp.Kubectl(step...); err != nil {
 			return fmt.Errorf("%w\n%s", err, out)
 		}
 	}
-	return nil
+	return until(context.Background(), "the API server serves our kinds", func(context.Context) (bool, error) {
+		_, err := cp.Kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
+		return err == nil, nil // a definition that has no conditions yet is an error to kubectl
+	})
 }
 
 // Kubectl runs kubectl as an administrator and returns what it prints.

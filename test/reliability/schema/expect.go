@@ -105,9 +105,10 @@ func at(object map[string]any, path ...string) any {
 
 // namesOf returns the names of the objects of a resource.
 func namesOf(end history.Normal, resource string) string {
-	var names []string
-	for _, object := range objectsOf(end, resource) {
-		names = append(names, fmt.Sprint(at(object, "metadata", "name")))
+	objects := objectsOf(end, resource)
+	names := make([]string, len(objects))
+	for i, object := range objects {
+		names[i] = fmt.Sprint(at(object, "metadata", "name"))
 	}
 	return strings.Join(names, " ")
 }

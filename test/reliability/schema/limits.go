@@ -59,12 +59,13 @@ func tryHistory(ctx context.Context, w *World, kind *Kind, leaf Leaf) Result {
 	if len(kept) > 1 {
 		t.result.Effect = differ
 	}
-	if s, err := w.create(ctx, kind, kind.apply(t.plan.base, leaf, t.taken[0]), 0); err != nil {
-		t.violated("%v", err)
-	} else if _, err := s.rest(ctx); err != nil {
+	if s, _, err := t.fresh(ctx, t.taken[0]); err != nil {
 		t.violated("%v", err)
 	} else {
 		t.refuse(ctx, s, t.taken[0])
+		if err := s.delete(ctx); err != nil {
+			t.violated("%v", err)
+		}
 	}
 	return t.result
 }
@@ -96,9 +97,10 @@ func (t *trial) pair(ctx context.Context, from, to Class) (left []string, err er
 		want := slices.Sorted(slices.Values(append(slices.Clone(ours), others...)))
 		if err := t.world.until(ctx, func() error {
 			_, world, err := s.answered()
-			var names []string
-			for _, job := range world.Of(history.Jobs) {
-				names = append(names, job.GetName())
+			found := world.Of(history.Jobs)
+			names := make([]string, len(found))
+			for i, job := range found {
+				names[i] = job.GetName()
 			}
 			if err == nil && !slices.Equal(names, want) {
 				err = fmt.Errorf("as %s it keeps %v, and not %v", class.Name, names, want)

@@ -192,7 +192,7 @@ func (w *World) left(ctx context.Context) []string {
 	var left []string
 	_ = w.until(ctx, func() error {
 		found, err := w.tried(ctx, childResources)
-		left = nil
+		left = make([]string, 0, len(found))
 		for i := range found {
 			left = append(left, fmt.Sprintf("%s %s/%s is left, and what it belonged to is gone", found[i].GetKind(), found[i].GetNamespace(), found[i].GetName()))
 		}

@@ -328,6 +328,8 @@ func (t *trial) judge() {
 		t.result.Effect = differ
 	case len(t.handed) == 1 && t.result.Effect == "":
 		t.result.Effect = unknown
+	case t.world.options.Short && t.result.Effect == "":
+		t.result.Effect = untold
 	}
 }
 
@@ -335,6 +337,7 @@ func (t *trial) judge() {
 const (
 	differ  = "the worlds differ"
 	unknown = "none: this API server leaves it out of a Job by hand too"
+	untold  = "none of the few that were tried"
 )
 
 // withoutSpec returns a normal form without the spec of the resource itself, as text.
