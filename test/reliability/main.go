@@ -38,6 +38,8 @@ type options struct {
 	short    bool
 	seed     uint64
 	parallel int
+	patience time.Duration
+	hasty    bool
 	output   string
 	proof    string
 	evidence string
@@ -52,6 +54,8 @@ func parse() (*options, error) {
 	flag.BoolVar(&o.short, "short", false, "only what takes less than 5 minutes")
 	flag.Uint64Var(&o.seed, "seed", 1, "for all that is chosen by chance")
 	flag.IntVar(&o.parallel, "parallel", 6, "how many plans to play at the same time")
+	flag.DurationVar(&o.patience, "patience", 0, "for how `long` to wait for the operator to come to an end; 0 for long enough after any fault")
+	flag.BoolVar(&o.hasty, "hasty", false, "end as soon as something is found")
 	flag.StringVar(&o.output, "json", "", "a `file` for all that was found, as JSON")
 	flag.StringVar(&o.proof, "proof", "", "a `directory` for a page of all that was found")
 	flag.StringVar(&o.evidence, "evidence", "", "a `directory` for what was recorded of plans that fail; by default one that is made for it")

@@ -123,6 +123,9 @@ func (s *suite) conduct(ctx context.Context, c campaign) error {
 	if err != nil {
 		return err
 	}
+	for _, plan := range plans {
+		plan.Patience = s.patience
+	}
 	s.say("%s: %d plans", c.name, len(plans))
 	prepared, err := s.prepare(ctx, plans)
 	if err != nil {
@@ -227,8 +230,15 @@ func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, 
 		return nil
 	}
 	s.say("VIOLATION %s\n%s\nreplay: %s", plan, findings[0], s.replay(plan))
-	return s.keep(plan, run, findings)
+	err := s.keep(plan, run, findings)
+	if err == nil && s.hasty {
+		err = errEnough
+	}
+	return err
 }
+
+// errEnough ends a campaign of which one finding is enough.
+var errEnough = errors.New("something was found, which is enough")
 
 // replay returns the command that plays a plan alone.
 func (s *suite) replay(plan *runner.Plan) string {
@@ -328,13 +338,17 @@ func (s *suite) use(run *oracle.Run) {
 // positions returns the writes of a scenario that something can go wrong with.
 func (s *suite) positions(name string) []proxy.Rule {
 	var rules []proxy.Rule
-	writes := s.references[name].Writes
-	for _, match := range slices.SortedFunc(maps.Keys(writes), func(a, b proxy.Match) int { return strings.Compare(a.String(), b.String()) }) {
-		for nth := range writes[match] {
+	for _, match := range s.sorts(name) {
+		for nth := range s.references[name].Writes[match] {
 			rules = append(rules, proxy.Rule{Match: match, Nth: nth + 1})
 		}
 	}
 	return rules
+}
+
+// sorts returns the sorts of writes of a scenario.
+func (s *suite) sorts(name string) []proxy.Match {
+	return slices.SortedFunc(maps.Keys(s.references[name].Writes), func(a, b proxy.Match) int { return strings.Compare(a.String(), b.String()) })
 }
 
 // sample returns some of a list, by chance, in the order of the list.

@@ -28,6 +28,7 @@ type lab struct {
 var suites = map[string]func(ctx context.Context, l *lab, program, part string) ([]string, error){
 	"schema":   transitions,
 	"scenario": scenarios,
+	"outages":  outages,
 	"faults":   faults,
 }
 
@@ -78,9 +79,14 @@ func patienceOf(part string) time.Duration {
 	return 15 * time.Second
 }
 
-// scenarios plays the scenarios that match, without faults.
+// scenarios plays the scenarios that match, without faults. Nothing keeps the operator from its end then.
 func scenarios(ctx context.Context, l *lab, program, part string) ([]string, error) {
-	return l.play(ctx, program, part, "none")
+	return l.play(ctx, program, part, "none", "--patience=30s")
+}
+
+// outages plays the scenarios that match with every sort of write refused for a while.
+func outages(ctx context.Context, l *lab, program, part string) ([]string, error) {
+	return l.play(ctx, program, part, "outages", "--patience=45s")
 }
 
 // faults plays the scenarios that match, without faults and with one at every write.
@@ -88,14 +94,15 @@ func faults(ctx context.Context, l *lab, program, part string) ([]string, error)
 	return l.play(ctx, program, part, "singles")
 }
 
-// play plays a campaign of the suite with the faults.
-func (l *lab) play(ctx context.Context, program, part, campaign string) (found []string, err error) {
+// play plays a campaign of the suite with the faults until something is found.
+func (l *lab) play(ctx context.Context, program, part, campaign string, flags ...string) (found []string, err error) {
 	if err := l.buildFaults(ctx); err != nil {
 		return nil, err
 	}
 	file := filepath.Join(l.dir, "faults.json")
 	_ = os.Remove(file) // there is none the first time
-	suite := exec.CommandContext(ctx, l.faults, "--manager="+program, "--scenario="+part, "--campaign="+campaign, "--json="+file, "--evidence="+filepath.Join(l.dir, "evidence"))
+	flags = append(flags, "--hasty", "--manager="+program, "--scenario="+part, "--campaign="+campaign, "--json="+file, "--evidence="+filepath.Join(l.dir, "evidence"))
+	suite := exec.CommandContext(ctx, l.faults, flags...)
 	suite.Cancel = func() error { return suite.Process.Signal(syscall.SIGTERM) } // so that it ends its control plane
 	suite.WaitDelay = time.Minute
 	out, runErr := suite.CombinedOutput()

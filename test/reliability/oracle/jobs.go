@@ -3,6 +3,7 @@ package oracle
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +31,30 @@ func oncePerTick(run *Run, _ *Reference) []string {
 	for tick, jobs := range made {
 		if len(jobs) > 1 {
 			found = append(found, fmt.Sprintf("CronJob and tick %s have %d Jobs", tick, len(jobs)))
+		}
+	}
+	return found
+}
+
+// latestTick finds Jobs that the operator has made for a time of a CronJob when a later one had passed: of those that were missed, only the
+// latest is run.
+func latestTick(run *Run, _ *Reference) []string {
+	made := map[string]bool{} // by UID
+	for i := range run.Requests {
+		if request := &run.Requests[i]; request.Resource == history.Jobs && request.IsCreation() {
+			made[request.AnsweredUID] = true
+		}
+	}
+	var found []string
+	for _, version := range run.Versions {
+		if uid := string(version.Object.GetUID()); version.Resource == history.Jobs && made[uid] {
+			delete(made, uid)
+			tick, at := version.Object.GetAnnotations()[tutorialv1.ScheduledAtAnnotation], version.Object.GetCreationTimestamp()
+			for name, later := range run.Symbols {
+				if tick < later.Format(time.RFC3339) && later.Before(at.Time) {
+					found = append(found, fmt.Sprintf("Job %s was made for %s when %s (%s) had passed", version.Name, tick, name, later.Format(time.RFC3339)))
+				}
+			}
 		}
 	}
 	return found

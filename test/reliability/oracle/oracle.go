@@ -69,6 +69,7 @@ var All = []Oracle{
 	{"events", events},
 	{"guarantee", guarantee},
 	{"once per tick", oncePerTick},
+	{"latest tick", latestTick},
 	{"one at a time", oneAtATime},
 	{"status", statuses},
 	{"hygiene", hygiene},

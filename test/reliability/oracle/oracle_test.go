@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
@@ -173,6 +175,23 @@ func TestJobs(t *testing.T) {
 	expect(t, "one at a time", run(cronJob, first, second), nil, "2 Jobs go on at the same time")
 	expect(t, "once per tick", run(cronJob, first, ended, second), nil, "")
 	expect(t, "once per tick", run(cronJob, first, again), nil, "have 2 Jobs")
+}
+
+func TestLatestTick(t *testing.T) {
+	job := version(t, 1, history.Jobs, fmt.Sprintf(jobText, "a", "ja", "2026-01-01T00:00:00Z", ""))
+	job.Object.SetCreationTimestamp(metav1.Date(2026, 1, 1, 0, 59, 0, 0, time.UTC))
+	run := &Run{
+		Requests: []proxy.Request{{Verb: "create", Resource: history.Jobs, Status: 201, AnsweredUID: "ja"}},
+		Versions: []history.Version{job},
+		Symbols: history.Symbols{
+			"tick-1": time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), "tick": time.Date(2026, 1, 1, 1, 0, 0, 0, time.UTC),
+		},
+	}
+	expect(t, "latest tick", run, nil, "")
+	job.Object.SetCreationTimestamp(metav1.Date(2026, 1, 1, 1, 1, 0, 0, time.UTC))
+	expect(t, "latest tick", run, nil, "Job a was made for 2026-01-01T00:00:00Z when tick")
+	run.Requests = nil
+	expect(t, "latest tick", run, nil, "") // somebody else has
 }
 
 func TestHygiene(t *testing.T) {

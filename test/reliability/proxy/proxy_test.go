@@ -321,7 +321,11 @@ func TestRulesAreReadAsTheyAreWritten(t *testing.T) {
 			t.Errorf("%s: %+v %v", rule, got, err)
 		}
 	}
-	for _, text := range []string{"", "patch apps/deployments: 409", "patch apps/deployments #1: 418"} {
+	outage := Rule{Match: Match{Verb: "patch", Resource: "/services"}, For: 5 * time.Second, Fault: Faults[3]}
+	if got, err := ParseRule(outage.String()); err != nil || got != outage {
+		t.Errorf("%s: %+v %v", outage, got, err)
+	}
+	for _, text := range []string{"", "patch apps/deployments: 409", "patch apps/deployments for long: 409", "patch apps/deployments #1: 418"} {
 		if _, err := ParseRule(text); err == nil {
 			t.Errorf("%q is taken", text)
 		}

@@ -110,43 +110,57 @@ type Rule struct {
 	Match Match `json:"match"`
 	// Nth is which of the requests that match, from 1; 0 for all.
 	Nth int `json:"nth,omitempty"`
+	// For is for how long they do, from the first of them on; 0 for ever.
+	For time.Duration `json:"for,omitempty"`
 	// Share is how many of them, by chance; 0 for all.
 	Share float64 `json:"share,omitempty"`
 	Fault Fault   `json:"fault"`
 }
 
 func (r Rule) String() string {
-	nth := ""
-	if r.Nth > 0 {
-		nth = fmt.Sprintf(" #%d", r.Nth)
+	which := ""
+	switch {
+	case r.Nth > 0:
+		which = fmt.Sprintf(" #%d", r.Nth)
+	case r.For > 0:
+		which = fmt.Sprintf(" for %s", r.For)
 	}
-	return fmt.Sprintf("%s%s: %s", r.Match, nth, r.Fault)
+	return fmt.Sprintf("%s%s: %s", r.Match, which, r.Fault)
 }
 
-var rulePattern = regexp.MustCompile(`^(\w+) (\S+) #(\d+): (\S+)$`)
+var rulePattern = regexp.MustCompile(`^(\w+) (\S+) (?:#(\d+)|for (\w+)): (\S+)$`)
 
-// ParseRule returns the rule that String has made a text of, for one of Faults, Outages or Freezing, and one request.
+// ParseRule returns the rule that String has made a text of, for one of Faults, Outages or Freezing, and one request or all for a
+// while.
 func ParseRule(text string) (Rule, error) {
 	parts := rulePattern.FindStringSubmatch(strings.TrimSpace(text))
 	if parts == nil {
 		return Rule{}, fmt.Errorf("%q is no fault: it must be such as %q", text, "patch apps/deployments #1: kill-after")
 	}
-	nth, err := strconv.Atoi(parts[3])
+	rule := Rule{Match: Match{Verb: parts[1], Resource: parts[2]}}
+	var err error
+	if parts[3] != "" {
+		rule.Nth, err = strconv.Atoi(parts[3])
+	} else {
+		rule.For, err = time.ParseDuration(parts[4])
+	}
 	if err != nil {
 		return Rule{}, err
 	}
 	for _, fault := range slices.Concat(Faults, Outages, []Fault{Freezing}) {
-		if fault.String() == parts[4] {
-			return Rule{Match: Match{Verb: parts[1], Resource: parts[2]}, Nth: nth, Fault: fault}, nil
+		if fault.String() == parts[5] {
+			rule.Fault = fault
+			return rule, nil
 		}
 	}
-	return Rule{}, fmt.Errorf("%q is none of the faults that there are: %v", parts[4], Faults)
+	return Rule{}, fmt.Errorf("%q is none of the faults that there are: %v", parts[5], Faults)
 }
 
 // counted is a rule at work.
 type counted struct {
 	Rule
-	seen int
+	seen  int
+	until time.Time // it holds; zero for ever, or before it has begun
 }
 
 // applies counts a request, and tells whether it is one that goes wrong.
@@ -155,6 +169,12 @@ func (c *counted) applies(r *Request, chance *rand.Rand) bool {
 		return false
 	}
 	c.seen++
+	if c.For > 0 && c.seen == 1 {
+		c.until = r.At.Add(c.For)
+	}
+	if !c.until.IsZero() && r.At.After(c.until) {
+		return false
+	}
 	return (c.Nth == 0 || c.Nth == c.seen) && (c.Share == 0 || chance.Float64() < c.Share)
 }
 

@@ -32,7 +32,14 @@ func cronJobs() []Scenario {
 			{Name: "fire", Until: hasRun("Progressing=True/JobsRunning")},
 		}},
 		{Name: "cronjob-missed", Prepare: due(4), Steps: []Step{
-			{Name: "fire", Until: hasRun("Progressing=True/JobsRunning")},
+			{Name: "fire", Until: func(s *Stage, world history.World) string {
+				return first(hasRun("Progressing=True/JobsRunning")(s, world), hasMissed(1)(s, world), jobs(world, 1))
+			}},
+		}},
+		{Name: "cronjob-late", Prepare: late, Steps: []Step{
+			{Name: "give up", Until: func(s *Stage, world history.World) string {
+				return first(cronJobSays("Available=True", "Progressing=False", "Degraded=False")(s, world), hasMissed(0)(s, world), jobs(world, 0))
+			}},
 		}},
 		{Name: "cronjob-finish", Prepare: due(1), Setup: []Step{
 			{Name: "fire", Until: hasRun("Progressing=True/JobsRunning")},
@@ -152,6 +159,16 @@ func due(hours int) func(context.Context, *Stage) error {
 	}
 }
 
+// late makes a CronJob that was due four times, each too long ago for its deadline.
+func late(ctx context.Context, s *Stage) error {
+	cj := hourly(s)
+	cj.Spec.StartingDeadlineSeconds = ptr.To[int64](60)
+	if err := s.make(ctx, cj); err != nil {
+		return err
+	}
+	return lookedAt(ctx, s, cj, s.Tick.Add(-4*time.Hour), nil)
+}
+
 // lookedAt writes the status that a manager has left behind which looked at a CronJob at a time.
 func lookedAt(ctx context.Context, s *Stage, cj *tutorialv1.CronJob, at time.Time, change func(*tutorialv1.CronJobStatus)) error {
 	cj.Status.ScheduledSince = ptr.To(metav1.NewTime(at))
@@ -173,12 +190,18 @@ func ran(ctx context.Context, s *Stage, cj *tutorialv1.CronJob, hoursBefore int)
 	return made, s.make(ctx, made)
 }
 
-// active makes a CronJob that is due while the Job of the hour before goes on.
+// active makes a CronJob that is due while the Job of the hour before goes on, and so does one of another CronJob whose UID is nearly its
+// own.
 func active(policy tutorialv1.ConcurrencyPolicy) func(context.Context, *Stage) error {
 	return func(ctx context.Context, s *Stage) error {
 		cj := hourly(s)
 		cj.Spec.ConcurrencyPolicy = policy
 		if err := s.make(ctx, cj); err != nil {
+			return err
+		}
+		other := job(theirs)
+		other.Annotations = map[string]string{owned.OwnerAnnotation: neighbour(cj.UID)}
+		if err := s.make(ctx, other); err != nil {
 			return err
 		}
 		made, err := ran(ctx, s, cj, 1)
@@ -261,6 +284,32 @@ func hasRun(conditions ...string) func(*Stage, history.World) string {
 		}
 		return cronJobSays(conditions...)(s, world)
 	}
+}
+
+// hasMissed is reached when the status says that the time of so many hours before the tick was missed.
+func hasMissed(hoursBefore int) func(*Stage, history.World) string {
+	return func(s *Stage, world history.World) string {
+		cj := in[tutorialv1.CronJob](world, history.CronJobs, "one")
+		missed := metav1.NewTime(s.Tick.Add(-time.Duration(hoursBefore) * time.Hour))
+		if cj == nil || !missed.Equal(cj.Status.LastMissedTime) {
+			return "the status does not say what was missed"
+		}
+		return ""
+	}
+}
+
+// jobs returns what is wrong with how many Jobs there are.
+func jobs(world history.World, wanted int) string {
+	count := 0
+	for key := range world {
+		if key.Resource == history.Jobs {
+			count++
+		}
+	}
+	if count != wanted {
+		return fmt.Sprintf("there are %d Jobs, not %d", count, wanted)
+	}
+	return ""
 }
 
 // hasSucceeded is reached when the status says so.

@@ -8,8 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	"github.com/example/memcached-operator/internal/owned"
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
@@ -20,16 +22,23 @@ func foos() []Scenario {
 			editFoo("up", func(foo *samplev1alpha1.Foo) { foo.Spec.Replicas = ptr.To[int32](3) }, fooRuns("one", "web", 3)),
 			editFoo("down", func(foo *samplev1alpha1.Foo) { foo.Spec.Replicas = ptr.To[int32](0) }, fooRuns("one", "web", 0)),
 		}},
-		{Name: "foo-rename", Setup: []Step{createFoo("one", "web", 1)}, Steps: []Step{
+		{Name: "foo-rename", Setup: []Step{
+			createFoo("one", "web", 1),
+			{Name: "a neighbour", Do: neighbouringDeployment, Until: fooRuns("one", "web", 1)},
+		}, Steps: []Step{
 			editFoo("rename", func(foo *samplev1alpha1.Foo) { foo.Spec.DeploymentName = "shop" }, func(s *Stage, world history.World) string {
 				if in[appsv1.Deployment](world, history.Deployments, "web") != nil {
 					return "the Deployment of the name before is still there"
+				}
+				if in[appsv1.Deployment](world, history.Deployments, theirs) == nil {
+					return "the neighbour is gone"
 				}
 				return fooRuns("one", "shop", 1)(s, world)
 			}),
 		}},
 		{Name: "foo-drift", Setup: []Step{createFoo("one", "web", 1)}, Steps: []Step{
 			{Name: "change the Deployment", Do: changeDeployment("web"), Until: deploymentIsRight("one", "web", fooRuns("one", "web", 1))},
+			{Name: "change labels", Do: relabel(deployment("web")), Until: isRight(fooRuns("one", "web", 1))},
 			{Name: "delete the Deployment", Do: deleteDeployment("web"), Until: fooRuns("one", "web", 1)},
 		}},
 		{Name: "foo-delete", IsOpen: true, Steps: []Step{
@@ -149,7 +158,7 @@ func deleteDeployment(name string) func(context.Context, *Stage) error {
 func changeDeployment(name string) func(context.Context, *Stage) error {
 	return func(ctx context.Context, s *Stage) error {
 		return edit(ctx, s, deployment(name), func(d *appsv1.Deployment) {
-			d.Labels = map[string]string{"theirs": "stays"}
+			d.Labels = map[string]string{theirs: theirs}
 			d.OwnerReferences = nil
 			d.Spec.Replicas = ptr.To[int32](2)
 			d.Spec.Template.Spec.Containers[0].Image = "somebody/else:1"
@@ -168,6 +177,11 @@ func deploymentIsRight(owner, name string, also func(*Stage, history.World) stri
 	}
 }
 
+// isRight is reached when labels and annotations are the operator's again too.
+func isRight(also func(*Stage, history.World) string) func(*Stage, history.World) string {
+	return func(s *Stage, world history.World) string { return first(isRelabelled(world), also(s, world)) }
+}
+
 // hasDeployment is reached when there is a Deployment.
 func hasDeployment(name string) func(*Stage, history.World) string {
 	return func(_ *Stage, world history.World) string {
@@ -184,19 +198,36 @@ func nothingLeft(_ *Stage, world history.World) string {
 		history.Services, history.Budgets, history.Jobs)
 }
 
+// neighbouringDeployment makes one that another resource has lost, whose UID is nearly that of the Foo.
+func neighbouringDeployment(ctx context.Context, s *Stage) error {
+	foo := foo("one")
+	foo.Namespace = s.Namespace
+	if err := s.Client.Get(ctx, client.ObjectKeyFromObject(foo), foo); err != nil {
+		return err
+	}
+	d := strange(theirs)
+	d.Annotations = map[string]string{owned.OwnerAnnotation: neighbour(foo.UID)}
+	return s.make(ctx, d)
+}
+
 // foreignDeployment makes one that is somebody else's, with no pods.
 func foreignDeployment(name string) func(context.Context, *Stage) error {
 	return func(ctx context.Context, s *Stage) error {
-		labels := map[string]string{"somebody": "else"}
-		d := deployment(name)
-		d.Spec = appsv1.DeploymentSpec{
-			Replicas: ptr.To[int32](0),
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "it", Image: "it"}}},
-			},
-		}
-		return s.make(ctx, d)
+		return s.make(ctx, strange(name))
 	}
+}
+
+// strange returns a Deployment that is nobody's, with no pods.
+func strange(name string) *appsv1.Deployment {
+	labels := map[string]string{"somebody": "else"}
+	d := deployment(name)
+	d.Spec = appsv1.DeploymentSpec{
+		Replicas: ptr.To[int32](0),
+		Selector: &metav1.LabelSelector{MatchLabels: labels},
+		Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "it", Image: "it"}}},
+		},
+	}
+	return d
 }

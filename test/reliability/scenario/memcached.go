@@ -21,6 +21,7 @@ func memcacheds() []Scenario {
 		{Name: "memcached-drift", Setup: []Step{createMemcached(1)}, Steps: []Step{
 			{Name: "change the Deployment", Do: changeDeployment("one"), Until: deploymentIsRight("one", "one", memcachedRuns(1))},
 			{Name: "change the others", Do: changeOthers, Until: memcachedRuns(1)},
+			{Name: "change labels", Do: relabel(deployment("one"), service(), budget()), Until: isRight(memcachedRuns(1))},
 			{Name: "delete the children", Do: deleteChildren, Until: memcachedRuns(1)},
 		}},
 		{Name: "memcached-delete", IsOpen: true, Steps: []Step{
@@ -47,7 +48,7 @@ func memcacheds() []Scenario {
 					says(world, history.Memcacheds, "one", "Available=True", "Degraded=True/NameTaken", "Progressing=False"))
 			}},
 			{Name: "make room", Until: memcachedRuns(1), Do: func(ctx context.Context, s *Stage) error {
-				return s.end(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "one"}})
+				return s.end(ctx, service())
 			}},
 		}},
 	}
@@ -104,14 +105,22 @@ func memcachedRuns(nodes int32) func(*Stage, history.World) string {
 	}
 }
 
+func service() *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
+}
+
+func budget() *policyv1.PodDisruptionBudget {
+	return &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
+}
+
 func changeOthers(ctx context.Context, s *Stage) error {
-	if err := edit(ctx, s, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "one"}}, func(service *corev1.Service) {
+	if err := edit(ctx, s, service(), func(service *corev1.Service) {
 		service.OwnerReferences = nil
 		service.Spec.Selector["somebody"] = "else"
 	}); err != nil {
 		return err
 	}
-	return edit(ctx, s, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "one"}}, func(budget *policyv1.PodDisruptionBudget) {
+	return edit(ctx, s, budget(), func(budget *policyv1.PodDisruptionBudget) {
 		budget.OwnerReferences = nil
 		budget.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(5))
 	})
@@ -121,10 +130,10 @@ func deleteChildren(ctx context.Context, s *Stage) error {
 	if err := deleteDeployment("one")(ctx, s); err != nil {
 		return err
 	}
-	if err := s.end(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "one"}}); err != nil {
+	if err := s.end(ctx, service()); err != nil {
 		return err
 	}
-	return s.end(ctx, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "one"}})
+	return s.end(ctx, budget())
 }
 
 func foreignService(ctx context.Context, s *Stage) error {

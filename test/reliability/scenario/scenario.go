@@ -4,12 +4,14 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/memcached-operator/test/reliability/history"
@@ -86,6 +88,57 @@ func edit[T client.Object](ctx context.Context, s *Stage, object T, change func(
 	before := object.DeepCopyObject().(client.Object)
 	change(object)
 	return s.Client.Patch(ctx, object, client.MergeFrom(before))
+}
+
+// theirs is what somebody else writes over what the operator says.
+const theirs = "theirs"
+
+// relabel writes over all labels of some objects, and over the operator's annotations.
+func relabel(objects ...client.Object) func(context.Context, *Stage) error {
+	return func(ctx context.Context, s *Stage) error {
+		for _, object := range objects {
+			if err := edit(ctx, s, object.DeepCopyObject().(client.Object), func(object client.Object) {
+				labels, annotations := object.GetLabels(), object.GetAnnotations()
+				for name := range labels {
+					labels[name] = theirs
+				}
+				for name := range annotations {
+					if strings.HasPrefix(name, "memcached-operator.example.com/") {
+						annotations[name] = theirs
+					}
+				}
+				object.SetLabels(labels)
+				object.SetAnnotations(annotations)
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// isRelabelled returns which object still has a label or annotation that somebody else has written over. What nobody but they have said
+// is called theirs, and stays.
+func isRelabelled(world history.World) string {
+	for key, object := range world {
+		for _, set := range []map[string]string{object.GetLabels(), object.GetAnnotations()} {
+			for name, value := range set {
+				if value == theirs && name != theirs {
+					return fmt.Sprintf("%s has the %s of somebody else", key, name)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// neighbour returns a UID that differs from another one in its last digit only.
+func neighbour(uid types.UID) string {
+	last := "0"
+	if strings.HasSuffix(string(uid), last) {
+		last = "1"
+	}
+	return string(uid[:len(uid)-1]) + last
 }
 
 // in returns an object of a world as its type; nil if there is none.
