@@ -78,10 +78,7 @@ func run(ctx context.Context, only *regexp.Regexp, clean int) (r *report, err er
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	l, err := open(ctx, dir)
-	if err != nil {
-		return nil, err
-	}
+	l := &lab{dir: dir}
 	defer func() { err = errors.Join(err, l.close()) }()
 	r = &report{}
 	for _, m := range all {

@@ -16,9 +16,10 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// lab is what mutants are tried in. The world of the transitions is one for all of them.
+// lab is what mutants are tried in.
 type lab struct {
-	dir   string
+	dir string
+	// world is that of the transitions, one for all mutants; nil until it is needed.
 	world *schema.World
 	// faults is the program of the suite with the faults; empty until it is needed.
 	faults string
@@ -30,11 +31,6 @@ var suites = map[string]func(ctx context.Context, l *lab, program, part string) 
 	"scenario": scenarios,
 	"outages":  outages,
 	"faults":   faults,
-}
-
-func open(ctx context.Context, dir string) (*lab, error) {
-	world, err := schema.Start(ctx)
-	return &lab{dir: dir, world: world}, err
 }
 
 // buildFaults builds the suite with the faults, once.
@@ -53,11 +49,19 @@ func (l *lab) buildFaults(ctx context.Context) error {
 }
 
 func (l *lab) close() error {
+	if l.world == nil {
+		return nil
+	}
 	return l.world.Stop()
 }
 
 // transitions tries the fields that match.
 func transitions(ctx context.Context, l *lab, program, part string) (found []string, err error) {
+	if l.world == nil {
+		if l.world, err = schema.Start(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if err := l.world.Use(ctx, program); err != nil {
 		return nil, err
 	}
