@@ -65,6 +65,12 @@ func foos() []Scenario {
 			}},
 			{Name: "make room", Do: deleteDeployment("web"), Until: fooRuns("one", "web", 1)},
 		}},
+		{Name: "foo-namesake", IsPassing: true, Setup: []Step{createMemcached(1)}, Steps: []Step{
+			{Name: "create", Do: createFoo("one", "one", 2).Do, Until: func(s *Stage, world history.World) string {
+				return first(memcachedRuns(1)(s, world), says(world, history.Foos, "one", "Degraded=True/NameTaken", "Progressing=False"))
+			}},
+			{Name: "make room", Do: deleteMemcached, Until: fooRuns("one", "one", 2)},
+		}},
 		{Name: "foo-swap", IsPassing: true, Setup: []Step{createFoo("one", "web", 1), createFoo("two", "shop", 2)}, Steps: []Step{
 			{Name: "swap names", Do: func(ctx context.Context, s *Stage) error {
 				for name, deployment := range map[string]string{"one": "shop", "two": "web"} {
