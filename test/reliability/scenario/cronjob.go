@@ -45,6 +45,8 @@ func cronJobs() []Scenario {
 			{Name: "fire", Until: hasRun("Progressing=True/JobsRunning")},
 		}, Steps: []Step{
 			{Name: "complete", Do: finish(0, batchv1.JobComplete), Until: hasSucceeded},
+			{Name: "clean up", Do: func(ctx context.Context, s *Stage) error { return s.end(ctx, job(jobName(s, 0))) },
+				Until: func(s *Stage, world history.World) string { return first(jobs(world, 0), hasSucceeded(s, world)) }},
 		}},
 		{Name: "cronjob-fail", Prepare: due(1), Setup: []Step{
 			{Name: "fire", Until: hasRun("Progressing=True/JobsRunning")},
