@@ -353,6 +353,11 @@ func (s *stage) rest(ctx context.Context, run *oracle.Run) error {
 	if s.standby != nil {
 		_ = s.standby.manager.stop(syscall.SIGTERM)
 	} else {
+		// One that was killed a moment ago has to be there again first: what has hardly begun ends as it can.
+		if err := s.manager.works(ctx, controllers); err != nil {
+			run.Ends = append(run.Ends, err.Error())
+			return nil
+		}
 		run.Goroutines = s.goroutines(ctx, run)
 	}
 	if err := s.manager.stop(syscall.SIGTERM); err != nil && s.standby == nil { // one that has lost the lead is at its end anyway
