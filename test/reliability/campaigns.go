@@ -21,10 +21,11 @@ const (
 	cleanRuns    = 200
 )
 
-// stormTime is how long a storm lasts, and outageTime an outage: longer than anything but the operator itself keeps it going.
+// stormTime is how long a storm lasts, and refusedTime how long a sort of writes is refused: longer than anything but the operator itself
+// keeps it going.
 const (
-	stormTime  = 10 * time.Second
-	outageTime = 5 * time.Second
+	stormTime   = 10 * time.Second
+	refusedTime = 5 * time.Second
 )
 
 // campaigns are those that have been asked for. The references come first, always.
@@ -36,7 +37,7 @@ func (s *suite) campaigns() []campaign {
 	all := []campaign{
 		{name: "singles", what: "every write of every scenario, with every fault", plans: s.singles},
 		{name: "pairs", what: "two faults in one scenario, chosen by chance", plans: s.pairs},
-		{name: "outages", what: "every sort of write refused for 5 s: nothing but the operator itself has it try again", plans: s.outages},
+		{name: "refusals", what: "every sort of write refused for 5 s: nothing but the operator itself has it try again", plans: s.refusals},
 		{name: "storms", what: "three in ten requests go wrong, for 10 s", plans: s.storms},
 		{name: "leaders", what: "the leader stands still at a write until another one has led, and goes on", plans: s.leaders},
 		{name: "rbac", what: "each permission taken away: something must go wrong", plans: s.none, other: s.rbac},
@@ -144,14 +145,14 @@ func (s *suite) pairs() ([]*runner.Plan, error) {
 	return plans, nil
 }
 
-// outages have all writes of a sort be refused for a while, as by a quota that is used up or a webhook that is down. Nothing tells
+// refusals have all writes of a sort be refused for a while, as by a quota that is used up or a webhook that is down. Nothing tells
 // the operator when that is over.
-func (s *suite) outages() ([]*runner.Plan, error) {
+func (s *suite) refusals() ([]*runner.Plan, error) {
 	var plans []*runner.Plan
 	for _, scenario := range s.scenarios {
 		for _, match := range s.sorts(scenario.Name) {
 			for _, code := range []int{http.StatusForbidden, http.StatusInternalServerError} {
-				plans = append(plans, planOf(scenario, proxy.Rule{Match: match, For: outageTime, Fault: proxy.Fault{Kind: proxy.Refuse, Code: code}}))
+				plans = append(plans, planOf(scenario, proxy.Rule{Match: match, For: refusedTime, Fault: proxy.Fault{Kind: proxy.Refuse, Code: code}}))
 			}
 		}
 	}

@@ -29,7 +29,7 @@ type lab struct {
 var suites = map[string]func(ctx context.Context, l *lab, program, part string) ([]string, error){
 	"schema":   transitions,
 	"scenario": scenarios,
-	"outages":  outages,
+	"refusals": refusals,
 	"faults":   faults,
 }
 
@@ -88,9 +88,9 @@ func scenarios(ctx context.Context, l *lab, program, part string) ([]string, err
 	return l.play(ctx, program, part, "none", "--patience=30s")
 }
 
-// outages plays the scenarios that match with every sort of write refused for a while.
-func outages(ctx context.Context, l *lab, program, part string) ([]string, error) {
-	return l.play(ctx, program, part, "outages", "--patience=45s")
+// refusals plays the scenarios that match with every sort of write refused for a while.
+func refusals(ctx context.Context, l *lab, program, part string) ([]string, error) {
+	return l.play(ctx, program, part, "refusals", "--patience=45s")
 }
 
 // faults plays the scenarios that match, without faults and with one at every write.
