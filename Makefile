@@ -27,7 +27,7 @@ COUNT ?= 1000
 PAIRS ?= 1
 BENCH_JSON ?=
 
-# Which sections of the benchmark to measure, comma-separated; RESUME=1 leaves out what has been measured.
+# Which sections of the benchmark to measure, comma-separated; RESUME=1 leaves out what has been measured, also of the faults.
 ONLY ?=
 RESUME ?=
 
@@ -142,15 +142,21 @@ scorecard-selftest: control-plane ## Show that each test of the scorecard passes
 	@KUBEBUILDER_ASSETS='$(ASSETS)' KUBE_CONTROLLER_MANAGER='$(CONTROLLER_MANAGER)' \
 		go test -v -race -count=1 -timeout 10m ./test/scorecard $(if $(V),-ginkgo.v) $(if $(FOCUS),-ginkgo.focus '$(FOCUS)' $(if $(filter scorecard-selftest,$(MAKECMDGOALS)),-ginkgo.fail-on-empty))
 
-RELIABILITY = KUBEBUILDER_ASSETS='$(ASSETS)' KUBE_CONTROLLER_MANAGER='$(CONTROLLER_MANAGER)' go run ./test/reliability
+WITH_PLANE = KUBEBUILDER_ASSETS='$(ASSETS)' KUBE_CONTROLLER_MANAGER='$(CONTROLLER_MANAGER)'
 
+# What was found by the faults is kept plan by plan, so that a run that was cut off goes on: "make reliability RESUME=1".
 .PHONY: reliability
-reliability: control-plane ## Break the operator's connection at every write in every way, kill it, freeze it; ARGS="--help" tells what can be chosen.
-	@$(RELIABILITY) $(if $(ARGS),$(ARGS),--proof=docs/proof)
+reliability: control-plane ## Show what faults, changes and seeded bugs come to, and write docs/proof. Takes hours; ARGS="--help" plays a part of the faults alone.
+	@mkdir -p '$(CACHE)/reliability'; export $(WITH_PLANE); $(if $(ARGS),go run ./test/reliability $(ARGS),status=0; \
+		go run ./test/reliability $(if $(RESUME),--resume) --json='$(CACHE)/reliability/found.json' --proof=docs/proof || status=1; \
+		go run ./test/reliability/schema/transitions --proof=docs/proof || status=1; \
+		(cd test/reliability/sequences && go test -count=1 -timeout 30m . -rapid.checks=100) || status=1; \
+		go run ./test/reliability/mutants --proof=docs/proof || status=1; \
+		exit $$status)
 
 .PHONY: reliability-short
 reliability-short: control-plane ## A part of it, in less than 5 minutes.
-	@$(RELIABILITY) --short
+	@export $(WITH_PLANE); go run ./test/reliability --short && go run ./test/reliability/schema/transitions --short
 
 .PHONY: control-plane
 control-plane: ## Build the control plane of the tests and print where it is, for KUBEBUILDER_ASSETS.

@@ -28,9 +28,12 @@ const (
 	refusedTime = 5 * time.Second
 )
 
+// referenceCampaign is the one that all others need.
+const referenceCampaign = "references"
+
 // campaigns are those that have been asked for. The references come first, always.
 func (s *suite) campaigns() []campaign {
-	references := campaign{name: "references", what: "what comes of each scenario when nothing goes wrong", isReference: true, plans: s.referencePlans}
+	references := campaign{name: referenceCampaign, what: "what comes of each scenario when nothing goes wrong", isReference: true, plans: s.referencePlans}
 	if s.fault != "" {
 		return []campaign{references, {name: "replay", what: "one plan", plans: s.replayed}}
 	}
@@ -42,7 +45,7 @@ func (s *suite) campaigns() []campaign {
 		{name: "leaders", what: "the leader stands still at a write until another one has led, and goes on", plans: s.leaders},
 		{name: "rbac", what: "each permission taken away: something must go wrong", plans: s.none, other: s.rbac},
 		{name: "outages", what: "the API server, or etcd, is killed at a write, and started again, under load", plans: s.none, other: s.outages},
-		{name: "clean", what: "no fault: nothing must be found", plans: s.clean},
+		{name: "clean", what: "no fault: nothing must be found", plans: s.clean, isRepeated: true},
 	}
 	if s.short {
 		all = all[:1]
@@ -106,6 +109,7 @@ func (s *suite) replayed() ([]*runner.Plan, error) {
 // singles are every write with every fault; of those, in the short form, some.
 func (s *suite) singles() ([]*runner.Plan, error) {
 	var plans []*runner.Plan
+	s.report.Positions = 0
 	for _, scenario := range s.scenarios {
 		positions := s.positions(scenario.Name)
 		s.report.Positions += len(positions)

@@ -41,6 +41,7 @@ type options struct {
 	patience time.Duration
 	hasty    bool
 	output   string
+	resume   bool
 	proof    string
 	evidence string
 }
@@ -57,11 +58,15 @@ func parse() (*options, error) {
 	flag.DurationVar(&o.patience, "patience", 0, "for how `long` to wait for the operator to come to an end; 0 for long enough after any fault")
 	flag.BoolVar(&o.hasty, "hasty", false, "end as soon as something is found")
 	flag.StringVar(&o.output, "json", "", "a `file` for all that was found, as JSON")
+	flag.BoolVar(&o.resume, "resume", false, "leave out the campaigns that the file of -json has already")
 	flag.StringVar(&o.proof, "proof", "", "a `directory` for a page of all that was found")
 	flag.StringVar(&o.evidence, "evidence", "", "a `directory` for what was recorded of plans that fail; by default one that is made for it")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q: all options are flags, see --help", flag.Arg(0))
+	}
+	if o.resume && o.output == "" {
+		return nil, errors.New("--resume needs --json")
 	}
 	if o.parallel < 1 {
 		return nil, errors.New("--parallel must be at least 1")

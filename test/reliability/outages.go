@@ -25,7 +25,7 @@ func (s *suite) outagePlans() []*runner.Plan {
 // outages plays plans of one sort of outage at a time, as many as are played in parallel, so that one outage is for all of them: it
 // happens when each has come to its write. Meanwhile another operator is kept busy.
 func (s *suite) outages(ctx context.Context, r *campaignReport) error {
-	plans := s.outagePlans()
+	plans := slices.DeleteFunc(s.outagePlans(), r.has)
 	s.say("%s: %d plans", r.Name, len(plans))
 	prepared, err := s.prepare(ctx, plans)
 	if err != nil {

@@ -3,8 +3,10 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"runtime"
 	"slices"
@@ -13,6 +15,7 @@ import (
 	"time"
 
 	"github.com/example/memcached-operator/test/reliability/oracle"
+	"github.com/example/memcached-operator/test/reliability/runner"
 )
 
 // report is all that was found.
@@ -27,6 +30,8 @@ type report struct {
 	Plans      int               `json:"plans"`
 	Violations int               `json:"violations"` // plans that have some
 	Campaigns  []*campaignReport `json:"campaigns"`
+	Used       []string          `json:"used"`    // permissions, as "verb group/resource"
+	Refused    []string          `json:"refused"` // requests of operators that have all rights
 	RBAC       *rbacReport       `json:"rbac,omitempty"`
 	// NotJudged is what could not be tried, and why.
 	NotJudged []string `json:"notJudged,omitempty"`
@@ -38,6 +43,8 @@ type campaignReport struct {
 	What    string        `json:"what"`
 	Seconds float64       `json:"seconds"`
 	Plans   []*planReport `json:"plans"`
+	IsWhole bool          `json:"isWhole"` // it has come to its end
+	began   time.Time     // as if there had been no pause
 }
 
 // planReport is what one plan has found.
@@ -54,7 +61,53 @@ func newReport(o *options) *report {
 	return &report{Begun: time.Now().UTC().Truncate(time.Second), CPUs: runtime.NumCPU(), Seed: o.seed, Short: o.short}
 }
 
+// resume takes over what a file has of plans in which nothing was found.
+func (r *report) resume(path string) error {
+	content, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var before report
+	if err := json.Unmarshal(content, &before); err != nil {
+		return fmt.Errorf("reading what was found before from %s: %w", path, err)
+	}
+	if before.Seed != r.Seed || before.Short != r.Short || before.CPUs != r.CPUs {
+		return fmt.Errorf("%s was found with another --seed or --short, or on another machine", path)
+	}
+	r.Begun, r.Positions, r.Used, r.Refused, r.RBAC = before.Begun, before.Positions, before.Used, before.Refused, before.RBAC
+	for _, campaign := range before.Campaigns {
+		if campaign.Name == referenceCampaign {
+			continue
+		}
+		played := len(campaign.Plans)
+		campaign.Plans = slices.DeleteFunc(campaign.Plans, func(p *planReport) bool { return len(p.Findings) > 0 })
+		campaign.IsWhole = campaign.IsWhole && len(campaign.Plans) == played
+		r.Campaigns = append(r.Campaigns, campaign)
+	}
+	return nil
+}
+
+// begin returns the report of a campaign, with what was found before, and has its time go on.
+func (r *report) begin(name, what string) *campaignReport {
+	campaign := r.campaign(name)
+	if campaign == nil {
+		campaign = &campaignReport{Name: name}
+		r.Campaigns = append(r.Campaigns, campaign)
+	}
+	campaign.What, campaign.began = what, time.Now().Add(-time.Duration(campaign.Seconds*float64(time.Second)))
+	return campaign
+}
+
+// has tells whether a plan was played before.
+func (r *campaignReport) has(plan *runner.Plan) bool {
+	return slices.ContainsFunc(r.Plans, func(p *planReport) bool { return p.Scenario == plan.Scenario.Name && p.Faults == plan.Faults() })
+}
+
 func (r *campaignReport) add(plan *planReport) {
+	r.Seconds = time.Since(r.began).Seconds()
 	r.Plans = append(r.Plans, plan)
 }
 
@@ -83,10 +136,12 @@ func (r *campaignReport) summary() string {
 
 // finish sums up.
 func (r *report) finish(s *suite) {
-	r.Seconds = time.Since(s.begun).Seconds()
 	r.Scenarios = len(s.scenarios)
+	r.Used, r.Refused = slices.Sorted(maps.Keys(s.used)), s.refused
+	r.Seconds, r.Plans, r.Violations = 0, 0, 0
 	for _, campaign := range r.Campaigns {
 		plans, _, violations := campaign.counts()
+		r.Seconds += campaign.Seconds
 		r.Plans += plans
 		r.Violations += violations
 		slices.SortFunc(campaign.Plans, func(a, b *planReport) int {

@@ -49,6 +49,15 @@ func run(ctx context.Context) (failed bool, err error) {
 	if s.scenarios, err = chosen(o.scenario); err != nil {
 		return false, err
 	}
+	if o.resume {
+		if err := s.report.resume(o.output); err != nil {
+			return false, err
+		}
+		s.refused = s.report.Refused
+		for _, permission := range s.report.Used {
+			s.used[permission] = true
+		}
+	}
 	if _, _, err := runner.LastRelease(ctx); err != nil {
 		s.scenarios = slices.DeleteFunc(s.scenarios, func(s scenario.Scenario) bool { return s.Before != nil })
 		s.report.NotJudged = append(s.report.NotJudged, fmt.Sprintf("upgrades: %v", err))
@@ -65,15 +74,18 @@ func run(ctx context.Context) (failed bool, err error) {
 	s.say("the control plane is up")
 	var interrupted error
 	for _, campaign := range s.campaigns() {
-		if err := s.conduct(ctx, campaign); err != nil {
-			interrupted = fmt.Errorf("campaign %s: %w", campaign.name, err)
-			break
+		if s.hasRun(campaign.name) {
+			s.say("%s was conducted before", campaign.name)
+			continue
 		}
-	}
-	s.report.finish(s) // what has been found counts, also if it is not all
-	if s.output != "" {
-		if err := s.report.write(s.output); err != nil {
+		if interrupted = s.conduct(ctx, campaign); interrupted != nil {
+			interrupted = fmt.Errorf("campaign %s: %w", campaign.name, interrupted)
+		}
+		if err := s.save(); err != nil { // what has been found counts, also if it is not all
 			return true, err
+		}
+		if interrupted != nil {
+			break
 		}
 	}
 	if s.proof != "" {
@@ -108,6 +120,8 @@ type campaign struct {
 	what string // it shows
 	// plans returns the plans; it may need the references.
 	plans func() ([]*runner.Plan, error)
+	// isRepeated tells that the same plans are played again and again.
+	isRepeated bool
 	// isReference tells that what comes of the plans is what others are compared with.
 	isReference bool
 	// other does what is not a plan; nil for nothing.
@@ -116,12 +130,13 @@ type campaign struct {
 
 // conduct plays the plans of a campaign.
 func (s *suite) conduct(ctx context.Context, c campaign) error {
-	began := time.Now()
-	r := &campaignReport{Name: c.name, What: c.what}
-	s.report.Campaigns = append(s.report.Campaigns, r)
+	r := s.report.begin(c.name, c.what)
 	plans, err := c.plans()
 	if err != nil {
 		return err
+	}
+	if !c.isReference && !c.isRepeated {
+		plans = slices.DeleteFunc(plans, r.has)
 	}
 	for _, plan := range plans {
 		plan.Patience = s.patience
@@ -161,7 +176,7 @@ func (s *suite) conduct(ctx context.Context, c campaign) error {
 	if err == nil && c.other != nil {
 		err = c.other(ctx, r)
 	}
-	r.Seconds = time.Since(began).Seconds()
+	r.Seconds, r.IsWhole = time.Since(r.began).Seconds(), err == nil
 	s.say("%s: %s", c.name, r.summary())
 	return err
 }
@@ -225,6 +240,9 @@ func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, 
 	r.add(result)
 	if len(r.Plans)%progressEvery == 0 {
 		s.say("%s: %d plans played", r.Name, len(r.Plans))
+		if err := s.save(); err != nil {
+			return err
+		}
 	}
 	if len(findings) == 0 {
 		return nil
@@ -278,9 +296,18 @@ func (s *suite) keep(plan *runner.Plan, run *oracle.Run, findings []oracle.Findi
 		os.WriteFile(filepath.Join(dir, "operator.log"), []byte(run.Log), 0o644))
 }
 
-// hasRun tells whether a campaign has been conducted.
+// save sums up what was found so far, and writes it if that is asked for.
+func (s *suite) save() error {
+	s.report.finish(s)
+	if s.output == "" {
+		return nil
+	}
+	return s.report.write(s.output)
+}
+
+// hasRun tells whether a campaign has come to its end.
 func (s *suite) hasRun(name string) bool {
-	return slices.ContainsFunc(s.report.Campaigns, func(c *campaignReport) bool { return c.Name == name })
+	return slices.ContainsFunc(s.report.Campaigns, func(c *campaignReport) bool { return c.Name == name && c.IsWhole })
 }
 
 func (s *suite) reference(name string) *oracle.Reference {

@@ -47,6 +47,7 @@ func main() {
 	only := flag.String("only", "", "Only mutants whose name matches this regular `expression`.")
 	clean := flag.Int("clean", 0, "How many times to try the operator as it is, by what the mutants are tried by.")
 	file := flag.String("json", "", "A `file` for all that is found.")
+	proofDir := flag.String("proof", "", "A `directory` for a page of all that is found.")
 	flag.Parse()
 	log.SetLogger(logr.Discard()) // what matters is in the report
 	ctx, end := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -57,6 +58,9 @@ func main() {
 		if *file != "" {
 			content, _ := json.MarshalIndent(r, "", "  ")
 			err = errors.Join(err, os.WriteFile(*file, content, 0o644))
+		}
+		if *proofDir != "" {
+			err = errors.Join(err, r.page().Write(*proofDir))
 		}
 	}
 	if err != nil {

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -28,6 +29,7 @@ func main() {
 	flag.DurationVar(&options.Patience, "patience", 90*time.Second, "How long anything may take to become as it should be.")
 	only := flag.String("only", "", "Try only fields that match this regular `expression`, such as 'Foo spec.replicas'.")
 	file := flag.String("json", "", "A `file` for all that is found.")
+	proof := flag.String("proof", "", "A `directory` for a page of all that is found.")
 	flag.Parse()
 	if *only != "" {
 		options.Only = regexp.MustCompile(*only)
@@ -40,7 +42,10 @@ func main() {
 		report.Print(os.Stdout)
 		if *file != "" {
 			content, _ := json.MarshalIndent(report, "", "  ")
-			err = os.WriteFile(*file, content, 0o644)
+			err = errors.Join(err, os.WriteFile(*file, content, 0o644))
+		}
+		if *proof != "" {
+			err = errors.Join(err, report.Page(options.Seed, options.Short).Write(*proof))
 		}
 	}
 	if err != nil {

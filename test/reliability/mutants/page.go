@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/example/memcached-operator/test/proof"
+)
+
+// Of seeded bugs: how many have to be found at least, and in how many runs of the operator as it is nothing.
+const (
+	fewestMutants = 30
+	cleanRuns     = 200
+)
+
+// page returns the report for people.
+func (r *report) page() *proof.Page {
+	table := proof.Table{Columns: []string{"seeded bug", "a pattern of", "found by", "first finding", "s"}}
+	for _, o := range r.Outcomes {
+		killedBy := o.KilledBy
+		switch {
+		case killedBy == "" && o.Error != "":
+			killedBy = "could not be tried"
+		case killedBy == "":
+			killedBy = "NOBODY"
+		}
+		table.Rows = append(table.Rows, []string{o.Name, o.Pattern, killedBy, firstLine(o.Finding), fmt.Sprintf("%.0f", o.Seconds)})
+	}
+	alarms := proof.Claim{What: "alarms on the operator as it is", Bar: fmt.Sprintf("0 of %d", cleanRuns), Found: fmt.Sprintf("%d of %d", r.Alarms, r.CleanRuns),
+		Verdict: proof.Judge(r.Alarms == 0 && r.CleanRuns >= cleanRuns)}
+	if r.CleanRuns < cleanRuns {
+		alarms.Verdict, alarms.Note = proof.NotJudged, "the campaign clean of the suite with the faults counts its own"
+	}
+	return &proof.Page{
+		Name:  "mutants",
+		Title: "Bugs that were put into the operator on purpose",
+		Text: []string{
+			"Each seeded bug is a change of some lines of the operator, or of what it sends, in the manner of bugs that other operators have " +
+				"had. The suites are run against the operator with that bug until one finds something. A suite that finds none of them shows nothing. " +
+				"`make reliability` makes this page; test/README.md tells how.",
+		},
+		Settings: []proof.Setting{
+			{Name: "CPUs", Value: fmt.Sprint(runtime.NumCPU())},
+			{Name: "time", Value: fmt.Sprintf("%.0f s", r.Seconds)},
+		},
+		Claims: []proof.Claim{
+			{What: "seeded bugs that were found", Bar: fmt.Sprintf("all, of %d at least", fewestMutants), Found: fmt.Sprintf("%d of %d", r.Killed, r.Mutants),
+				Verdict: proof.Judge(r.Killed == r.Mutants && r.Mutants >= fewestMutants)},
+			alarms,
+		},
+		Sections: []proof.Section{{Title: "Seeded bugs", Tables: []proof.Table{table}}},
+		Data:     r,
+	}
+}
+
+// firstLine returns as much of a finding as fits into a table.
+func firstLine(finding string) string {
+	const most = 160
+	for i, c := range finding {
+		if c == '\n' || i >= most {
+			return finding[:i]
+		}
+	}
+	return finding
+}
