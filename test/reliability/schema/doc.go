@@ -2,8 +2,9 @@
 // (left out, the default, bounds, words, what is not legal) follows one of each other class on one resource:
 //
 //   - from a value that the API server takes to another one, the world becomes what it is for a fresh resource that has the second from the
-//     start, down to every field of every child and of the status but for those in normal.go; where the documentation of a field says that
-//     something stays from before (spec.replicas of a Foo), the fresh resource is given that;
+//     start, down to every field of every object and of the status but for those that the server makes (history.Normalize lists them) and
+//     those in normal.go; where the documentation of a field says that something stays from before (spec.replicas of a Foo), the fresh
+//     resource is given that;
 //   - a value that the API server takes and the operator cannot work with is told in the condition Degraded, by the name of its field, and
 //     leaves what there is as it is;
 //   - a value that is refused is refused by the name of its field, and changes nothing.

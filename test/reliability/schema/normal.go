@@ -12,8 +12,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
-	"github.com/example/memcached-operator/internal/owned"
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
@@ -79,16 +77,6 @@ func uncount(resource *unstructured.Unstructured, name string, world history.Wor
 	delete(status, "availableReplicas")
 	conditions, _ := status["conditions"].([]any)
 	status["conditions"] = int64(len(conditions))
-}
-
-// handedOn returns what a Job has from the template it was made of.
-func handedOn(job *unstructured.Unstructured) history.Normal {
-	annotations := map[string]string{}
-	maps.Copy(annotations, job.GetAnnotations())
-	delete(annotations, owned.OwnerAnnotation)
-	delete(annotations, tutorialv1.ScheduledAtAnnotation)
-	text := indented(map[string]any{"labels": job.GetLabels(), "annotations": annotations, "spec": job.Object["spec"]})
-	return history.Normal{history.Jobs: strings.NewReplacer(string(job.GetUID()), "UID", job.GetName(), "JOB").Replace(text)}
 }
 
 // objectsOf returns the objects of a resource in a normal form.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/example/memcached-operator/test/testenv"
@@ -31,6 +32,8 @@ type Options struct {
 	Workers int
 	// Patience is how long anything may take to become as it should be, before that counts as a violation. A history takes a minute.
 	Patience time.Duration
+	// Progress is called after each leaf, if it is not nil.
+	Progress func(tried, of int)
 	// IsHasty leaves out what takes long, and the rest when something is found.
 	IsHasty bool
 }
@@ -84,7 +87,11 @@ func (w *World) Try(ctx context.Context, options Options) (*Report, error) {
 	}
 	w.options = options
 	report := &Report{}
-	report.Results = w.tryAll(ctx, kinds, options, report)
+	for i := range kinds {
+		report.Leaves += len(kinds[i].Leaves)
+		report.Opaque += len(kinds[i].Opaque)
+	}
+	report.Results = w.tryAll(ctx, choose(kinds, options), options)
 	report.sum()
 	if options.IsHasty && len(report.Violations) > 0 {
 		return report, nil
@@ -103,16 +110,16 @@ func (w *World) Try(ctx context.Context, options Options) (*Report, error) {
 	return report, ctx.Err()
 }
 
-// tryAll tries the leaves, several at the same time, in the order of their kinds.
-func (w *World) tryAll(ctx context.Context, kinds []Kind, options Options, report *Report) []Result {
-	type task struct {
-		kind *Kind
-		leaf Leaf
-	}
+// task is a leaf that is to be tried.
+type task struct {
+	kind *Kind
+	leaf Leaf
+}
+
+// choose returns the leaves that are to be tried, what takes longest first.
+func choose(kinds []Kind, options Options) []task {
 	var tasks []task
 	for i := range kinds {
-		report.Opaque += len(kinds[i].Opaque)
-		report.Leaves += len(kinds[i].Leaves)
 		for _, leaf := range kinds[i].Leaves {
 			if options.Only == nil || options.Only.MatchString(kinds[i].Name+" "+leaf.Path) {
 				tasks = append(tasks, task{&kinds[i], leaf})
@@ -130,21 +137,32 @@ func (w *World) tryAll(ctx context.Context, kinds []Kind, options Options, repor
 			return isHistory || task.leaf.inTemplate() && chosen > shortLeaves
 		})
 	}
-	// What takes longest first.
 	slices.SortStableFunc(tasks, func(a, b task) int {
 		return cmp.Or(len(a.leaf.Path)-len(b.leaf.Path), cmp.Compare(a.leaf.Path, b.leaf.Path))
 	})
+	return tasks
+}
+
+// tryAll tries leaves, several at the same time.
+func (w *World) tryAll(ctx context.Context, tasks []task, options Options) []Result {
 	results := make([]Result, len(tasks))
 	var group sync.WaitGroup
+	var tried atomic.Int64
+	note := func(i int, result Result) {
+		results[i] = result
+		if n := tried.Add(1); options.Progress != nil {
+			options.Progress(int(n), len(tasks))
+		}
+	}
 	free := make(chan struct{}, options.Workers)
 	for i, task := range tasks {
 		if _, ok := histories[task.leaf.Path]; ok { // which waits most of the time
-			group.Go(func() { results[i] = tryHistory(ctx, w, task.kind, task.leaf) })
+			group.Go(func() { note(i, tryHistory(ctx, w, task.kind, task.leaf)) })
 			continue
 		}
 		free <- struct{}{}
 		group.Go(func() {
-			results[i] = try(ctx, w, task.kind, task.leaf)
+			note(i, try(ctx, w, task.kind, task.leaf))
 			<-free
 		})
 	}

@@ -3,6 +3,7 @@ package schema
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -154,5 +155,25 @@ func TestCloneIsDeep(t *testing.T) {
 	copied["a"].([]any)[0].(map[string]any)["b"] = "d"
 	if !reflect.DeepEqual(spec, map[string]any{"a": []any{map[string]any{"b": "c"}}}) {
 		t.Errorf("%v", spec)
+	}
+}
+
+func TestShortIsTheSameForTheSameSeed(t *testing.T) {
+	chosen := func(seed uint64) (paths []string, kinds map[string]int) {
+		kinds = map[string]int{}
+		for _, task := range choose(read(t), Options{Short: true, Seed: seed}) {
+			paths, kinds[task.kind.Name] = append(paths, task.leaf.Path), kinds[task.kind.Name]+1
+		}
+		return paths, kinds
+	}
+	first, kinds := chosen(1)
+	if again, _ := chosen(1); !slices.Equal(first, again) {
+		t.Errorf("%v, and then %v", first, again)
+	}
+	if other, _ := chosen(2); slices.Equal(first, other) {
+		t.Errorf("another seed chooses the same: %v", other)
+	}
+	if len(kinds) != 3 {
+		t.Errorf("the kinds are %v", kinds)
 	}
 }

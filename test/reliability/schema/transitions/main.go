@@ -35,6 +35,12 @@ func main() {
 		options.Only = regexp.MustCompile(*only)
 	}
 	log.SetLogger(logr.Discard()) // what matters is in the report
+	begun := time.Now()
+	options.Progress = func(tried, of int) {
+		if tried%50 == 0 {
+			fmt.Fprintf(os.Stderr, "[%4.0f s] %d of %d fields tried\n", time.Since(begun).Seconds(), tried, of)
+		}
+	}
 	ctx, end := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	report, err := schema.Run(ctx, options)
 	end()
