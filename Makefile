@@ -113,13 +113,13 @@ tidy: ## Tidy the go.mod of every module.
 ##@ Check
 
 .PHONY: test
-test: vet lint unit contract scorecard-selftest ## Check everything: vet, lint, unit tests, and on a real API server the contract and the scorecard's own tests.
+test: vet lint unit contract scorecard-selftest $(if $(FOCUS),,reliability-short) ## Check everything: vet, lint, unit tests, and on a real API server the contract, the scorecard's own tests, and some of what faults do.
 
 # With the flags that the code is built with elsewhere, so that nothing is compiled twice.
 .PHONY: vet
 vet: ## Look for mistakes with go vet.
 	@go vet -race ./...
-	@for module in test/cluster test/cluster/kubernetes test/cluster/coredns test/reliability/security; do (cd $$module && CGO_ENABLED=0 go vet -trimpath ./...) || exit 1; done
+	@for module in test/cluster test/cluster/kubernetes test/cluster/coredns test/reliability/security test/reliability/sequences; do (cd $$module && CGO_ENABLED=0 go vet -trimpath ./...) || exit 1; done
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Look for mistakes with golangci-lint.
@@ -156,7 +156,7 @@ reliability: control-plane ## Show what faults, changes and seeded bugs come to,
 
 .PHONY: reliability-short
 reliability-short: control-plane ## A part of it, in less than 5 minutes.
-	@export $(WITH_PLANE); go run ./test/reliability --short && go run ./test/reliability/schema/transitions --short
+	@export $(WITH_PLANE); go run -race ./test/reliability --short && go run -race ./test/reliability/schema/transitions --short
 
 .PHONY: control-plane
 control-plane: ## Build the control plane of the tests and print where it is, for KUBEBUILDER_ASSETS.

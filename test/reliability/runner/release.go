@@ -59,7 +59,7 @@ func (e *Environment) buildRelease(ctx context.Context) (string, error) {
 	if err := run(ctx, source, "tar", "--extract", "--file="+source+".tar"); err != nil {
 		return "", err
 	}
-	return program, run(ctx, source, "go", "build", "-buildvcs=false", "-o", program, "./cmd")
+	return program, run(ctx, source, "go", "build", "-race", "-buildvcs=false", "-o", program, "./cmd")
 }
 
 func git(ctx context.Context, args ...string) error {

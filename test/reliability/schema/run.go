@@ -63,7 +63,11 @@ func Run(ctx context.Context, options Options) (report *Report, err error) {
 			return nil, err
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
-		if options.Program, err = Build(ctx, filepath.Join(dir, "manager")); err != nil {
+		var flags []string
+		if options.Short {
+			flags = []string{"-race"} // as for all other tests, so that little is left to build
+		}
+		if options.Program, err = Build(ctx, filepath.Join(dir, "manager"), flags...); err != nil {
 			return nil, err
 		}
 	}
