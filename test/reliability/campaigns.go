@@ -178,8 +178,8 @@ func (s *suite) storms() ([]*runner.Plan, error) {
 func (s *suite) leaders() ([]*runner.Plan, error) {
 	var plans []*runner.Plan
 	for _, scenario := range s.scenarios {
-		if scenario.Before != nil {
-			continue // those that would stand by are of the last release
+		if scenario.HasAbsence() {
+			continue
 		}
 		for _, position := range s.positions(scenario.Name) {
 			plan := planOf(scenario, with(position, proxy.Freezing))

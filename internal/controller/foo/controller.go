@@ -143,7 +143,7 @@ func (r *Reconciler) sync(ctx context.Context, foo *samplev1alpha1.Foo) (seen ob
 	if err != nil {
 		return seen, err
 	}
-	if current == nil && hasHad(foo) {
+	if current == nil && len(foo.Status.Conditions) > 0 { // it is not the first one that it gets
 		if err := r.confirm(ctx, foo); err != nil {
 			return seen, err
 		}
@@ -167,12 +167,6 @@ func (r *Reconciler) sync(ctx context.Context, foo *samplev1alpha1.Foo) (seen ob
 	}
 	seen.deployment = applied
 	return seen, r.delete(ctx, foo, held)
-}
-
-// hasHad tells whether the Foo's status says that the Deployment it wants has been there.
-func hasHad(foo *samplev1alpha1.Foo) bool {
-	degraded := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionDegraded)
-	return degraded != nil && degraded.Status == metav1.ConditionFalse && degraded.ObservedGeneration == foo.Generation
 }
 
 // confirm asks the API server whether the Foo is still as it was seen. Just after a start the cache of Foos can be older than that of

@@ -3,6 +3,7 @@ package runner
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -283,10 +284,8 @@ func (s *stage) steps(ctx context.Context) (lacking string, err error) {
 		case i > 0:
 			s.proxy.Remember()
 		}
-		if step.Do != nil {
-			if err := step.Do(ctx, s.Stage); err != nil {
-				return "", fmt.Errorf("%s, step %q: %w", s.plan, step.Name, err)
-			}
+		if err := s.do(ctx, step); err != nil {
+			return "", fmt.Errorf("%s, step %q: %w", s.plan, step.Name, err)
 		}
 		if lacking := s.settle(ctx, quiet, func() string { return step.Until(s.Stage, s.e.Recorder.World(s.Namespace)) }); lacking != "" {
 			return fmt.Sprintf("after step %q: %s", step.Name, lacking), nil
@@ -296,6 +295,18 @@ func (s *stage) steps(ctx context.Context) (lacking string, err error) {
 		return "", nil
 	}
 	return s.settle(ctx, quiet, s.differs), ctx.Err()
+}
+
+// do does what users do in a step.
+func (s *stage) do(ctx context.Context, step scenario.Step) error {
+	if step.Do == nil {
+		return nil
+	}
+	if !step.IsUnseen {
+		return step.Do(ctx, s.Stage)
+	}
+	_ = s.manager.stop(syscall.SIGKILL)
+	return errors.Join(step.Do(ctx, s.Stage), s.manager.start(s.flags()...))
 }
 
 // differs tells how the world is not as the reference says.

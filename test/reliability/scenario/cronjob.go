@@ -48,6 +48,18 @@ func cronJobs() []Scenario {
 			{Name: "clean up", Do: func(ctx context.Context, s *Stage) error { return s.end(ctx, job(jobName(s, 0))) },
 				Until: func(s *Stage, world history.World) string { return first(jobs(world, 0), hasSucceeded(s, world)) }},
 		}},
+		{Name: "cronjob-unseen", Prepare: due(1), Setup: []Step{
+			{Name: "fire", Until: hasRun("Progressing=True/JobsRunning")},
+		}, Steps: []Step{
+			{Name: "complete and clean up", IsUnseen: true, Do: func(ctx context.Context, s *Stage) error {
+				if err := finish(0, batchv1.JobComplete)(ctx, s); err != nil {
+					return err
+				}
+				return s.end(ctx, job(jobName(s, 0)))
+			}, Until: func(s *Stage, world history.World) string {
+				return first(jobs(world, 0), cronJobSays("Available=True", "Progressing=False")(s, world))
+			}},
+		}},
 		{Name: "cronjob-fail", Prepare: due(1), Setup: []Step{
 			{Name: "fire", Until: hasRun("Progressing=True/JobsRunning")},
 		}, Steps: []Step{

@@ -59,6 +59,14 @@ func foos() []Scenario {
 		{Name: "foo-upgrade-image", Before: otherImages, Setup: []Step{createFoo("one", "web", 2)}, Steps: []Step{
 			{Name: "upgrade", Until: keeps("web", 2, fooRuns("one", "web", 2))},
 		}},
+		{Name: "foo-unseen", Setup: []Step{createFoo("one", "web", 1)}, Steps: []Step{
+			{Name: "rename, scale and delete", IsUnseen: true, Do: renameUnseen, Until: func(s *Stage, world history.World) string {
+				if in[appsv1.Deployment](world, history.Deployments, "web") != nil || in[appsv1.Deployment](world, history.Deployments, "shop") != nil {
+					return "there is a Deployment of another name"
+				}
+				return fooRuns("one", "store", 3)(s, world)
+			}},
+		}},
 		{Name: "foo-foreign", Prepare: foreignDeployment("web"), Steps: []Step{
 			{Name: "create", Do: createFoo("one", "web", 1).Do, Until: func(_ *Stage, world history.World) string {
 				return says(world, history.Foos, "one", "Degraded=True/NameTaken", "Progressing=False")
@@ -134,6 +142,19 @@ func runs(world history.World, resource, owner, name string, pods int32) string 
 		return fmt.Sprintf("Deployment %s has not %d pods", name, pods)
 	}
 	return ""
+}
+
+// renameUnseen gives a Foo two names one after the other, takes its Deployment away, and scales it.
+func renameUnseen(ctx context.Context, s *Stage) error {
+	for _, name := range []string{"shop", "store"} {
+		if err := edit(ctx, s, foo("one"), func(foo *samplev1alpha1.Foo) { foo.Spec.DeploymentName = name }); err != nil {
+			return err
+		}
+	}
+	if err := deleteDeployment("web")(ctx, s); err != nil {
+		return err
+	}
+	return edit(ctx, s, foo("one"), func(foo *samplev1alpha1.Foo) { foo.Spec.Replicas = ptr.To[int32](3) })
 }
 
 // What the environment of the last release's manager has besides: nothing, or images that are replaced with it.

@@ -36,6 +36,14 @@ func memcacheds() []Scenario {
 				return createMemcached(2).Do(ctx, s)
 			}},
 		}},
+		{Name: "memcached-unseen", IsPassing: true, Setup: []Step{createMemcached(1)}, Steps: []Step{
+			{Name: "delete and create", IsUnseen: true, Until: memcachedRuns(2), Do: func(ctx context.Context, s *Stage) error {
+				if err := deleteMemcached(ctx, s); err != nil {
+					return err
+				}
+				return createMemcached(2).Do(ctx, s)
+			}},
+		}},
 		{Name: "memcached-upgrade", Before: asBefore, Setup: []Step{createMemcached(2)}, Steps: []Step{
 			{Name: "upgrade", Until: keeps("one", 1, memcachedRuns(2))},
 		}},

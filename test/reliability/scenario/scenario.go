@@ -4,6 +4,7 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,10 +38,17 @@ type Scenario struct {
 	Steps []Step
 }
 
+// HasAbsence tells whether the operator is taken away in between, so that another one that stands by would take its place.
+func (s *Scenario) HasAbsence() bool {
+	return s.Before != nil || slices.ContainsFunc(s.Steps, func(step Step) bool { return step.IsUnseen })
+}
+
 // Step is one thing that users do.
 type Step struct {
 	Name string
-	Do   func(context.Context, *Stage) error
+	// IsUnseen tells that no operator runs while it is done.
+	IsUnseen bool
+	Do       func(context.Context, *Stage) error
 	// Until returns what the world still lacks; nothing when the operator has done what it is to do.
 	Until func(*Stage, history.World) string
 }
