@@ -13,12 +13,16 @@ import (
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
-// oncePerTick finds times that a CronJob has run more than once, ever.
+// oncePerTick finds times that a CronJob has run more than once, ever. A Job of a CronJob that is gone runs for nobody: a creation that
+// arrives late cannot be taken back, and the garbage collector takes the Job away.
 func oncePerTick(run *Run, _ *Reference) []string {
-	made := map[string]map[types.UID]bool{}
+	made, gone := map[string]map[types.UID]bool{}, map[types.UID]bool{}
 	for _, version := range run.Versions {
+		if version.Resource == history.CronJobs && version.IsGone {
+			gone[version.Object.GetUID()] = true
+		}
 		controller := metav1.GetControllerOf(version.Object)
-		if version.Resource != history.Jobs || controller == nil || controller.Kind != "CronJob" {
+		if version.Resource != history.Jobs || controller == nil || controller.Kind != "CronJob" || gone[controller.UID] {
 			continue
 		}
 		tick := string(controller.UID) + " " + version.Object.GetAnnotations()[tutorialv1.ScheduledAtAnnotation]

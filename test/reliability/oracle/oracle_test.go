@@ -175,6 +175,9 @@ func TestJobs(t *testing.T) {
 	expect(t, "one at a time", run(cronJob, first, second), nil, "2 Jobs go on at the same time")
 	expect(t, "once per tick", run(cronJob, first, ended, second), nil, "")
 	expect(t, "once per tick", run(cronJob, first, again), nil, "have 2 Jobs")
+	gone := version(t, 4, history.CronJobs, "{metadata: {name: one, uid: c}, spec: {concurrencyPolicy: Forbid}}")
+	gone.IsGone = true
+	expect(t, "once per tick", run(cronJob, first, gone, again), nil, "")
 }
 
 func TestLatestTick(t *testing.T) {
