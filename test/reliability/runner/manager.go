@@ -64,6 +64,13 @@ func (l *log) String() string {
 	return l.content.String()
 }
 
+// last returns the end of what it has written.
+func (l *log) last() string {
+	const most = 4000
+	text := l.String()
+	return text[max(0, len(text)-most):]
+}
+
 // start starts it, with some flags more for as long as it is not stopped.
 func (m *manager) start(flags ...string) error {
 	m.mu.Lock()

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -21,8 +22,11 @@ type Outage struct {
 	// Err is what has gone wrong with the outage itself. It is for after all plans.
 	Err error
 
-	part    *part
-	ready   func() error // waits until what has been away is back
+	part  *part
+	ready func() error // waits until what has been away is back
+	// acts is held by users while they do something: they wait until an outage is over.
+	acts sync.RWMutex
+
 	mu      sync.Mutex
 	coming  int // plans that are still to come to it
 	waiting int
@@ -37,7 +41,13 @@ func (e *Environment) NewOutage(ctx context.Context, kind proxy.Kind, plans int)
 	if kind == proxy.EtcdAway {
 		o.part = e.etcd
 	}
-	o.ready = func() error { return errors.Join(isReady(ctx, e.ControlPlane.Config), isReady(ctx, e.recorderConfig)) }
+	o.ready = func() error {
+		err := errors.Join(isReady(ctx, e.ControlPlane.Config), isReady(ctx, e.recorderConfig))
+		if err != nil {
+			err = fmt.Errorf("%w\n%s", err, o.part.logs.last())
+		}
+		return err
+	}
 	return o
 }
 
@@ -94,6 +104,8 @@ func (o *Outage) passes(ctx context.Context) {
 }
 
 func (o *Outage) happen() {
+	o.acts.Lock()
+	defer o.acts.Unlock()
 	o.Err = o.part.kill()
 	close(o.begun)
 	time.Sleep(timeAway)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"strings"
@@ -21,6 +22,7 @@ type part struct {
 	flags   []string // the first is the program
 	pid     int
 	command *exec.Cmd // nil for the process that others have started
+	logs    log       // of those that we have
 }
 
 // runningPart finds a process of the control plane by the name of its program.
@@ -54,6 +56,7 @@ func (p *part) another(values map[string]string) *part {
 
 func (p *part) start() error {
 	p.command = exec.Command(p.flags[0], p.flags[1:]...)
+	p.command.Stdout, p.command.Stderr = &p.logs, &p.logs
 	if err := p.command.Start(); err != nil {
 		return fmt.Errorf("starting %s again: %w", p.flags[0], err)
 	}
@@ -82,12 +85,12 @@ func isReady(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
-		response, err := asking.Get(config.Host + "/readyz")
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		response, err := asking.Get(strings.TrimSuffix(config.Host, "/") + "/readyz")
 		if err != nil {
-			return false, nil
+			return false, nil //nolint:nilerr // it is not there yet
 		}
-		return response.StatusCode == 200, response.Body.Close()
+		return response.StatusCode == http.StatusOK, response.Body.Close()
 	})
 	if err != nil {
 		return errors.Join(fmt.Errorf("waiting for the API server at %s", config.Host), err)

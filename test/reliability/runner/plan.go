@@ -302,6 +302,10 @@ func (s *stage) do(ctx context.Context, step scenario.Step) error {
 	if step.Do == nil {
 		return nil
 	}
+	if outage := s.plan.Outage; outage != nil {
+		outage.acts.RLock()
+		defer outage.acts.RUnlock()
+	}
 	if !step.IsUnseen {
 		return step.Do(ctx, s.Stage)
 	}
