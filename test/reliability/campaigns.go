@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"regexp"
@@ -209,4 +210,34 @@ func planOf(scenario scenario.Scenario, rules ...proxy.Rule) *runner.Plan {
 func with(position proxy.Rule, fault proxy.Fault) proxy.Rule {
 	position.Fault = fault
 	return position
+}
+
+// positions returns the writes of a scenario that something can go wrong with.
+func (s *suite) positions(name string) []proxy.Rule {
+	var rules []proxy.Rule
+	for _, match := range s.sorts(name) {
+		for nth := range s.references[name].Writes[match] {
+			rules = append(rules, proxy.Rule{Match: match, Nth: nth + 1})
+		}
+	}
+	return rules
+}
+
+// sorts returns the sorts of writes of a scenario.
+func (s *suite) sorts(name string) []proxy.Match {
+	return slices.SortedFunc(maps.Keys(s.references[name].Writes), func(a, b proxy.Match) int { return strings.Compare(a.String(), b.String()) })
+}
+
+// sample returns some of a list, by chance, in the order of the list.
+func sample[T any](list []T, n int, chance *rand.Rand) []T {
+	if n >= len(list) {
+		return list
+	}
+	chosen := chance.Perm(len(list))[:n]
+	slices.Sort(chosen)
+	some := make([]T, n)
+	for i, index := range chosen {
+		some[i] = list[index]
+	}
+	return some
 }

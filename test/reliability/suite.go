@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/example/memcached-operator/test/reliability/history"
 	"github.com/example/memcached-operator/test/reliability/oracle"
-	"github.com/example/memcached-operator/test/reliability/proxy"
 	"github.com/example/memcached-operator/test/reliability/runner"
 	"github.com/example/memcached-operator/test/reliability/scenario"
 )
@@ -197,32 +195,16 @@ func (s *suite) prepare(ctx context.Context, plans []*runner.Plan) (map[*runner.
 	return prepared, nil
 }
 
-// play plays a plan, once more if nothing has gone wrong that should have, and judges it.
+// play plays a plan and judges it.
 func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, prepared *runner.Prepared, isReference bool) error {
 	var reference *oracle.Reference
 	if !isReference {
 		reference = s.reference(plan.Scenario.Name)
 	}
 	began := time.Now()
-	var run *oracle.Run
-	for range 2 {
-		if prepared == nil {
-			var err error
-			if prepared, err = s.env.Prepare(ctx, plan); err != nil {
-				return err
-			}
-		}
-		var err error
-		if run, err = prepared.Play(ctx, reference); err != nil {
-			return fmt.Errorf("%s: %w", plan, err)
-		}
-		prepared.End()
-		if prepared = nil; run.Fired > 0 || plan.Faults() == "" || run.Lacking != "" || plan.Outage != nil {
-			break
-		}
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
+	run, err := s.record(ctx, plan, prepared, reference)
+	if err != nil {
+		return err
 	}
 	findings := oracle.Judge(run, reference)
 	s.mu.Lock()
@@ -248,15 +230,35 @@ func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, 
 		return nil
 	}
 	s.say("VIOLATION %s\n%s\nreplay: %s", plan, findings[0], s.replay(plan))
-	err := s.keep(plan, run, findings)
-	if err == nil && s.hasty {
-		err = errEnough
-	}
-	return err
+	return errors.Join(s.keep(plan, run, findings), s.enough())
 }
 
-// errEnough ends a campaign of which one finding is enough.
-var errEnough = errors.New("something was found, which is enough")
+// record plays a plan, once more if nothing has gone wrong that should have.
+func (s *suite) record(ctx context.Context, plan *runner.Plan, prepared *runner.Prepared, reference *oracle.Reference) (run *oracle.Run, err error) {
+	for range 2 {
+		if prepared == nil {
+			if prepared, err = s.env.Prepare(ctx, plan); err != nil {
+				return nil, err
+			}
+		}
+		if run, err = prepared.Play(ctx, reference); err != nil {
+			return nil, fmt.Errorf("%s: %w", plan, err)
+		}
+		prepared.End()
+		if prepared = nil; run.Fired > 0 || plan.Faults() == "" || run.Lacking != "" || plan.Outage != nil {
+			break
+		}
+	}
+	return run, ctx.Err()
+}
+
+// enough returns the error that ends a campaign when one finding is enough; nil if it is not.
+func (s *suite) enough() error {
+	if s.hasty {
+		return errors.New("something was found, which is enough")
+	}
+	return nil
+}
 
 // replay returns the command that plays a plan alone.
 func (s *suite) replay(plan *runner.Plan) string {
@@ -360,34 +362,4 @@ func (s *suite) use(run *oracle.Run) {
 			s.refused = append(s.refused, request.String())
 		}
 	}
-}
-
-// positions returns the writes of a scenario that something can go wrong with.
-func (s *suite) positions(name string) []proxy.Rule {
-	var rules []proxy.Rule
-	for _, match := range s.sorts(name) {
-		for nth := range s.references[name].Writes[match] {
-			rules = append(rules, proxy.Rule{Match: match, Nth: nth + 1})
-		}
-	}
-	return rules
-}
-
-// sorts returns the sorts of writes of a scenario.
-func (s *suite) sorts(name string) []proxy.Match {
-	return slices.SortedFunc(maps.Keys(s.references[name].Writes), func(a, b proxy.Match) int { return strings.Compare(a.String(), b.String()) })
-}
-
-// sample returns some of a list, by chance, in the order of the list.
-func sample[T any](list []T, n int, chance *rand.Rand) []T {
-	if n >= len(list) {
-		return list
-	}
-	chosen := chance.Perm(len(list))[:n]
-	slices.Sort(chosen)
-	some := make([]T, n)
-	for i, index := range chosen {
-		some[i] = list[index]
-	}
-	return some
 }
