@@ -6,6 +6,7 @@
 package testenv
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -85,7 +86,7 @@ type ControlPlane struct {
 
 // Settings are what a control plane may have otherwise than tests of the operator have it.
 type Settings struct {
-	// AuditPolicy says what the API server logs.
+	// AuditPolicy says what the API server logs; empty for what tests of the operator look at.
 	AuditPolicy string
 	// Etcd and APIServer are flags, without dashes.
 	Etcd, APIServer map[string]string
@@ -93,7 +94,7 @@ type Settings struct {
 
 // Start starts etcd and the API server. KUBEBUILDER_ASSETS names the directory of its programs.
 func Start() (*ControlPlane, error) {
-	return StartWith(Settings{AuditPolicy: auditPolicy})
+	return StartWith(Settings{})
 }
 
 // StartWith starts etcd and the API server with other settings.
@@ -113,7 +114,7 @@ func StartWith(settings Settings) (_ *ControlPlane, err error) {
 	}()
 
 	policy := filepath.Join(cp.dir, "audit-policy.yaml")
-	if err := os.WriteFile(policy, []byte(settings.AuditPolicy), 0o600); err != nil {
+	if err := os.WriteFile(policy, []byte(cmp.Or(settings.AuditPolicy, auditPolicy)), 0o600); err != nil {
 		return nil, err
 	}
 	cp.Audit = &Audit{path: filepath.Join(cp.dir, "audit.log")}

@@ -28,6 +28,9 @@ type Options struct {
 	// than a minute, and what nobody has room for.
 	Short bool
 	Seed  uint64
+	// FeatureGates are those of the API server, such as "AllAlpha=true": it leaves out of Jobs what it has no gate open for. Empty for those that
+	// it has by itself.
+	FeatureGates string
 	// Workers is how many leaves are tried at the same time.
 	Workers int
 	// Patience is how long anything may take to become as it should be, before that counts as a violation. A history takes a minute.
@@ -71,7 +74,11 @@ func Run(ctx context.Context, options Options) (report *Report, err error) {
 			return nil, err
 		}
 	}
-	w, err := Start(ctx)
+	var settings testenv.Settings
+	if options.FeatureGates != "" {
+		settings.APIServer = map[string]string{"feature-gates": options.FeatureGates, "runtime-config": "api/all=true"}
+	}
+	w, err := startWith(ctx, settings)
 	if err != nil {
 		return nil, err
 	}

@@ -152,7 +152,7 @@ func (s *subject) state() (history.Normal, error) {
 // resources are those of which there may be something in the namespace.
 func (s *subject) resources() []string {
 	if s.kind.Resource == history.CronJobs {
-		return []string{history.CronJobs, history.Jobs}
+		return []string{history.CronJobs, history.Jobs, history.Pods} // pods: if the template does not leave its Jobs to nobody
 	}
 	return append([]string{s.kind.Resource, history.ReplicaSets, history.Pods}, childResources...)
 }

@@ -34,7 +34,11 @@ type World struct {
 var childResources = []string{history.Deployments, history.Jobs, history.Services, history.Budgets}
 
 // Start starts the control plane, and no manager yet.
-func Start(ctx context.Context) (_ *World, err error) {
+func Start(ctx context.Context) (*World, error) {
+	return startWith(ctx, testenv.Settings{})
+}
+
+func startWith(ctx context.Context, settings testenv.Settings) (_ *World, err error) {
 	w := &World{}
 	ctx, w.end = context.WithCancel(ctx)
 	defer func() {
@@ -42,7 +46,7 @@ func Start(ctx context.Context) (_ *World, err error) {
 			err = errors.Join(err, w.Stop())
 		}
 	}()
-	if w.ControlPlane, err = testenv.Start(); err != nil {
+	if w.ControlPlane, err = testenv.StartWith(settings); err != nil {
 		return nil, err
 	}
 	if err := w.ControlPlane.Install(); err != nil {
