@@ -103,7 +103,7 @@ func StartWith(settings Settings) (_ *ControlPlane, err error) {
 	if assets == "" {
 		return nil, errors.New("KUBEBUILDER_ASSETS is not set: run 'make test', or for go test alone 'export KUBEBUILDER_ASSETS=$(make -s control-plane)'")
 	}
-	cp := &ControlPlane{env: &envtest.Environment{}}
+	cp := &ControlPlane{env: &envtest.Environment{ControlPlaneStartTimeout: time.Minute}} // for a busy machine
 	if cp.dir, err = os.MkdirTemp("", "controlplane-"); err != nil {
 		return nil, err
 	}

@@ -28,9 +28,6 @@ type Options struct {
 	// than a minute, and what nobody has room for.
 	Short bool
 	Seed  uint64
-	// FeatureGates are those of the API server, such as "AllAlpha=true": it leaves out of Jobs what it has no gate open for. Empty for those that
-	// it has by itself.
-	FeatureGates string
 	// Workers is how many leaves are tried at the same time.
 	Workers int
 	// Patience is how long anything may take to become as it should be, before that counts as a violation. A history takes a minute.
@@ -58,8 +55,16 @@ type Report struct {
 	Violations            []string
 }
 
-// Run tries the leaves of all kinds, in a world of its own.
-func Run(ctx context.Context, options Options) (report *Report, err error) {
+// gated is an API server that has the gates open behind which there are fields of Jobs.
+var gated = testenv.Settings{APIServer: map[string]string{
+	"runtime-config": "api/all=true",
+	"feature-gates": "ClusterTrustBundle=true,ClusterTrustBundleProjection=true,PodCertificateRequest=true,GenericWorkload=true,WorkloadWithJob=true," +
+		"GangScheduling=true,TopologyAwareWorkloadScheduling=true,DRAWorkloadResourceClaims=true",
+}}
+
+// Run tries the leaves of all kinds, in a world of its own. Those that its API server knows nothing of are tried once more, unless in short,
+// on one that has more gates open.
+func Run(ctx context.Context, options Options) (*Report, error) {
 	if options.Program == "" {
 		dir, err := os.MkdirTemp("", "schema-")
 		if err != nil {
@@ -74,10 +79,24 @@ func Run(ctx context.Context, options Options) (report *Report, err error) {
 			return nil, err
 		}
 	}
-	var settings testenv.Settings
-	if options.FeatureGates != "" {
-		settings.APIServer = map[string]string{"feature-gates": options.FeatureGates, "runtime-config": "api/all=true"}
+	report, err := runWith(ctx, testenv.Settings{}, options)
+	if err != nil || options.Short || len(report.Unknown) == 0 {
+		return report, err
 	}
+	var unknown []string
+	for _, path := range report.Unknown {
+		unknown = append(unknown, regexp.QuoteMeta(path))
+	}
+	options.Only = regexp.MustCompile("^(" + strings.Join(unknown, "|") + ")$")
+	again, err := runWith(ctx, gated, options)
+	if again != nil {
+		report.add(again)
+	}
+	return report, err
+}
+
+// runWith tries leaves on a control plane with settings.
+func runWith(ctx context.Context, settings testenv.Settings, options Options) (report *Report, err error) {
 	w, err := startWith(ctx, settings)
 	if err != nil {
 		return nil, err
@@ -199,6 +218,26 @@ func (r *Report) sum() {
 			r.Violations = append(r.Violations, path+": "+violation)
 		}
 	}
+}
+
+// add adds what has been found of leaves that were tried again.
+func (r *Report) add(again *Report) {
+	for _, result := range again.Results {
+		i := slices.IndexFunc(r.Results, func(before Result) bool { return before.Kind == result.Kind && before.Path == result.Path })
+		if result.Effect != unknown {
+			result.Effect += ", with its feature gate open"
+		}
+		result.Transitions += r.Results[i].Transitions
+		result.Refusals += r.Results[i].Refusals
+		r.Results[i] = result
+	}
+	r.Transitions += again.Transitions
+	r.Refusals += again.Refusals
+	r.Unknown = again.Unknown
+	r.Dead = append(r.Dead, again.Dead...)
+	r.Violations = append(r.Violations, again.Violations...)
+	r.IdleWrites += again.IdleWrites
+	r.Seconds += again.Seconds
 }
 
 // idleWrites returns how many writes the operator makes in a window in which nothing happens. It takes the first that is without, of

@@ -25,7 +25,6 @@ func main() {
 	flag.StringVar(&options.Program, "manager", "", "The `program` that is tried. Default: the manager of this tree.")
 	flag.BoolVar(&options.Short, "short", false, "Try some values of our own fields and some fields below spec.jobTemplate, and no limits of the history.")
 	flag.Uint64Var(&options.Seed, "seed", 1, "The `number` that chooses what a short run tries.")
-	flag.StringVar(&options.FeatureGates, "feature-gates", "", "Those of the API server, such as `AllAlpha=true`: for fields that it leaves out of Jobs otherwise.")
 	flag.IntVar(&options.Workers, "workers", 16, "How many fields to try at the same time.")
 	flag.DurationVar(&options.Patience, "patience", 90*time.Second, "How long anything may take to become as it should be.")
 	only := flag.String("only", "", "Try only fields that match this regular `expression`, such as 'Foo spec.replicas'.")
