@@ -40,6 +40,7 @@ type Proxy struct {
 	chance     *rand.Rand
 	requests   []*Request
 	writes     int
+	underWay   int // requests that nothing goes wrong with and that are not answered yet, but for watches
 	remembered string
 	streams    streams
 	retried    time.Time // when the operator has tried again whatever it was told to try later
@@ -145,11 +146,12 @@ func (p *Proxy) Release() {
 	close(p.released)
 }
 
-// IsCalm tells whether nothing that has gone wrong goes on: no watch stands still, no old world is served, and nothing is to be tried later.
+// IsCalm tells whether nothing that has gone wrong goes on: no watch stands still, no old world is served, nothing is to be tried later, and
+// no answer is waited for.
 func (p *Proxy) IsCalm() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.streams.areCalm() && time.Now().After(p.retried)
+	return p.underWay == 0 && p.streams.areCalm() && time.Now().After(p.retried)
 }
 
 // begin records a request, and returns what is to go wrong with it.
@@ -193,11 +195,24 @@ func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, body []byte, reques
 		p.watch(w, r, request)
 		return
 	}
+	defer p.answering()()
 	if request.Verb == "list" {
 		p.streams.age(r, request)
 	}
 	status, header, content := p.forward(r, body, request)
 	reply(w, status, header, content)
+}
+
+// answering notes a request that is waited for; the function returned notes its end.
+func (p *Proxy) answering() func() {
+	p.add(1)
+	return func() { p.add(-1) }
+}
+
+func (p *Proxy) add(requests int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.underWay += requests
 }
 
 // goWrong does to a request what its fault says.

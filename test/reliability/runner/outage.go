@@ -53,10 +53,8 @@ func (e *Environment) NewOutage(ctx context.Context, kind proxy.Kind, plans int)
 
 // wait waits until the part is away. It is false if that was over already.
 func (o *Outage) wait() bool {
-	select {
-	case <-o.begun:
+	if o.hasHappened() {
 		return false
-	default:
 	}
 	o.mu.Lock()
 	o.coming--
@@ -100,6 +98,15 @@ func (o *Outage) passes(ctx context.Context) {
 			return
 		case <-time.After(50 * time.Millisecond):
 		}
+	}
+}
+
+func (o *Outage) hasHappened() bool {
+	select {
+	case <-o.begun:
+		return true
+	default:
+		return false
 	}
 }
 

@@ -227,6 +227,9 @@ func (s *stage) play(ctx context.Context) (*oracle.Run, error) {
 			run.Fired++
 		}
 	}
+	if s.plan.Outage != nil && s.plan.Outage.hasHappened() {
+		run.Fired = max(run.Fired, 1) // at its write or not, it was there
+	}
 	run.Rest = len(s.requests())
 	if lacking == "" {
 		if err := s.rest(ctx, run); err != nil {
