@@ -40,7 +40,7 @@ type Proxy struct {
 	chance     *rand.Rand
 	requests   []*Request
 	writes     int
-	underWay   int // requests that nothing goes wrong with and that are not answered yet, but for watches
+	underWay   int // requests that will be answered, but for watches
 	remembered string
 	streams    streams
 	retried    time.Time // when the operator has tried again whatever it was told to try later
@@ -248,6 +248,10 @@ func (p *Proxy) goWrong(w http.ResponseWriter, r *http.Request, body []byte, req
 	case Disown:
 		p.carryOut(r, body, request)
 		refuse(w, fault.Code, "the fault proxy says so")
+	case Delay:
+		defer p.answering()()
+		wait(r.Context(), fault.For)
+		p.pass(w, r, body, request)
 	default:
 		p.disturb(r.Context(), fault)
 		p.pass(w, r, body, request)
@@ -293,8 +297,6 @@ func (p *Proxy) disturb(ctx context.Context, fault Fault) {
 		case <-p.released:
 		case <-ctx.Done():
 		}
-	case Delay:
-		wait(ctx, fault.For)
 	case PauseWatches:
 		p.streams.pause(fault.For)
 	case CloseWatches:
