@@ -80,11 +80,8 @@ func run(ctx context.Context, o *options, logs io.Writer) error {
 	}
 	restConfig.UserAgent = "memcached-operator/" + version
 	platform, err := ask(ctx, restConfig, o.controllers)
-	switch {
-	case ctx.Err() != nil:
-		return nil // told to end before it has begun
-	case err != nil:
-		return err
+	if err != nil {
+		return unlessEnded(ctx, err)
 	}
 	mgr, err := ctrl.NewManager(restConfig, managerOptions(o))
 	if err != nil {
@@ -113,6 +110,14 @@ func run(ctx context.Context, o *options, logs io.Writer) error {
 	}
 	mgr.GetLogger().Info("Starting", "version", version, "commit", commit, "controllers", o.controllers, "namespaces", o.watchNamespaces)
 	return mgr.Start(ctx)
+}
+
+// unlessEnded returns an error, but none if the manager has been told to end before it has begun.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 func managerOptions(o *options) ctrl.Options {

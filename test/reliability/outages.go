@@ -69,12 +69,13 @@ func bySort(plans []*runner.Plan) [][]*runner.Plan {
 // playThrough plays plans through one outage.
 func (s *suite) playThrough(ctx context.Context, r *campaignReport, plans []*runner.Plan, prepared map[*runner.Plan]*runner.Prepared) error {
 	outage := s.env.NewOutage(ctx, plans[0].Rules[0].Fault.Kind, len(plans))
-	errs := make([]error, len(plans))
+	errs := make([]error, len(plans)+1)
 	var playing sync.WaitGroup
 	for i, plan := range plans {
 		plan.Outage = outage
 		playing.Go(func() { errs[i] = s.play(ctx, r, plan, prepared[plan], false) })
 	}
 	playing.Wait()
-	return errors.Join(append(errs, outage.Err)...)
+	errs[len(plans)] = outage.Err
+	return errors.Join(errs...)
 }

@@ -39,17 +39,38 @@ type suite struct {
 
 // run runs the suite and tells whether it has found something.
 func run(ctx context.Context) (failed bool, err error) {
-	o, err := parse()
+	s, err := newSuite(ctx)
 	if err != nil {
 		return false, err
 	}
+	if s.env, err = runner.Start(ctx, s.manager, s.hasOutages()); err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, s.env.Stop()) }()
+	s.say("the control plane is up")
+	interrupted := s.conductAll(ctx)
+	if s.proof != "" {
+		if err := s.report.page().Write(s.proof); err != nil {
+			return true, err
+		}
+	}
+	s.report.print(os.Stdout)
+	return s.report.Violations > 0, interrupted
+}
+
+// newSuite returns what the flags ask for, with what was found before.
+func newSuite(ctx context.Context) (*suite, error) {
+	o, err := parse()
+	if err != nil {
+		return nil, err
+	}
 	s := &suite{options: o, begun: time.Now(), references: map[string]*oracle.Reference{}, used: map[string]bool{}, report: newReport(o)}
 	if s.scenarios, err = chosen(o.scenario); err != nil {
-		return false, err
+		return nil, err
 	}
 	if o.resume {
 		if err := s.report.resume(o.output); err != nil {
-			return false, err
+			return nil, err
 		}
 		s.refused = s.report.Refused
 		for _, permission := range s.report.Used {
@@ -61,38 +82,24 @@ func run(ctx context.Context) (failed bool, err error) {
 		s.report.NotJudged = append(s.report.NotJudged, fmt.Sprintf("upgrades: %v", err))
 	}
 	if s.evidence == "" {
-		if s.evidence, err = os.MkdirTemp("", "reliability-evidence-"); err != nil {
-			return false, err
-		}
+		s.evidence, err = os.MkdirTemp("", "reliability-evidence-")
 	}
-	if s.env, err = runner.Start(ctx, s.manager, s.hasOutages()); err != nil {
-		return false, err
-	}
-	defer func() { err = errors.Join(err, s.env.Stop()) }()
-	s.say("the control plane is up")
-	var interrupted error
+	return s, err
+}
+
+// conductAll conducts the campaigns until one cannot go on. What has been found until then counts.
+func (s *suite) conductAll(ctx context.Context) error {
 	for _, campaign := range s.campaigns() {
 		if s.hasRun(campaign.name) {
 			s.say("%s was conducted before", campaign.name)
 			continue
 		}
-		if interrupted = s.conduct(ctx, campaign); interrupted != nil {
-			interrupted = fmt.Errorf("campaign %s: %w", campaign.name, interrupted)
-		}
-		if err := s.save(); err != nil { // what has been found counts, also if it is not all
-			return true, err
-		}
-		if interrupted != nil {
-			break
+		err := s.conduct(ctx, campaign)
+		if err = errors.Join(err, s.save()); err != nil {
+			return fmt.Errorf("campaign %s: %w", campaign.name, err)
 		}
 	}
-	if s.proof != "" {
-		if err := s.report.page().Write(s.proof); err != nil {
-			return true, err
-		}
-	}
-	s.report.print(os.Stdout)
-	return s.report.Violations > 0, interrupted
+	return nil
 }
 
 // chosen returns the scenarios whose whole name an expression matches.

@@ -160,11 +160,21 @@ func StartWith(settings Settings) (_ *ControlPlane, err error) {
 
 // Stop stops what Start has started.
 func (cp *ControlPlane) Stop() error {
+	cp.stopControllerManager()
+	return errors.Join(cp.env.Stop(), os.RemoveAll(cp.dir))
+}
+
+// RestartControllerManager has the controller manager begin anew. It can take a minute to find the API server again that it has lost.
+func (cp *ControlPlane) RestartControllerManager() error {
+	cp.stopControllerManager()
+	return cp.startControllerManager()
+}
+
+func (cp *ControlPlane) stopControllerManager() {
 	if cp.controllerManager != nil {
 		_ = cp.controllerManager.Process.Kill()
 		_ = cp.controllerManager.Wait()
 	}
-	return errors.Join(cp.env.Stop(), os.RemoveAll(cp.dir))
 }
 
 // startControllerManager starts the controller manager. It learns what kinds there are to collect garbage of when it

@@ -46,7 +46,7 @@ func (e *Environment) NewOutage(ctx context.Context, kind proxy.Kind, plans int)
 		if err != nil {
 			err = fmt.Errorf("%w\n%s", err, o.part.logs.last())
 		}
-		return err
+		return errors.Join(err, e.ControlPlane.RestartControllerManager())
 	}
 	return o
 }

@@ -86,12 +86,18 @@ func isReady(ctx context.Context, config *rest.Config) error {
 		return err
 	}
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		response, err := asking.Get(strings.TrimSuffix(config.Host, "/") + "/readyz")
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(config.Host, "/")+"/readyz", nil)
 		if err != nil {
-			return false, nil //nolint:nilerr // it is not there yet
+			return false, err
 		}
-		return response.StatusCode == http.StatusOK, response.Body.Close()
+		response, _ := asking.Do(request)
+		if response == nil {
+			return false, nil // it is not there yet
+		}
+		defer response.Body.Close()
+		return response.StatusCode == http.StatusOK, nil
 	})
+	asking.CloseIdleConnections()
 	if err != nil {
 		return errors.Join(fmt.Errorf("waiting for the API server at %s", config.Host), err)
 	}

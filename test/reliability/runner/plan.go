@@ -185,52 +185,20 @@ func (s *stage) environment() []string {
 }
 
 func (s *stage) play(ctx context.Context) (*oracle.Run, error) {
-	// What a scenario has prepared is there to be acted upon at once: then things go wrong from the start.
-	if len(s.plan.Scenario.Setup) == 0 {
-		s.goWrong()
-	}
-	if err := s.manager.start(s.flags()...); err != nil {
+	if err := s.begin(ctx); err != nil {
 		return nil, err
 	}
 	defer func() { _ = s.manager.stop(syscall.SIGKILL) }()
-	if s.standby != nil {
-		if err := s.manager.works(ctx, 1); err != nil { // so that it leads, and not the other one
-			return nil, err
-		}
-		if err := s.standby.manager.start(s.flags()...); err != nil {
-			return nil, err
-		}
-	}
 	lacking, err := s.steps(ctx)
 	if err != nil {
 		return nil, err
 	}
 	s.proxy.SetRules()
-	if s.plan.Outage != nil {
-		s.leaveOutage()
-		s.plan.Outage.passes(ctx)
-		if again := s.settle(ctx, thawQuiet, s.differs); lacking == "" {
-			lacking = again
-		}
-	}
-	if s.standby != nil {
-		if again := s.thaw(ctx); lacking == "" {
-			lacking = again
-		}
-	}
+	lacking = cmp.Or(lacking, s.passes(ctx))
 	run := &oracle.Run{
-		Namespace: s.Namespace, Symbols: s.Symbols(), Lacking: lacking,
-		Setup: s.setup, IsOpen: s.plan.Scenario.IsOpen, IsPassing: s.plan.Scenario.IsPassing,
+		Namespace: s.Namespace, Symbols: s.Symbols(), Lacking: lacking, Fired: s.fired(), Setup: s.setup, Rest: len(s.requests()),
+		IsOpen: s.plan.Scenario.IsOpen, IsPassing: s.plan.Scenario.IsPassing,
 	}
-	for _, request := range s.requests() {
-		if request.Fault != nil {
-			run.Fired++
-		}
-	}
-	if s.plan.Outage != nil && s.plan.Outage.hasHappened() {
-		run.Fired = max(run.Fired, 1) // at its write or not, it was there
-	}
-	run.Rest = len(s.requests())
 	if lacking == "" {
 		if err := s.rest(ctx, run); err != nil {
 			return nil, err
@@ -241,6 +209,48 @@ func (s *stage) play(ctx context.Context) (*oracle.Run, error) {
 	run.Requests = s.requests()
 	run.World, run.Versions = s.e.Recorder.World(s.Namespace), s.e.Recorder.Versions(s.Namespace)
 	return run, nil
+}
+
+// begin starts the operators.
+func (s *stage) begin(ctx context.Context) error {
+	// What a scenario has prepared is there to be acted upon at once: then things go wrong from the start.
+	if len(s.plan.Scenario.Setup) == 0 {
+		s.goWrong()
+	}
+	if err := s.manager.start(s.flags()...); err != nil || s.standby == nil {
+		return err
+	}
+	if err := s.manager.works(ctx, 1); err != nil { // so that it leads, and not the other one
+		return err
+	}
+	return s.standby.manager.start(s.flags()...)
+}
+
+// passes waits until what goes wrong for longer than a step is over, and returns what is lacking then.
+func (s *stage) passes(ctx context.Context) string {
+	switch {
+	case s.plan.Outage != nil:
+		s.leaveOutage()
+		s.plan.Outage.passes(ctx)
+		return s.settle(ctx, thawQuiet, s.differs)
+	case s.standby != nil:
+		return s.thaw(ctx)
+	}
+	return ""
+}
+
+// fired returns how many things have gone wrong as the plan says.
+func (s *stage) fired() int {
+	count := 0
+	for _, request := range s.requests() {
+		if request.Fault != nil {
+			count++
+		}
+	}
+	if s.plan.Outage != nil && s.plan.Outage.hasHappened() {
+		return max(count, 1) // at its write or not, it was there
+	}
+	return count
 }
 
 // requests returns all of the operators.
