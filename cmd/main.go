@@ -63,7 +63,8 @@ func main() {
 		fmt.Printf("memcached-operator %s, commit %s, %s %s/%s\n", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 		return
 	}
-	if err := run(ctrl.SetupSignalHandler(), o, os.Stderr); err != nil {
+	// Told to end before it has begun, it has cancelled what it was asking.
+	if err := run(ctrl.SetupSignalHandler(), o, os.Stderr); err != nil && !errors.Is(err, context.Canceled) {
 		fmt.Fprintf(os.Stderr, "manager: %v\n", err)
 		os.Exit(exitFailed)
 	}
@@ -81,7 +82,7 @@ func run(ctx context.Context, o *options, logs io.Writer) error {
 	restConfig.UserAgent = "memcached-operator/" + version
 	platform, err := ask(ctx, restConfig, o.controllers)
 	if err != nil {
-		return unlessEnded(ctx, err)
+		return err
 	}
 	mgr, err := ctrl.NewManager(restConfig, managerOptions(o))
 	if err != nil {
@@ -110,14 +111,6 @@ func run(ctx context.Context, o *options, logs io.Writer) error {
 	}
 	mgr.GetLogger().Info("Starting", "version", version, "commit", commit, "controllers", o.controllers, "namespaces", o.watchNamespaces)
 	return mgr.Start(ctx)
-}
-
-// unlessEnded returns an error, but none if the manager has been told to end before it has begun.
-func unlessEnded(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
 }
 
 func managerOptions(o *options) ctrl.Options {
