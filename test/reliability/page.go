@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/example/memcached-operator/test/bench/measure"
 	"github.com/example/memcached-operator/test/proof"
 )
 
@@ -39,12 +40,13 @@ func (r *report) page() *proof.Page {
 		campaigns.Rows = append(campaigns.Rows, []string{c.Name, c.What, fmt.Sprint(plans), fmt.Sprint(fired), fmt.Sprint(violations), fmt.Sprint(c.perHour())})
 	}
 	page.Sections = append(page.Sections,
-		proof.Section{Title: "Campaigns", Tables: []proof.Table{campaigns}},
+		proof.Section{Title: "Campaigns", Tables: []proof.Table{campaigns}, Plots: []proof.Plot{r.ratePlot()}},
 		proof.Section{
 			Title: "Every write, every fault",
 			Text: []string{"Plans of the campaign singles by kind and fault, and in how many of them the fault occurred. A fault does not occur where " +
 				"the write was not made this time: progress is told of as time passes."},
 			Tables: []proof.Table{r.matrix()},
+			Plots:  r.timePlots(),
 		})
 	if r.RBAC != nil {
 		needed := proof.Table{Columns: []string{"permission", "what goes wrong without it"}}
@@ -54,6 +56,35 @@ func (r *report) page() *proof.Page {
 		page.Sections = append(page.Sections, proof.Section{Title: "Permissions", Tables: []proof.Table{needed}})
 	}
 	return page
+}
+
+// ratePlot compares how many plans there are in an hour.
+func (r *report) ratePlot() proof.Plot {
+	return proof.Plot{
+		Name: "rate", Title: "Plans in an hour of one machine", X: proof.Axis{Label: "plans", Log: true},
+		Bars: []proof.Bar{{Name: "this suite", Value: float64(r.Plans) / r.Seconds * 3600}, {Name: "Sieve (OSDI 2022)", Value: published}},
+	}
+}
+
+// timePlots shows how long a plan of each fault took; nothing if none was played.
+func (r *report) timePlots() []proof.Plot {
+	singles := r.campaign("singles")
+	if singles == nil || len(singles.Plans) == 0 {
+		return nil
+	}
+	seconds := map[string][]float64{}
+	for _, plan := range singles.Plans {
+		_, fault, _ := strings.Cut(plan.Faults, ": ")
+		seconds[fault] = append(seconds[fault], plan.Seconds)
+	}
+	plot := proof.Plot{Name: "seconds", Title: "From the start of a plan to its end, by fault: the median, and the half of all in the middle", X: proof.Axis{Label: "s"}}
+	for _, fault := range slices.Sorted(maps.Keys(seconds)) {
+		sorted := slices.Sorted(slices.Values(seconds[fault]))
+		plot.Bars = append(plot.Bars, proof.Bar{
+			Name: fault, Value: measure.Median(sorted), Low: sorted[len(sorted)/4], High: sorted[len(sorted)*3/4],
+		})
+	}
+	return []proof.Plot{plot}
 }
 
 // claims are what is held against the bars.

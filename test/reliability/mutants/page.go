@@ -1,8 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
+	"strings"
 
 	"github.com/example/memcached-operator/test/proof"
 )
@@ -48,9 +52,23 @@ func (r *report) page() *proof.Page {
 				Verdict: proof.Judge(r.Killed == r.Mutants && r.Mutants >= fewestMutants)},
 			alarms,
 		},
-		Sections: []proof.Section{{Title: "Seeded bugs", Tables: []proof.Table{table}}},
+		Sections: []proof.Section{{Title: "Seeded bugs", Tables: []proof.Table{table}, Plots: []proof.Plot{r.foundBy()}}},
 		Data:     r,
 	}
+}
+
+// foundBy shows which part of the suites has found how many.
+func (r *report) foundBy() proof.Plot {
+	counts := map[string]int{}
+	for _, o := range r.Outcomes {
+		suite, _, _ := strings.Cut(cmp.Or(o.KilledBy, "nobody"), " ")
+		counts[suite]++
+	}
+	plot := proof.Plot{Name: "found", Title: "Seeded bugs, by what found them first", X: proof.Axis{Label: "bugs"}}
+	for _, suite := range slices.Sorted(maps.Keys(counts)) {
+		plot.Bars = append(plot.Bars, proof.Bar{Name: suite, Value: float64(counts[suite])})
+	}
+	return plot
 }
 
 // firstLine returns as much of a finding as fits into a table.

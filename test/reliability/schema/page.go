@@ -1,8 +1,11 @@
 package schema
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/example/memcached-operator/test/proof"
@@ -47,9 +50,22 @@ func (r *Report) Page(seed uint64, isShort bool) *proof.Page {
 			{Name: "time", Value: fmt.Sprintf("%.0f s", r.Seconds)},
 		},
 		Claims:   r.claims(isShort),
-		Sections: []proof.Section{{Title: "Fields", Tables: []proof.Table{own}}},
+		Sections: []proof.Section{{Title: "Fields", Tables: []proof.Table{own}, Plots: []proof.Plot{r.effectPlot()}}},
 		Data:     r,
 	}
+}
+
+// effectPlot shows in what the fields show.
+func (r *Report) effectPlot() proof.Plot {
+	counts := map[string]int{}
+	for _, result := range r.Results {
+		counts[cmp.Or(result.Effect, "nothing")]++
+	}
+	plot := proof.Plot{Name: "effects", Title: "Fields, by what a change of them shows in", X: proof.Axis{Label: "fields"}}
+	for _, effect := range slices.Sorted(maps.Keys(counts)) {
+		plot.Bars = append(plot.Bars, proof.Bar{Name: effect, Value: float64(counts[effect])})
+	}
+	return plot
 }
 
 func (r *Report) claims(isShort bool) []proof.Claim {
