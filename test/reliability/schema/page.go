@@ -13,6 +13,7 @@ import (
 
 // Page returns the report for people.
 func (r *Report) Page(seed uint64, isShort bool) *proof.Page {
+	slices.SortFunc(r.Results, func(a, b Result) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Path, b.Path)) })
 	own := proof.Table{Columns: []string{"field", "classes of values", "transitions", "refused", "different ends", "it shows in"}}
 	template := Result{}
 	leaves := 0
