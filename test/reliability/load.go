@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -91,15 +90,11 @@ func (l *load) settle(ctx context.Context) ([]oracle.Finding, error) {
 	if lacking != "" {
 		findings = append(findings, oracle.Finding{Oracle: "end state", Text: fmt.Sprintf("after %d changes, %s", l.changes, lacking)})
 	}
-	for line := range strings.Lines(l.manager.Logs()) {
-		if strings.HasPrefix(line, "panic:") || strings.Contains(line, "DATA RACE") || strings.Contains(line, "Observed a panic") {
-			findings = append(findings, oracle.Finding{Oracle: "hygiene", Text: line})
-		}
-	}
+	run := &oracle.Run{Log: l.manager.Logs()}
 	if err := l.manager.Stop(); err != nil {
-		findings = append(findings, oracle.Finding{Oracle: "hygiene", Text: fmt.Sprintf("it was told to end, and did so with: %v", err)})
+		run.Ends = []string{fmt.Sprintf("it was told to end, and did so with: %v", err)}
 	}
-	return findings, nil
+	return append(findings, oracle.Judge(run, &oracle.Reference{})...), nil
 }
 
 // lacking returns what is not as it should be.

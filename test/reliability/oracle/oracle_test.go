@@ -294,3 +294,13 @@ func TestGoroutines(t *testing.T) {
 	expect(t, "goroutines", &Run{Goroutines: many, RestGoroutines: many}, &Reference{Goroutines: few}, "")
 	expect(t, "goroutines", &Run{Goroutines: many, RestGoroutines: few}, nil, "")
 }
+
+// Of an operator of which only the log was recorded, only the log is judged.
+func TestLogAlone(t *testing.T) {
+	if findings := Judge(&Run{Log: `{"level":"ERROR","msg":"Reconciler error"}` + "\n"}, &Reference{}); len(findings) > 0 {
+		t.Error(findings)
+	}
+	if findings := Judge(&Run{Log: "WARNING: DATA RACE\n", Ends: []string{"by itself"}}, &Reference{}); len(findings) != 2 {
+		t.Error(findings)
+	}
+}
