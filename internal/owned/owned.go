@@ -216,6 +216,25 @@ func Live(ctx context.Context, live client.Reader, gvk schema.GroupVersionKind, 
 	return &found.Items[0], nil
 }
 
+// Confirm makes sure that a resource that these children are made for is still as it was seen. Its cache can be older than theirs, so that a
+// resource which has long been changed, or deleted and made anew, would get back a child that has been taken from it. The error is a stale
+// one ([IsStale]) if the API server has another one, or none.
+func (c *Children[T, P]) Confirm(ctx context.Context, owner client.Object) error {
+	key := client.ObjectKeyFromObject(owner)
+	gvk, err := apiutil.GVKForObject(owner, c.client.Scheme())
+	if err != nil {
+		return err
+	}
+	is, err := Live(ctx, c.live, gvk, key)
+	if err != nil {
+		return fmt.Errorf("looking whether %s %s has changed: %w", gvk.Kind, key, err)
+	}
+	if is == nil || is.UID != owner.GetUID() || is.Generation != owner.GetGeneration() {
+		return Behind(key)
+	}
+	return nil
+}
+
 // liveOf is [Children.Live] with a [*ForeignError] for an object that is not owner's.
 func (c *Children[T, P]) liveOf(ctx context.Context, key types.NamespacedName, owner client.Object) (*metav1.PartialObjectMetadata, error) {
 	found, err := c.Live(ctx, key)

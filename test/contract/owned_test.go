@@ -115,6 +115,23 @@ var _ = Describe("With a cache that is behind, the operator", func() {
 		Expect(frozen(ours).Delete(ctx, owner, ours)).To(Succeed())
 	})
 
+	It("makes sure that a resource is still as it was seen", func(ctx context.Context) {
+		services, seen := frozen(nil), get(ctx, owner).DeepCopy()
+		Expect(services.Confirm(ctx, seen)).To(Succeed())
+
+		owner.Spec.Size = 1
+		Expect(k8s.Update(ctx, owner)).To(Succeed())
+		Expect(owned.IsStale(services.Confirm(ctx, seen))).To(BeTrue(), "it wants something else now")
+
+		seen = get(ctx, owner).DeepCopy()
+		Expect(k8s.Delete(ctx, owner)).To(Succeed())
+		Expect(owned.IsStale(services.Confirm(ctx, seen))).To(BeTrue(), "it is gone")
+
+		Expect(k8s.Create(ctx, newMemcached(ns, "one", 1))).To(Succeed())
+		seen.Generation = 1
+		Expect(owned.IsStale(services.Confirm(ctx, seen))).To(BeTrue(), "it is another one of its name")
+	})
+
 	It("does not give a resource the status of an earlier one of its name", func(ctx context.Context) {
 		before := get(ctx, owner).DeepCopy()
 		writer := status.Of[cachev1alpha1.Memcached](k8s, clock.RealClock{})

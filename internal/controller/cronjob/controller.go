@@ -218,7 +218,8 @@ func (r *Reconciler) held(ctx context.Context, cj *tutorialv1.CronJob, known rem
 // unseen returns the Jobs that the status lists as active, or that have been made since, and that are not among those given.
 func unseen(cj *tutorialv1.CronJob, known remembered, jobs []*batchv1.Job) []corev1.ObjectReference {
 	references := slices.Clone(cj.Status.Active)
-	if known.made.UID != "" {
+	isTold := func(reference corev1.ObjectReference) bool { return reference.UID == known.made.UID }
+	if known.made.UID != "" && !slices.ContainsFunc(references, isTold) {
 		references = append(references, known.made)
 	}
 	return slices.DeleteFunc(references, func(reference corev1.ObjectReference) bool {

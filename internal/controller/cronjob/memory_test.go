@@ -161,6 +161,7 @@ func TestUnseen(t *testing.T) {
 		{"the cache shows all", made, w.jobs, 0},
 		{"the cache shows none", made, nil, 2},
 		{"the cache does not show what was made", made, w.jobs[:1], 1},
+		{"the cache does not show what was made and is told", remembered{made: reference(w.jobs[0])}, nil, 1},
 		{"the cache does not show what is active, and nothing is remembered", remembered{}, nil, 1},
 	} {
 		if got := unseen(w.cj, test.known, test.jobs); len(got) != test.want {

@@ -35,7 +35,6 @@ type Reconciler struct {
 	Platform operand.Platform
 
 	client      client.Client
-	live        client.Reader
 	deployments *owned.Children[appsv1.Deployment, *appsv1.Deployment]
 	status      *status.Writer[samplev1alpha1.Foo, *samplev1alpha1.Foo]
 	events      events.EventRecorder
@@ -67,8 +66,8 @@ func missing(object client.Object) []string {
 
 // SetupWithManager registers the controller with the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
-	r.client, r.live = mgr.GetClient(), mgr.GetAPIReader()
-	r.deployments = owned.Of[appsv1.Deployment](r.client, r.live)
+	r.client = mgr.GetClient()
+	r.deployments = owned.Of[appsv1.Deployment](r.client, mgr.GetAPIReader())
 	r.status = status.Of[samplev1alpha1.Foo](r.client, clock.RealClock{})
 	r.events = mgr.GetEventRecorder("foo-controller")
 
@@ -143,15 +142,16 @@ func (r *Reconciler) sync(ctx context.Context, foo *samplev1alpha1.Foo) (seen ob
 	if err != nil {
 		return seen, err
 	}
-	if current == nil && len(foo.Status.Conditions) > 0 { // it is not the first one that it gets
-		if err := r.confirm(ctx, foo); err != nil {
-			return seen, err
-		}
-	}
 	if current != nil && owned.IsOurs(current, foo) {
 		seen.deployment = current
 	} else if len(held) > 0 {
 		seen.deployment = &held[0] // it serves until the new one is there
+	}
+	// Of a cache of Foos that is older than that of Deployments, a Foo that has long another name would get back the Deployment of the former.
+	if current == nil && len(foo.Status.Conditions) > 0 {
+		if err := r.deployments.Confirm(ctx, foo); err != nil {
+			return seen, err
+		}
 	}
 
 	image, wait := r.Image.For(current, containerName, time.Now())
@@ -167,21 +167,6 @@ func (r *Reconciler) sync(ctx context.Context, foo *samplev1alpha1.Foo) (seen ob
 	}
 	seen.deployment = applied
 	return seen, r.delete(ctx, foo, held)
-}
-
-// confirm asks the API server whether the Foo is still as it was seen. Just after a start the cache of Foos can be older than that of
-// Deployments: a Foo that has long been told another name would make the Deployment of the former once more, and delete the one that serves.
-// The error is a stale one if so.
-func (r *Reconciler) confirm(ctx context.Context, foo *samplev1alpha1.Foo) error {
-	key := client.ObjectKeyFromObject(foo)
-	is, err := owned.Live(ctx, r.live, samplev1alpha1.GroupVersion.WithKind("Foo"), key)
-	if err != nil {
-		return fmt.Errorf("looking whether Foo %s has changed: %w", key, err)
-	}
-	if is == nil || is.UID != foo.UID || is.Generation != foo.Generation {
-		return owned.Behind(key)
-	}
-	return nil
 }
 
 // held returns the Deployments that are the Foo's.
@@ -202,7 +187,7 @@ func (r *Reconciler) delete(ctx context.Context, foo *samplev1alpha1.Foo, held [
 	if len(others) == 0 {
 		return nil
 	}
-	if err := r.confirm(ctx, foo); err != nil {
+	if err := r.deployments.Confirm(ctx, foo); err != nil {
 		return err
 	}
 	var errs []error

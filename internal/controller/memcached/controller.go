@@ -156,7 +156,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, mc *cachev1alpha1.Memcached)
 	return ctrl.Result{RequeueAfter: status.Sooner(wait, seen.wait)}, nil
 }
 
-// sync makes the children of a Memcached, each whether or not another one can be made, and looks at its pods.
+// sync makes the children of a Memcached and looks at its pods.
 func (r *Reconciler) sync(ctx context.Context, mc *cachev1alpha1.Memcached) (seen observed, err error) {
 	current, err := r.deployments.Get(ctx, types.NamespacedName{Namespace: mc.Namespace, Name: mc.Name})
 	if err != nil {
@@ -164,12 +164,8 @@ func (r *Reconciler) sync(ctx context.Context, mc *cachev1alpha1.Memcached) (see
 	}
 	image, wait := r.Image.For(current, containerName, time.Now())
 	seen.wait = wait
-	applied, deploymentErr := owned.Apply(ctx, r.deployments, mc, deployment(mc, r.Platform, image))
-	_, serviceErr := owned.Apply(ctx, r.services, mc, service(mc))
-	_, budgetErr := owned.Apply(ctx, r.budgets, mc, podDisruptionBudget(mc))
-	err = errors.Join(deploymentErr, serviceErr, budgetErr)
-
-	seen.deployment, seen.isApplied = applied, deploymentErr == nil
+	seen.deployment, err = r.write(ctx, mc, image)
+	seen.isApplied = seen.deployment != nil
 	if !seen.isApplied { // what there is may serve all the same
 		if current == nil || !owned.IsOurs(current, mc) {
 			return seen, err
@@ -179,6 +175,34 @@ func (r *Reconciler) sync(ctx context.Context, mc *cachev1alpha1.Memcached) (see
 	pods, podsErr := r.pods(ctx, mc, seen.deployment)
 	seen.pods = pods
 	return seen, errors.Join(err, podsErr)
+}
+
+// write makes the children of a Memcached, each whether or not another one can be made. It returns the Deployment, or nil if that is not
+// as it should be.
+func (r *Reconciler) write(ctx context.Context, mc *cachev1alpha1.Memcached, image string) (*appsv1.Deployment, error) {
+	if err := r.confirm(ctx, mc); err != nil {
+		return nil, err
+	}
+	applied, deploymentErr := owned.Apply(ctx, r.deployments, mc, deployment(mc, r.Platform, image))
+	_, serviceErr := owned.Apply(ctx, r.services, mc, service(mc))
+	_, budgetErr := owned.Apply(ctx, r.budgets, mc, podDisruptionBudget(mc))
+	return applied, errors.Join(deploymentErr, serviceErr, budgetErr)
+}
+
+// confirm makes sure that a Memcached which is to get a child that it has had before is still as it was seen. The children of one that
+// was made anew in its name would be made to be those of the former.
+func (r *Reconciler) confirm(ctx context.Context, mc *cachev1alpha1.Memcached) error {
+	if len(mc.Status.Conditions) == 0 {
+		return nil // they are the first it gets
+	}
+	key := client.ObjectKeyFromObject(mc)
+	deployment, deploymentErr := r.deployments.Get(ctx, key)
+	service, serviceErr := r.services.Get(ctx, types.NamespacedName{Namespace: mc.Namespace, Name: names.Service(mc.Name)})
+	budget, budgetErr := r.budgets.Get(ctx, key)
+	if err := errors.Join(deploymentErr, serviceErr, budgetErr); err != nil || deployment != nil && service != nil && budget != nil {
+		return err
+	}
+	return r.deployments.Confirm(ctx, mc)
 }
 
 // isPassing tells whether an error is that of a name which is taken for a moment only, by a child of an earlier Memcached of
