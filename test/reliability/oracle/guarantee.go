@@ -49,8 +49,14 @@ func unguarded(run *Run, request *proxy.Request, owners map[string]bool) string 
 	case request.Resource == eventResource || request.IsCreation():
 		return ""
 	}
-	if before := lastBefore(run, request); before != nil && !belongs(before, owners) {
+	before, after := around(run, request)
+	switch {
+	case before == nil:
+		return ""
+	case !belongs(before, owners):
 		return "is to an object that is not the operator's"
+	case after != nil && isTaken(before, after):
+		return "takes an object from one of the operator's resources for another"
 	}
 	return ""
 }
@@ -76,14 +82,14 @@ func parentOf(resource string) (parent, subresource string) {
 	return parts[0] + "/" + parts[1], parts[2]
 }
 
-// lastBefore returns the object that a write was made to, as it was before; nil if there was none.
-func lastBefore(run *Run, request *proxy.Request) *unstructured.Unstructured {
-	var before *unstructured.Unstructured
+// around returns the object that a write was made to, as it was before, and as the write left it. Both are nil if there was none, or if
+// nothing came of the write, and the second one is nil of a deletion.
+func around(run *Run, request *proxy.Request) (before, after *unstructured.Unstructured) {
 	for _, version := range run.Versions {
 		switch {
 		case version.Resource != request.Resource || version.Name != request.Name:
 		case request.AnsweredRV != "" && version.Object.GetResourceVersion() == request.AnsweredRV && !version.IsGone:
-			return before
+			return before, version.Object
 		case request.Verb == "delete" && string(version.Object.GetUID()) == request.OnlyUID:
 			before = version.Object
 		case request.Verb != "delete" && version.IsGone:
@@ -93,9 +99,15 @@ func lastBefore(run *Run, request *proxy.Request) *unstructured.Unstructured {
 		}
 	}
 	if request.Verb == "delete" {
-		return before
+		return before, nil
 	}
-	return nil // it was refused, or changed nothing
+	return nil, nil
+}
+
+// isTaken tells whether an object has got another controller.
+func isTaken(before, after *unstructured.Unstructured) bool {
+	was, is := metav1.GetControllerOf(before), metav1.GetControllerOf(after)
+	return was != nil && is != nil && was.UID != is.UID
 }
 
 // belongs tells whether an object is one of the operator's: controlled by one of its resources, or without a controller and made

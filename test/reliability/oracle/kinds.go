@@ -109,7 +109,10 @@ func (p *past) cronJob() []string {
 		previous = typed[tutorialv1.CronJob](p.previous).Status
 	}
 	var lies []string
-	for _, reference := range status.Active {
+	for i, reference := range status.Active {
+		if slices.Contains(status.Active[:i], reference) {
+			lies = append(lies, fmt.Sprintf("lists the Job %s as active twice", reference.Name))
+		}
 		if !some(p, history.Jobs, func(job *batchv1.Job) bool { return job.UID == reference.UID && job.Name == reference.Name }) {
 			lies = append(lies, fmt.Sprintf("lists the Job %s as active, which is none of its own", reference.Name))
 		}

@@ -111,6 +111,7 @@ const (
 func TestGuarantee(t *testing.T) {
 	ours := fmt.Sprintf("{metadata: {name: web, uid: d, "+ownedBy+"}}", "f")
 	theirs := fmt.Sprintf("{metadata: {name: web, uid: d, "+ownedBy+"}}", "other")
+	before := fmt.Sprintf("{metadata: {name: web, uid: d, "+ownedBy+"}}", "former")
 	lost := "{metadata: {name: web, uid: d, annotations: {memcached-operator.example.com/owner-uid: f}}}"
 	apply := proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 200, Force: true, OnlyUID: "d", AnsweredUID: "d", AnsweredRV: "3"}
 	remove := proxy.Request{Verb: "delete", Resource: history.Deployments, Name: "web", Status: 200, OnlyUID: "d"}
@@ -136,10 +137,12 @@ func TestGuarantee(t *testing.T) {
 		{"a status for any", ours, proxy.Request{Verb: "patch", Resource: history.Foos + "/status", Name: "one", Status: 200}, "any resource of that name"},
 		{"a status", ours, proxy.Request{Verb: "patch", Resource: history.Foos + "/status", Name: "one", Status: 200, OnlyUID: "f"}, ""},
 		{"a resource itself", ours, proxy.Request{Verb: "patch", Resource: history.Foos, Name: "one", Status: 200, OnlyUID: "f"}, "its user's"},
+		{"a creation that takes another one's", before, change(apply, func(r *proxy.Request) { r.Force, r.OnlyUID = false, "" }), "takes an object from"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			run := &Run{Requests: []proxy.Request{test.request}, Versions: []history.Version{
-				version(t, 1, history.Foos, foo), version(t, 2, history.Deployments, test.before),
+				version(t, 1, history.Foos, foo), version(t, 1, history.Foos, strings.ReplaceAll(foo, "uid: f", "uid: former")),
+				version(t, 2, history.Deployments, test.before),
 			}}
 			if test.request.Verb == "patch" {
 				run.Versions = append(run.Versions, version(t, 3, history.Deployments, ours))
@@ -255,6 +258,7 @@ func TestStatusOfCronJob(t *testing.T) {
 		`lastScheduleTime: "2026-01-01T00:00:00Z", active: [{name: a, uid: ja}], activeJobs: 1`: "",
 		`lastScheduleTime: "2026-01-01T01:00:00Z"`:                                              "no Job for it",
 		`active: [{name: a, uid: other}], activeJobs: 1`:                                        "none of its own",
+		`active: [{name: a, uid: ja}, {name: a, uid: ja}], activeJobs: 2`:                       "as active twice",
 		`active: [{name: a, uid: ja}], activeJobs: 2`:                                           "says that they are 2",
 		`lastSuccessfulTime: "2026-01-01T01:00:00Z"`:                                            "none did",
 	} {
