@@ -1,7 +1,7 @@
 package owned
 
 import (
-	"encoding/json"
+	"fmt"
 	"reflect"
 	"sync"
 	"time"
@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -31,21 +32,21 @@ type alteration struct {
 const retryAltered = 10 * time.Minute
 
 // isKnown tells whether this want has been sent for this child, and the child has not changed since.
-func (a *alterations) isKnown(key types.NamespacedName, want string, child client.Object) bool {
+func (a *alterations) isKnown(key types.NamespacedName, want runtime.ApplyConfiguration, child client.Object) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	known, ok := a.byKey[key]
-	return ok && time.Since(known.at) < retryAltered && known.want == want && equality.Semantic.DeepEqual(known.child, content(child))
+	return ok && time.Since(known.at) < retryAltered && known.want == textOf(want) && equality.Semantic.DeepEqual(known.child, content(child))
 }
 
 // note remembers what was sent and answered.
-func (a *alterations) note(key types.NamespacedName, want string, answer client.Object) {
+func (a *alterations) note(key types.NamespacedName, want runtime.ApplyConfiguration, answer client.Object) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.byKey == nil {
 		a.byKey = map[types.NamespacedName]alteration{}
 	}
-	a.byKey[key] = alteration{want, content(answer), time.Now()}
+	a.byKey[key] = alteration{textOf(want), content(answer), time.Now()}
 }
 
 // forget drops what is known of a child.
@@ -58,9 +59,11 @@ func (a *alterations) forget(child client.Object) {
 	}
 }
 
-// content returns what an object says, without what changes by itself: its version and its status.
+// content returns what an object says, without what changes by itself, its version and its status, and without its kind, which answers
+// leave out.
 func content(object client.Object) client.Object {
 	content := object.DeepCopyObject().(client.Object)
+	content.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	content.SetResourceVersion("")
 	content.SetManagedFields(nil)
 	if status := reflect.ValueOf(content).Elem().FieldByName("Status"); status.IsValid() {
@@ -69,13 +72,13 @@ func content(object client.Object) client.Object {
 	return content
 }
 
-// textOf returns what a want says as text, to be compared: without the version of the object that it may be addressed to.
-func textOf(want runtime.ApplyConfiguration) (string, error) {
+// textOf returns what a want says as text, to be compared: without what it is addressed to.
+func textOf(want runtime.ApplyConfiguration) string {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
 	if err != nil {
-		return "", err
+		panic(err) // it has been sent
 	}
+	unstructured.RemoveNestedField(content, "metadata", "uid")
 	unstructured.RemoveNestedField(content, "metadata", "resourceVersion")
-	text, err := json.Marshal(content)
-	return string(text), err
+	return fmt.Sprint(content)
 }

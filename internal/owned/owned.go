@@ -16,7 +16,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -118,11 +117,7 @@ func Apply[T any, P Object[T], C Config[C]](ctx context.Context, c *Children[T, 
 	if seen != nil && covers(want, seen) {
 		return seen, nil
 	}
-	text, err := textOf(want)
-	if err != nil {
-		return nil, fmt.Errorf("wording %s %s: %w", c.kind(), key, err)
-	}
-	if seen != nil && c.altered.isKnown(key, text, seen) {
+	if seen != nil && c.altered.isKnown(key, want, seen) {
 		return seen, nil
 	}
 	answer, err := write(ctx, c, owner, seen, want)
@@ -132,7 +127,7 @@ func Apply[T any, P Object[T], C Config[C]](ctx context.Context, c *Children[T, 
 	if covers(want, answer) {
 		c.altered.forget(answer)
 	} else {
-		c.altered.note(key, text, answer)
+		c.altered.note(key, want, answer)
 	}
 	c.recent.Remember(answer)
 	return answer, nil
@@ -143,12 +138,12 @@ func write[T any, P Object[T], C Config[C]](ctx context.Context, c *Children[T, 
 	// Force takes back fields that somebody else has changed on our child. It is for that child only: the UID makes the
 	// request fail if another object has taken the name since. And it is not for creating: should the name have been
 	// taken a moment ago, a conflict is better than a theft.
-	var options []client.ApplyOption
+	var options []client.PatchOption
 	if seen != nil {
 		want = want.WithUID(seen.GetUID())
 		options = append(options, client.ForceOwnership)
 	}
-	answer, err := c.send(ctx, want, options...)
+	answer, err := send(ctx, c, want, options...)
 	if apierrors.IsInvalid(err) || apierrors.IsConflict(err) { // as it is if the cache does not show what is there now
 		key := types.NamespacedName{Namespace: *want.GetNamespace(), Name: *want.GetName()}
 		err = errors.Join(c.compare(ctx, key, owner, seen), err)
@@ -158,7 +153,7 @@ func write[T any, P Object[T], C Config[C]](ctx context.Context, c *Children[T, 
 		patched.SetNamespace(seen.GetNamespace())
 		patched.SetName(seen.GetName())
 		if err = c.client.Patch(ctx, patched, client.RawPatch(types.StrategicMergePatchType, patch)); err == nil {
-			answer, err = c.send(ctx, want.WithResourceVersion(patched.GetResourceVersion()), options...)
+			answer, err = send(ctx, c, want.WithResourceVersion(patched.GetResourceVersion()), options...)
 		}
 	}
 	return answer, err
@@ -244,20 +239,21 @@ func (c *Children[T, P]) liveOf(ctx context.Context, key types.NamespacedName, o
 	return nil, &ForeignError{Kind: c.kind(), Name: key.Name, Holder: metav1.GetControllerOf(found)}
 }
 
-// send applies want and returns the answer. It goes by way of an unstructured object because decoding the answer over
-// the typed configuration would mix its list elements with those that were sent.
-func (c *Children[T, P]) send(ctx context.Context, want runtime.ApplyConfiguration, options ...client.ApplyOption) (P, error) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
+// send applies want and returns the answer.
+func send[T any, P Object[T], C Config[C]](ctx context.Context, c *Children[T, P], want C, options ...client.PatchOption) (P, error) {
+	content, err := json.Marshal(want)
 	if err != nil {
 		return nil, err
 	}
-	exchange := &unstructured.Unstructured{Object: content}
-	if err := c.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(exchange), options...); err != nil {
+	// A typed patch: the client's Apply would have the answer decoded over the configuration, which mixes its lists with those that were sent.
+	answer := P(new(T))
+	answer.SetNamespace(*want.GetNamespace())
+	answer.SetName(*want.GetName())
+	if err := c.client.Patch(ctx, answer, client.RawPatch(types.ApplyPatchType, content), options...); err != nil {
 		return nil, err
 	}
-	exchange.SetManagedFields(nil)
-	answer := P(new(T))
-	return answer, runtime.DefaultUnstructuredConverter.FromUnstructured(exchange.Object, answer)
+	answer.SetManagedFields(nil)
+	return answer, nil
 }
 
 // Create makes a child that is made once and never changed, and returns it as the API server has it. A child of owner's that is there

@@ -184,6 +184,9 @@ func (r *Reconciler) write(ctx context.Context, mc *cachev1alpha1.Memcached, ima
 		return nil, err
 	}
 	applied, deploymentErr := owned.Apply(ctx, r.deployments, mc, deployment(mc, r.Platform, image))
+	if owned.IsNamespaceEnding(deploymentErr) {
+		return nil, deploymentErr // nor can the others
+	}
 	_, serviceErr := owned.Apply(ctx, r.services, mc, service(mc))
 	_, budgetErr := owned.Apply(ctx, r.budgets, mc, podDisruptionBudget(mc))
 	return applied, errors.Join(deploymentErr, serviceErr, budgetErr)

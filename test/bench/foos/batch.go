@@ -97,7 +97,7 @@ func (p *plane) makeBatch(ctx context.Context, a arm, round int, l load) (_ *bat
 
 // measure measures an arm while something is done that the observer sees the effects of.
 func (p *plane) measure(ctx context.Context, a arm, c *controller, o *observer, do func() error) (*batch, error) {
-	defer p.bench.profile(c)()
+	defer p.profile(a, c)()
 	mark, before, begun := p.Audit.Now(), p.cpu(c), time.Now()
 	if err := do(); err != nil && !errors.Is(err, errTimeUp) {
 		return nil, err

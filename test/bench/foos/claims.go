@@ -105,12 +105,15 @@ func (f *found) claimRates() []proof.Claim {
 		return nil
 	}
 	rates := func(a arm) []float64 { return each(of[a.name], (*batch).rate) }
-	toFloor := measure.IntervalOf(measure.Ratios(rates(ours), rates(lowest)))
-	toLifted := measure.IntervalOf(measure.Ratios(rates(ours), rates(lifted)))
-	cpu := measure.IntervalOf(measure.Ratios(each(of[ours.name], (*batch).controller), each(of[lifted.name], (*batch).controller)))
+	times := func(value func(*batch) float64, a, b arm) measure.Interval {
+		return measure.IntervalOf(measure.Ratios(each(of[a.name], value), each(of[b.name], value)))
+	}
+	toFloor, toLifted := times((*batch).rate, ours, lowest), times((*batch).rate, ours, lifted)
+	cpu := times((*batch).controller, ours, lifted)
 	claims := []proof.Claim{
-		claim("rate, as a share of the floor's", fmt.Sprintf("at least %.2f", floorBar), toFloor, atLeast(toFloor, floorBar)),
-		claim("rate, times the unlimited sample-controller's", fmt.Sprintf("at least %.0f", liftedBar), toLifted, atLeast(toLifted, liftedBar)),
+		f.claimShare(toFloor),
+		explained(claim("rate, times the unlimited sample-controller's", fmt.Sprintf("at least %.0f", liftedBar), toLifted, atLeast(toLifted, liftedBar)),
+			fmt.Sprintf("the floor's, which nothing can pass, is %s times that", times((*batch).rate, lowest, lifted))),
 	}
 	if len(of[stock.name]) > 0 {
 		// Its rate is that of its limits, the same in every round, so its median stands for all.
@@ -122,7 +125,26 @@ func (f *found) claimRates() []proof.Claim {
 		toStock := measure.IntervalOf(ratios)
 		claims = append(claims, claim("rate, times the stock sample-controller's", fmt.Sprintf("at least %.0f", stockBar), toStock, atLeast(toStock, stockBar)))
 	}
-	return append(claims, claim("CPU time of the controller, as a share of the unlimited sample-controller's", fmt.Sprintf("at most %.1f", cpuBar), cpu, atMost(cpu, cpuBar)))
+	return append(claims, explained(
+		claim("CPU time of the controller, as a share of the unlimited sample-controller's", fmt.Sprintf("at most %.1f", cpuBar), cpu, atMost(cpu, cpuBar)),
+		fmt.Sprintf("the floor's program, which decides nothing, takes %s of it", times((*batch).controller, lowest, lifted))))
+}
+
+// claimShare claims what share of the floor's rate the operator has.
+func (f *found) claimShare(share measure.Interval) proof.Claim {
+	c := claim("rate, as a share of the floor's", fmt.Sprintf("at least %.2f", floorBar), share, atLeast(share, floorBar))
+	if ceilings := f.ceilings(); len(ceilings) > 0 {
+		return explained(c, fmt.Sprintf("with these writes, %s could be had at most: see what writes cost", measure.IntervalOf(ceilings)))
+	}
+	return c
+}
+
+// explained notes why a claim is not met.
+func explained(c proof.Claim, why string) proof.Claim {
+	if c.Verdict == proof.Missed {
+		c.Note = why
+	}
+	return c
 }
 
 func (f *found) claimSizes() []proof.Claim {

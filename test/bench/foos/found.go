@@ -21,6 +21,7 @@ type found struct {
 
 	Paced     []*batch    `json:"paced,omitempty"`
 	Bursts    []*batch    `json:"bursts,omitempty"`
+	Prices    []*price    `json:"prices,omitempty"`
 	Steady    []*batch    `json:"steady,omitempty"`
 	Sizes     []*size     `json:"sizes,omitempty"`
 	Idle      []*idleness `json:"idle,omitempty"`

@@ -23,7 +23,7 @@ func (f *found) report(out io.Writer, directory string) error {
 		Data:     f,
 	}
 	for _, section := range []*proof.Section{
-		f.requestsSection(), f.rateSection(), f.latencySection(), f.sizesSection(), f.idleSection(), f.restartSection(), f.failoverSection(), f.growthSection(),
+		f.requestsSection(), f.rateSection(), f.pricesSection(), f.latencySection(), f.sizesSection(), f.idleSection(), f.restartSection(), f.failoverSection(), f.growthSection(),
 	} {
 		if section != nil {
 			page.Sections = append(page.Sections, *section)

@@ -6,31 +6,48 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
+
+	"k8s.io/client-go/rest"
 )
 
 // profileSeconds is how long a profile is taken, from when something begins to be measured.
 const profileSeconds = 10
 
-// profile takes a CPU profile of a controller that serves them, if profiles are wanted, and returns how to wait for its end.
-func (b *bench) profile(c *controller) (wait func()) {
-	if b.profiles == "" || c.profiles == "" {
+// profile takes CPU profiles of the API server, and of a controller that serves them, if profiles are wanted, and returns how to wait for
+// their end.
+func (p *plane) profile(a arm, c *controller) (wait func()) {
+	b := p.bench
+	if b.profiles == "" {
 		return func() {}
 	}
-	done := make(chan error, 1)
-	path := filepath.Join(b.profiles, fmt.Sprintf("%s-%d.pprof", managerProgram, b.started))
-	go func() {
-		done <- save(fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", c.profiles, profileSeconds), path)
-	}()
-	return func() {
-		if err := <-done; err != nil {
-			b.say("  no profile: %v", err)
-		}
+	admin, err := rest.HTTPClientFor(p.Config)
+	if err != nil {
+		b.say("  no profile: %v", err)
+		return func() {}
 	}
+	name := fmt.Sprintf("%d-%s", b.started, strings.ReplaceAll(strings.ReplaceAll(a.name, " ", "-"), ",", ""))
+	var taking sync.WaitGroup
+	take := func(from *http.Client, server, of string) {
+		taking.Go(func() {
+			err := save(from, fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", strings.TrimSuffix(server, "/"), profileSeconds),
+				filepath.Join(b.profiles, name+"-"+of+".pprof"))
+			if err != nil {
+				b.say("  no profile of the %s: %v", of, err)
+			}
+		})
+	}
+	take(admin, p.Config.Host, apiServer)
+	if c.profiles != "" {
+		take(http.DefaultClient, c.profiles, controllerProcess)
+	}
+	return taking.Wait
 }
 
 // save saves what a URL answers.
-func save(url, path string) error {
-	response, err := http.Get(url)
+func save(from *http.Client, url, path string) error {
+	response, err := from.Get(url)
 	if err != nil {
 		return err
 	}

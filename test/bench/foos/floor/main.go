@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -13,7 +12,6 @@ import (
 	"syscall"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -22,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	"github.com/example/memcached-operator/test/bench/foos/least"
 	"github.com/example/memcached-operator/test/bench/measure"
 )
 
@@ -70,7 +69,7 @@ func run(ctx context.Context, kubeconfig string) error {
 	go measure.Follow(ctx, c, &samplev1alpha1.FooList{}, func(event watch.EventType, object client.Object) {
 		if foo := object.(*samplev1alpha1.Foo); event == watch.Added && foo.Status.AvailableReplicas == 0 && !made[foo.UID] {
 			made[foo.UID] = true
-			work <- func() error { return c.Create(ctx, deployment(foo)) }
+			work <- func() error { return c.Create(ctx, least.Deployment(foo)) }
 		}
 	})
 	go measure.Follow(ctx, c, &appsv1.DeploymentList{}, func(event watch.EventType, object client.Object) {
@@ -89,29 +88,5 @@ func run(ctx context.Context, kubeconfig string) error {
 // tell writes what a Deployment has into the status of its Foo.
 func tell(ctx context.Context, c client.Client, namespace, name string, available int32) error {
 	foo := &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{"replicas": available, "availableReplicas": available}})
-	if err != nil {
-		return err
-	}
-	return c.Status().Patch(ctx, foo, client.RawPatch(types.MergePatchType, patch))
-}
-
-// deployment returns the least Deployment that a Foo may have.
-func deployment(foo *samplev1alpha1.Foo) *appsv1.Deployment {
-	labels := map[string]string{"app": "nginx", "controller": foo.Name}
-	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace:       foo.Namespace,
-			Name:            foo.Spec.DeploymentName,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(foo, samplev1alpha1.GroupVersion.WithKind("Foo"))},
-		},
-		Spec: appsv1.DeploymentSpec{
-			Replicas: foo.Spec.Replicas,
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "nginx", Image: "nginx:latest"}}},
-			},
-		},
-	}
+	return c.Status().Patch(ctx, foo, least.Status(available))
 }

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/internal/status"
+	"github.com/example/memcached-operator/test/bench/foos/least"
+	"github.com/example/memcached-operator/test/bench/measure"
+)
+
+// How many writes of a sort are measured, and how often.
+const (
+	priced       = 1000
+	pricedRounds = 3
+)
+
+// price is what a write takes of a machine, whoever makes it.
+type price struct {
+	Write string `json:"write"`
+	// OfFloor and OfOurs tell whether a Foo of that arm takes such a write.
+	OfFloor bool `json:"ofFloor"`
+	OfOurs  bool `json:"ofOurs"`
+	// CPU are milliseconds of CPU time of the API server and etcd, in each round.
+	CPU []float64 `json:"cpuMilliseconds"`
+}
+
+// written is what the operator has written for a Foo.
+type written struct {
+	foo        *samplev1alpha1.Foo
+	deployment *appsv1ac.DeploymentApplyConfiguration
+	event      *eventsv1.Event
+}
+
+// goods are objects that writes are measured with, made anew in each round.
+type goods struct {
+	p         *plane
+	namespace string
+	sample    *written
+	// foos and deployments are as the floor makes them, ourFoos and ourDeployments as this operator does.
+	foos, ourFoos               []*samplev1alpha1.Foo
+	deployments, ourDeployments []*appsv1.Deployment
+}
+
+// measurePrices measures what each write takes that the floor or the operator makes for a Foo: it says how much of the floor's rate is to
+// be had by who writes what the operator writes.
+func measurePrices(ctx context.Context, p *plane, f *found) error {
+	f.Prices = nil
+	sample, err := p.sample(ctx)
+	if err != nil {
+		return err
+	}
+	for round := range pricedRounds {
+		p.bench.say("prices, round %d", round+1)
+		namespace, err := p.namespace(ctx)
+		if err != nil {
+			return err
+		}
+		g := &goods{p: p, namespace: namespace, sample: sample,
+			foos: make([]*samplev1alpha1.Foo, priced), ourFoos: make([]*samplev1alpha1.Foo, priced),
+			deployments: make([]*appsv1.Deployment, priced), ourDeployments: make([]*appsv1.Deployment, priced)}
+		for i, w := range g.writes(ctx) {
+			cpu, err := p.priceOf(w.do)
+			if err != nil {
+				return fmt.Errorf("%s: %w", w.what, err)
+			}
+			if round == 0 {
+				f.Prices = append(f.Prices, &price{Write: w.what, OfFloor: w.ofFloor, OfOurs: w.ofOurs})
+			}
+			f.Prices[i].CPU = append(f.Prices[i].CPU, cpu)
+		}
+	}
+	return nil
+}
+
+// sample has the operator make one Foo true, and returns what it has written.
+func (p *plane) sample(ctx context.Context) (*written, error) {
+	stop := p.play(ctx)
+	defer stop()
+	namespace, err := p.populate(ctx, ours, 1)
+	if err != nil {
+		return nil, err
+	}
+	var foos samplev1alpha1.FooList
+	var deployments appsv1.DeploymentList
+	var events eventsv1.EventList
+	if err := errors.Join(p.making.List(ctx, &foos, client.InNamespace(namespace)), p.making.List(ctx, &deployments, client.InNamespace(namespace)),
+		p.making.List(ctx, &events, client.InNamespace(namespace))); err != nil {
+		return nil, err
+	}
+	if len(foos.Items) != 1 || len(deployments.Items) != 1 || len(events.Items) == 0 {
+		return nil, fmt.Errorf("of one Foo there are %d Deployments and %d events", len(deployments.Items), len(events.Items))
+	}
+	deployment, err := appsv1ac.ExtractDeployment(&deployments.Items[0], string(owned.FieldOwner))
+	return &written{&foos.Items[0], deployment, &events.Items[0]}, err
+}
+
+// write is a sort of write.
+type write struct {
+	what            string
+	ofFloor, ofOurs bool
+	do              func(number int) error
+}
+
+// writes returns all sorts of writes, in an order in which each finds what it needs.
+func (g *goods) writes(ctx context.Context) []write {
+	making, teller := g.p.making, status.Of[samplev1alpha1.Foo](g.p.making, clock.RealClock{})
+	return []write{
+		{"create the Foo", true, true, func(i int) error {
+			g.foos[i] = g.foo("floor", i)
+			return making.Create(ctx, g.foos[i])
+		}},
+		{"create the Deployment, the least", true, false, func(i int) error {
+			g.deployments[i] = least.Deployment(g.foos[i])
+			return making.Create(ctx, g.deployments[i])
+		}},
+		{"status of that Deployment", true, false, func(i int) error { return g.available(ctx, g.deployments[i]) }},
+		{"status of the Foo, the least", true, false, func(i int) error { return making.Status().Patch(ctx, g.foos[i], least.Status(1)) }},
+		{"create another Foo", false, false, func(i int) error {
+			g.ourFoos[i] = g.foo("ours", i)
+			return making.Create(ctx, g.ourFoos[i])
+		}},
+		{"apply the Deployment", false, true, func(i int) error { return g.apply(ctx, i) }},
+		{"status of that Deployment, too", false, true, func(i int) error { return g.available(ctx, g.ourDeployments[i]) }},
+		{"status of the Foo, with conditions", false, true, func(i int) error {
+			after := g.ourFoos[i].DeepCopy()
+			after.Status = g.sample.foo.Status
+			_, _, err := teller.Patch(ctx, g.ourFoos[i], after, true)
+			return err
+		}},
+		{"event", false, true, func(i int) error {
+			event := g.sample.event.DeepCopy()
+			event.ObjectMeta = metav1.ObjectMeta{Namespace: g.namespace, Name: g.ourFoos[i].Name}
+			event.Regarding.Namespace, event.Regarding.Name, event.Regarding.UID = g.namespace, g.ourFoos[i].Name, g.ourFoos[i].UID
+			return making.Create(ctx, event)
+		}},
+	}
+}
+
+func (g *goods) foo(prefix string, number int) *samplev1alpha1.Foo {
+	name := fmt.Sprintf("%s-%05d", prefix, number)
+	return &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: g.namespace, Name: name},
+		Spec: samplev1alpha1.FooSpec{DeploymentName: name, Replicas: ptr.To[int32](1)}}
+}
+
+// apply applies the Deployment of a Foo as the operator does.
+func (g *goods) apply(ctx context.Context, number int) error {
+	want := *g.sample.deployment
+	metadata := *want.ObjectMetaApplyConfiguration
+	metadata.Namespace, metadata.Name = &g.namespace, &g.ourFoos[number].Name
+	want.ObjectMetaApplyConfiguration = &metadata
+	content, err := json.Marshal(want)
+	if err != nil {
+		return err
+	}
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: g.namespace, Name: g.ourFoos[number].Name}}
+	g.ourDeployments[number] = d
+	return g.p.making.Patch(ctx, d, client.RawPatch(types.ApplyPatchType, content), owned.FieldOwner)
+}
+
+// available writes the status of a Deployment whose pods are all there, as the simulator does.
+func (g *goods) available(ctx context.Context, d *appsv1.Deployment) error {
+	d.Status = statusWith(d, *d.Spec.Replicas)
+	return g.p.making.Status().Update(ctx, d)
+}
+
+// priceOf returns the milliseconds of CPU time that the API server and etcd take for what is done many times.
+func (p *plane) priceOf(do func(number int) error) (float64, error) {
+	before, err := p.spent()
+	if err != nil {
+		return 0, err
+	}
+	numbers := make(chan int)
+	errs := make([]error, makers)
+	var working sync.WaitGroup
+	for i := range errs {
+		working.Go(func() {
+			for number := range numbers {
+				errs[i] = errors.Join(errs[i], do(number))
+			}
+		})
+	}
+	for number := range priced {
+		numbers <- number
+	}
+	close(numbers)
+	working.Wait()
+	after, err := p.spent()
+	return (after - before) * 1000 / priced, errors.Join(append(errs, err)...)
+}
+
+// spent returns the CPU seconds of the API server and etcd until now.
+func (p *plane) spent() (float64, error) {
+	ofServer, serverErr := measure.CPUSeconds(p.pids[apiServer])
+	ofEtcd, etcdErr := measure.CPUSeconds(p.pids[etcd])
+	return ofServer + ofEtcd, errors.Join(serverErr, etcdErr)
+}
