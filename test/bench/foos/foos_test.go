@@ -32,6 +32,9 @@ func everything() *found {
 		}
 	}
 	f.Bursts = append(f.Bursts, batchOf(stock, 0, 100, 100, 1, three))
+	f.Prices = []*price{
+		{Write: "create the Foo", OfFloor: true, OfOurs: true, CPU: []float64{1, 2, 3}}, {Write: "event", OfOurs: true, CPU: []float64{1, 2, 3}},
+	}
 	f.Sizes = append(f.Sizes, &size{Arm: lifted.name, Foos: f.Scale.Sizes[0], Heap: 20e6, RSS: 40e6})
 	f.Idle = []*idleness{{Arm: ours.name, Foos: 200, Seconds: 600, Passes: 600, cost: cost{CPU: map[string]float64{}}}}
 	f.Restarts = []*restart{{Arm: ours.name, Foos: 200, Requests: map[string]int{"watch foos": 1}}}
@@ -90,6 +93,16 @@ func TestWhatFailsAndWhatIsTold(t *testing.T) {
 				t.Errorf("the error is %v", err)
 			}
 		})
+	}
+}
+
+// What is missed because of what is written is told with how much could be had.
+func TestShareOfTheFloorIsExplained(t *testing.T) {
+	f := everything()
+	f.Bursts[1].Seconds, f.Bursts[4].Seconds = 9, 9
+	var out strings.Builder
+	if err := f.report(&out, ""); err != nil || !strings.Contains(out.String(), "with these writes, 0.50 (0.50 to 0.50") {
+		t.Errorf("%v\n%s", err, out.String())
 	}
 }
 

@@ -10,20 +10,21 @@ import (
 // ceilings returns, of each round, the share of the floor's rate that could be had by who writes what the operator writes and takes no time
 // itself.
 func (f *found) ceilings() []float64 {
-	var shares []float64
-	for round := range pricedRounds {
-		floor, ours := 0.0, 0.0
+	if len(f.Prices) == 0 {
+		return nil
+	}
+	shares := make([]float64, len(f.Prices[0].CPU))
+	for round := range shares {
+		floor, own := 0.0, 0.0
 		for _, p := range f.Prices {
 			if p.OfFloor {
 				floor += p.CPU[round]
 			}
 			if p.OfOurs {
-				ours += p.CPU[round]
+				own += p.CPU[round]
 			}
 		}
-		if ours > 0 {
-			shares = append(shares, floor/ours)
-		}
+		shares[round] = floor / own
 	}
 	return shares
 }
