@@ -185,7 +185,7 @@ func (p *plane) priceOf(do func(number int) error) (float64, error) {
 		return 0, err
 	}
 	numbers := make(chan int)
-	errs := make([]error, makers)
+	errs := make([]error, makers, makers+1)
 	var working sync.WaitGroup
 	for i := range errs {
 		working.Go(func() {
@@ -200,7 +200,8 @@ func (p *plane) priceOf(do func(number int) error) (float64, error) {
 	close(numbers)
 	working.Wait()
 	after, err := p.spent()
-	return (after - before) * 1000 / priced, errors.Join(append(errs, err)...)
+	errs = append(errs, err)
+	return (after - before) * 1000 / priced, errors.Join(errs...)
 }
 
 // spent returns the CPU seconds of the API server and etcd until now.

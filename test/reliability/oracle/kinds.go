@@ -101,13 +101,8 @@ func isReady(pod *corev1.Pod) bool {
 	})
 }
 
-// cronJob finds what is not true of a CronJob's status.
-func (p *past) cronJob() []string {
-	status := typed[tutorialv1.CronJob](p.self.Object).Status
-	var previous tutorialv1.CronJobStatus
-	if p.previous != nil {
-		previous = typed[tutorialv1.CronJob](p.previous).Status
-	}
+// active finds what is not true of the active Jobs in a CronJob's status.
+func (p *past) active(status *tutorialv1.CronJobStatus) []string {
 	var lies []string
 	for i, reference := range status.Active {
 		if slices.Contains(status.Active[:i], reference) {
@@ -120,6 +115,17 @@ func (p *past) cronJob() []string {
 	if int(status.ActiveJobs) != len(status.Active) {
 		lies = append(lies, fmt.Sprintf("lists %d Jobs as active, and says that they are %d", len(status.Active), status.ActiveJobs))
 	}
+	return lies
+}
+
+// cronJob finds what is not true of a CronJob's status.
+func (p *past) cronJob() []string {
+	status := typed[tutorialv1.CronJob](p.self.Object).Status
+	var previous tutorialv1.CronJobStatus
+	if p.previous != nil {
+		previous = typed[tutorialv1.CronJob](p.previous).Status
+	}
+	lies := p.active(&status)
 	for what, times := range map[string][2]*metav1.Time{
 		"lastScheduleTime":   {previous.LastScheduleTime, status.LastScheduleTime},
 		"lastMissedTime":     {previous.LastMissedTime, status.LastMissedTime},
