@@ -196,12 +196,12 @@ func (c *Children[T, P]) Live(ctx context.Context, key types.NamespacedName) (*m
 	if err != nil {
 		return nil, err
 	}
-	return Live(ctx, c.live, gvk, key)
+	return metadataOf(ctx, c.live, gvk, key)
 }
 
-// Live returns the metadata of an object as the API server has it now, or nil when there is none. It is a list and not a get, so as to need
+// metadataOf returns the metadata of an object as the API server has it now, or nil when there is none. It is a list and not a get, so as to need
 // no further permission.
-func Live(ctx context.Context, live client.Reader, gvk schema.GroupVersionKind, key types.NamespacedName) (*metav1.PartialObjectMetadata, error) {
+func metadataOf(ctx context.Context, live client.Reader, gvk schema.GroupVersionKind, key types.NamespacedName) (*metav1.PartialObjectMetadata, error) {
 	found := &metav1.PartialObjectMetadataList{}
 	found.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	err := live.List(ctx, found, client.InNamespace(key.Namespace), client.MatchingFields{metav1.ObjectNameField: key.Name})
@@ -212,15 +212,15 @@ func Live(ctx context.Context, live client.Reader, gvk schema.GroupVersionKind, 
 }
 
 // Confirm makes sure that a resource that these children are made for is still as it was seen. Its cache can be older than theirs, so that a
-// resource which has long been changed, or deleted and made anew, would get back a child that has been taken from it. The error is a stale
-// one ([IsStale]) if the API server has another one, or none.
+// resource which has long been changed, or deleted and made anew, would get back a child that it is not to have any more, or lose one that serves. The
+// error is a stale one ([IsStale]) if the API server has another one, or none.
 func (c *Children[T, P]) Confirm(ctx context.Context, owner client.Object) error {
 	key := client.ObjectKeyFromObject(owner)
 	gvk, err := apiutil.GVKForObject(owner, c.client.Scheme())
 	if err != nil {
 		return err
 	}
-	is, err := Live(ctx, c.live, gvk, key)
+	is, err := metadataOf(ctx, c.live, gvk, key)
 	if err != nil {
 		return fmt.Errorf("looking whether %s %s has changed: %w", gvk.Kind, key, err)
 	}

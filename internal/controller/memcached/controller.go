@@ -164,7 +164,7 @@ func (r *Reconciler) sync(ctx context.Context, mc *cachev1alpha1.Memcached) (see
 	}
 	image, wait := r.Image.For(current, containerName, time.Now())
 	seen.wait = wait
-	seen.deployment, err = r.write(ctx, mc, image)
+	seen.deployment, err = r.write(ctx, mc, current, image)
 	seen.isApplied = seen.deployment != nil
 	if !seen.isApplied { // what there is may serve all the same
 		if current == nil || !owned.IsOurs(current, mc) {
@@ -178,9 +178,9 @@ func (r *Reconciler) sync(ctx context.Context, mc *cachev1alpha1.Memcached) (see
 }
 
 // write makes the children of a Memcached, each whether or not another one can be made. It returns the Deployment, or nil if that is not
-// as it should be.
-func (r *Reconciler) write(ctx context.Context, mc *cachev1alpha1.Memcached, image string) (*appsv1.Deployment, error) {
-	if err := r.confirm(ctx, mc); err != nil {
+// as it should be; current is the one that there is.
+func (r *Reconciler) write(ctx context.Context, mc *cachev1alpha1.Memcached, current *appsv1.Deployment, image string) (*appsv1.Deployment, error) {
+	if err := r.confirm(ctx, mc, current); err != nil {
 		return nil, err
 	}
 	applied, deploymentErr := owned.Apply(ctx, r.deployments, mc, deployment(mc, r.Platform, image))
@@ -194,15 +194,13 @@ func (r *Reconciler) write(ctx context.Context, mc *cachev1alpha1.Memcached, ima
 
 // confirm makes sure that a Memcached which is to get a child that it has had before is still as it was seen. The children of one that
 // was made anew in its name would be made to be those of the former.
-func (r *Reconciler) confirm(ctx context.Context, mc *cachev1alpha1.Memcached) error {
+func (r *Reconciler) confirm(ctx context.Context, mc *cachev1alpha1.Memcached, current *appsv1.Deployment) error {
 	if len(mc.Status.Conditions) == 0 {
 		return nil // they are the first it gets
 	}
-	key := client.ObjectKeyFromObject(mc)
-	deployment, deploymentErr := r.deployments.Get(ctx, key)
 	service, serviceErr := r.services.Get(ctx, types.NamespacedName{Namespace: mc.Namespace, Name: names.Service(mc.Name)})
-	budget, budgetErr := r.budgets.Get(ctx, key)
-	if err := errors.Join(deploymentErr, serviceErr, budgetErr); err != nil || deployment != nil && service != nil && budget != nil {
+	budget, budgetErr := r.budgets.Get(ctx, client.ObjectKeyFromObject(mc))
+	if err := errors.Join(serviceErr, budgetErr); err != nil || current != nil && service != nil && budget != nil {
 		return err
 	}
 	return r.deployments.Confirm(ctx, mc)

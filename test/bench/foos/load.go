@@ -44,32 +44,43 @@ func (l load) run(ctx context.Context, o *observer, do func(number int, since ti
 	room := make(chan struct{}, max(l.underWay, 1))
 	numbers := make(chan int)
 	begun := time.Now()
+	wait := work(numbers, func(number int) error {
+		since, reached := time.Now(), func() {}
+		if l.rate > 0 {
+			since = begun.Add(l.after(number)) // when it should have been done: whoever is slow must not slow down the clock
+		}
+		if l.underWay > 0 {
+			reached = func() { <-room }
+		}
+		err := do(number, since, reached)
+		if err != nil {
+			cancel()
+		}
+		return err
+	})
+	l.hand(ctx, numbers, room, begun, limit)
+	if err := wait(); err != nil {
+		return err
+	}
+	return o.wait(ctx, limit-time.Since(begun))
+}
+
+// work has makers do something with the numbers that come. To wait closes numbers, and returns what has gone wrong.
+func work(numbers chan int, do func(number int) error) (wait func() error) {
 	errs := make([]error, makers)
 	var working sync.WaitGroup
 	for i := range errs {
 		working.Go(func() {
 			for number := range numbers {
-				since, reached := time.Now(), func() {}
-				if l.rate > 0 {
-					since = begun.Add(l.after(number)) // when it should have been done: whoever is slow must not slow down the clock
-				}
-				if l.underWay > 0 {
-					reached = func() { <-room }
-				}
-				if err := do(number, since, reached); err != nil {
-					errs[i] = errors.Join(errs[i], err)
-					cancel()
-				}
+				errs[i] = errors.Join(errs[i], do(number))
 			}
 		})
 	}
-	l.hand(ctx, numbers, room, begun, limit)
-	close(numbers)
-	working.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return err
+	return func() error {
+		close(numbers)
+		working.Wait()
+		return errors.Join(errs...)
 	}
-	return o.wait(ctx, limit-time.Since(begun))
 }
 
 // hand hands out all numbers at their times, until the time is up.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -185,23 +184,13 @@ func (p *plane) priceOf(do func(number int) error) (float64, error) {
 		return 0, err
 	}
 	numbers := make(chan int)
-	errs := make([]error, makers, makers+1)
-	var working sync.WaitGroup
-	for i := range errs {
-		working.Go(func() {
-			for number := range numbers {
-				errs[i] = errors.Join(errs[i], do(number))
-			}
-		})
-	}
+	wait := work(numbers, do)
 	for number := range priced {
 		numbers <- number
 	}
-	close(numbers)
-	working.Wait()
+	doErr := wait()
 	after, err := p.spent()
-	errs = append(errs, err)
-	return (after - before) * 1000 / priced, errors.Join(errs...)
+	return (after - before) * 1000 / priced, errors.Join(doErr, err)
 }
 
 // spent returns the CPU seconds of the API server and etcd until now.
