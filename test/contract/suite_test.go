@@ -72,6 +72,16 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	DeferCleanup(checkEnd)
 })
 
+// What the manager says of a failure is lost with it otherwise.
+var _ = JustAfterEach(func() {
+	if !CurrentSpecReport().Failed() || manager == nil {
+		return
+	}
+	lease, _ := cp.Kubectl("get", "leases.coordination.k8s.io", "--all-namespaces", "--output=yaml")
+	AddReportEntry("the manager's log", manager.Logs(), ReportEntryVisibilityFailureOrVerbose)
+	AddReportEntry("the leases", lease, ReportEntryVisibilityFailureOrVerbose)
+})
+
 // start starts the manager that specs work with.
 func start(ctx context.Context, environment []string, flags ...string) {
 	GinkgoHelper()

@@ -193,7 +193,7 @@ func (cp *ControlPlane) startControllerManager() error {
 		"--controllers="+strings.Join(controllers, ","),
 		"--leader-elect=false",
 		"--bind-address=127.0.0.1",
-		"--secure-port="+freePort(),
+		"--secure-port="+FreePort(),
 		"--kube-api-qps=1000", "--kube-api-burst=2000", // the defaults of 20 and 30 would be what is measured
 	)
 	cp.controllerManager.Stdout, cp.controllerManager.Stderr = logs, logs
@@ -287,14 +287,24 @@ func Root() string {
 	return filepath.Join(filepath.Dir(file), "..", "..")
 }
 
-// freePort returns a port of the loopback interface that nobody listens on.
-func freePort() string {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(err)
+// FreeAddresses returns addresses of the loopback interface that nobody listens on. They are held until all are found: a port
+// that is given back can be the next one that is given.
+func FreeAddresses(n int) []string {
+	addresses := make([]string, n)
+	for i := range addresses {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			panic(fmt.Errorf("no port is free: %w", err))
+		}
+		defer listener.Close()
+		addresses[i] = listener.Addr().String()
 	}
-	defer listener.Close()
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	return addresses
+}
+
+// FreePort returns a port of the loopback interface that nobody listens on.
+func FreePort() string {
+	_, port, _ := net.SplitHostPort(FreeAddresses(1)[0])
 	return port
 }
 

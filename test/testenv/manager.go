@@ -37,7 +37,8 @@ func (cp *ControlPlane) StartManager(ctx context.Context, program string, enviro
 	if err != nil {
 		return nil, err
 	}
-	metrics, probes := "127.0.0.1:"+freePort(), "127.0.0.1:"+freePort()
+	addresses := FreeAddresses(2)
+	metrics, probes := addresses[0], addresses[1]
 	m := &Manager{
 		MetricsURL: "https://" + metrics + "/metrics",
 		ProbeURL:   "http://" + probes,

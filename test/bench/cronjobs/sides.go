@@ -18,6 +18,7 @@ import (
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 	"github.com/example/memcached-operator/test/bench/measure"
+	"github.com/example/memcached-operator/test/testenv"
 )
 
 // Processes, and the controller of batch/v1's CronJobs as kube-controller-manager calls it.
@@ -57,11 +58,11 @@ func (b *bench) inTree() side {
 			}}
 		},
 		start: func(ctx context.Context) (*measure.Process, error) {
-			port := measure.FreeAddress()
-			return b.startProcess(ctx, "https://"+port+"/healthz", filepath.Join(b.bin, controllerManager),
+			port := testenv.FreePort()
+			return b.startProcess(ctx, "https://127.0.0.1:"+port+"/healthz", filepath.Join(b.bin, controllerManager),
 				"--kubeconfig="+filepath.Join(b.state, "pki", "controller-manager.kubeconfig"),
 				"--controllers="+cronJobController, "--use-service-account-credentials", "--leader-elect=false",
-				"--bind-address=127.0.0.1", "--secure-port="+port[len("127.0.0.1:"):], "--cert-dir="+b.work)
+				"--bind-address=127.0.0.1", "--secure-port="+port, "--cert-dir="+b.work)
 		},
 	}
 }
@@ -84,7 +85,7 @@ func (b *bench) ours() side {
 			if err != nil {
 				return nil, err
 			}
-			probes := measure.FreeAddress()
+			probes := testenv.FreeAddresses(1)[0]
 			return b.startProcess(ctx, "http://"+probes+"/readyz", filepath.Join(b.work, "manager"),
 				"--kubeconfig="+kubeconfig, "--controllers=cronjob", "--metrics-bind-address=0", "--health-probe-bind-address="+probes)
 		},

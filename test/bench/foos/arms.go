@@ -42,7 +42,8 @@ func startOurs(ctx context.Context, p *plane, environment []string, flags ...str
 	if err != nil {
 		return nil, err
 	}
-	metrics, probes, profiles := measure.FreeAddress(), measure.FreeAddress(), measure.FreeAddress()
+	addresses := testenv.FreeAddresses(3)
+	metrics, probes, profiles := addresses[0], addresses[1], addresses[2]
 	process, err := p.bench.startProcess(managerProgram, environment, append([]string{
 		"--kubeconfig=" + kubeconfig,
 		"--leader-elect", "--leader-election-namespace=" + testenv.OperatorNamespace,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -120,16 +119,6 @@ func Answers(url string) func() bool {
 		defer response.Body.Close()
 		return response.StatusCode == http.StatusOK
 	}
-}
-
-// FreeAddress returns an address of the loopback interface that nobody listens on.
-func FreeAddress() string {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(fmt.Errorf("no port is free: %w", err))
-	}
-	defer listener.Close()
-	return listener.Addr().String()
 }
 
 // Child returns the ID of the one process of a name that this process has started itself.

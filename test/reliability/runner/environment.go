@@ -11,7 +11,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,7 +22,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/example/memcached-operator/test/bench/measure"
 	"github.com/example/memcached-operator/test/reliability/history"
 	"github.com/example/memcached-operator/test/reliability/proxy"
 	"github.com/example/memcached-operator/test/testenv"
@@ -102,11 +100,7 @@ func (e *Environment) findParts(ctx context.Context) (err error) {
 	if e.etcd, err = runningPart("etcd"); err != nil {
 		return err
 	}
-	address := measure.FreeAddress()
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return err
-	}
+	port := testenv.FreePort()
 	e.recorderServer = e.apiServer.another(map[string]string{
 		"--secure-port": port, "--watch-cache": "false", "--audit-log-path": "", "--audit-policy-file": "", "--audit-log-maxsize": "",
 	})
@@ -114,7 +108,7 @@ func (e *Environment) findParts(ctx context.Context) (err error) {
 		return err
 	}
 	e.recorderConfig = rest.CopyConfig(e.ControlPlane.Config)
-	e.recorderConfig.Host = "https://" + address
+	e.recorderConfig.Host = "https://127.0.0.1:" + port
 	return isReady(ctx, e.recorderConfig)
 }
 
