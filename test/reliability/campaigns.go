@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -34,7 +35,7 @@ const referenceCampaign = "references"
 
 // campaigns are those that have been asked for. The references come first, always.
 func (s *suite) campaigns() []campaign {
-	references := campaign{name: referenceCampaign, what: "what comes of each scenario when nothing goes wrong", isReference: true, plans: s.referencePlans}
+	references := campaign{name: referenceCampaign, what: "what comes of each scenario when nothing goes wrong", isReference: true, plans: s.referencePlans, other: s.leaveOut}
 	if s.fault != "" {
 		return []campaign{references, {name: "replay", what: "one plan", plans: s.replayed}}
 	}
@@ -80,6 +81,15 @@ func (s *suite) referencePlans() ([]*runner.Plan, error) {
 		}
 	}
 	return plans, nil
+}
+
+// leaveOut leaves out the scenarios that fail when nothing goes wrong: there is nothing to compare with.
+func (s *suite) leaveOut(context.Context, *campaignReport) error {
+	s.scenarios = slices.DeleteFunc(s.scenarios, func(played scenario.Scenario) bool { return s.references[played.Name] == nil })
+	if len(s.scenarios) == 0 {
+		return errors.New("no scenario comes to its end without faults")
+	}
+	return nil
 }
 
 // replayed is the one plan that has been asked for.

@@ -216,7 +216,7 @@ func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, 
 	findings := oracle.Judge(run, reference)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if isReference {
+	if isReference && run.Lacking == "" {
 		findings = append(findings, s.refer(plan.Scenario.Name, run)...)
 	}
 	if plan.ServiceAccount == "" {

@@ -20,6 +20,7 @@ func memcacheds() []Scenario {
 		{Name: "memcached-scale", Setup: []Step{createMemcached(1)}, Steps: []Step{resize(3), resize(1)}},
 		{Name: "memcached-drift", Setup: []Step{createMemcached(1)}, Steps: []Step{
 			{Name: "change the Deployment", Do: changeDeployment("one"), Until: deploymentIsRight("one", "one", memcachedRuns(1))},
+			{Name: "scale the Deployment", Do: scaleDeployment("one"), Until: memcachedRuns(1)},
 			{Name: "change the others", Do: changeOthers, Until: memcachedRuns(1)},
 			{Name: "change labels", Do: relabel(deployment("one"), service(), budget()), Until: isRight(memcachedRuns(1))},
 			{Name: "delete the children", Do: deleteChildren, Until: memcachedRuns(1)},
