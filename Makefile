@@ -144,14 +144,14 @@ scorecard-selftest: control-plane ## Show that each test of the scorecard passes
 
 WITH_PLANE = KUBEBUILDER_ASSETS='$(ASSETS)' KUBE_CONTROLLER_MANAGER='$(CONTROLLER_MANAGER)'
 
-# What was found by the faults is kept plan by plan, so that a run that was cut off goes on: "make reliability RESUME=1".
+# What was found by the faults, and which seeded bugs were, is kept one by one, so that a run that was cut off goes on: "make reliability RESUME=1".
 .PHONY: reliability
 reliability: control-plane ## Show what faults, changes and seeded bugs come to, and write docs/proof. Takes hours; ARGS="--help" plays a part of the faults alone.
 	@mkdir -p '$(CACHE)/reliability'; export $(WITH_PLANE); $(if $(ARGS),go run ./test/reliability $(ARGS),status=0; \
 		go run ./test/reliability $(if $(RESUME),--resume) --json='$(CACHE)/reliability/found.json' --proof=docs/proof || status=1; \
 		go run ./test/reliability/schema/transitions --proof=docs/proof || status=1; \
 		(cd test/reliability/sequences && go test -count=1 -timeout 30m . -rapid.checks=100) || status=1; \
-		go run ./test/reliability/mutants --proof=docs/proof || status=1; \
+		go run ./test/reliability/mutants $(if $(RESUME),--resume) --json='$(CACHE)/reliability/mutants.json' --proof=docs/proof || status=1; \
 		exit $$status)
 
 .PHONY: reliability-short

@@ -43,65 +43,94 @@ type outcome struct {
 	Error         string `json:",omitempty"`
 }
 
-func main() {
-	only := flag.String("only", "", "Only mutants whose name matches this regular `expression`.")
-	clean := flag.Int("clean", 0, "How many times to try the operator as it is, by what the mutants are tried by.")
-	file := flag.String("json", "", "A `file` for all that is found.")
-	proofDir := flag.String("proof", "", "A `directory` for a page of all that is found.")
+// options is what it is told by flags.
+type options struct {
+	only   *regexp.Regexp
+	clean  int
+	output string
+	resume bool
+	proof  string
+}
+
+func parse() (*options, error) {
+	o := &options{}
+	only := flag.String("only", "", "a regular `expression`: only mutants whose name matches")
+	flag.IntVar(&o.clean, "clean", 0, "how many times to try the operator as it is, by what the mutants are tried by")
+	flag.StringVar(&o.output, "json", "", "a `file` for all that is found, as JSON")
+	flag.BoolVar(&o.resume, "resume", false, "leave out the mutants that were found according to the file of -json")
+	flag.StringVar(&o.proof, "proof", "", "a `directory` for a page of all that is found")
 	flag.Parse()
+	if o.resume && o.output == "" {
+		return nil, errors.New("--resume needs --json")
+	}
+	var err error
+	o.only, err = regexp.Compile(*only)
+	return o, err
+}
+
+func main() {
 	log.SetLogger(logr.Discard()) // what matters is in the report
 	ctx, end := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	r, err := run(ctx, regexp.MustCompile(*only), *clean)
+	isFine, err := run(ctx)
 	end()
-	if r != nil {
-		r.print()
-		if *file != "" {
-			content, _ := json.MarshalIndent(r, "", "  ")
-			err = errors.Join(err, os.WriteFile(*file, content, 0o644))
-		}
-		if *proofDir != "" {
-			err = errors.Join(err, r.page().Write(*proofDir))
-		}
-	}
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "mutants: %v\n", err)
+		fmt.Fprintln(os.Stderr, "mutants:", err)
 	}
-	if err != nil || r.Killed < r.Mutants || r.Alarms > 0 {
+	if !isFine || err != nil {
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, only *regexp.Regexp, clean int) (r *report, err error) {
-	begun := time.Now()
+// run tells whether all mutants were found, and nothing where there is none.
+func run(ctx context.Context) (isFine bool, err error) {
+	o, err := parse()
+	if err != nil {
+		return false, err
+	}
+	r, err := try(ctx, o)
+	r.print()
+	if o.proof != "" {
+		err = errors.Join(err, r.page().Write(o.proof))
+	}
+	return r.Killed == r.Mutants && r.Alarms == 0, err
+}
+
+// try tries the mutants, and then the operator as it is. What has been found until it cannot go on counts.
+func try(ctx context.Context, o *options) (r *report, err error) {
+	r = &report{}
 	all, err := mutants()
 	if err != nil {
-		return nil, err
+		return r, err
+	}
+	before := map[string]outcome{}
+	if o.resume {
+		if before, err = foundBefore(o.output); err != nil {
+			return r, err
+		}
 	}
 	dir, err := os.MkdirTemp("", "mutants-")
 	if err != nil {
-		return nil, err
+		return r, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	l := &lab{dir: dir}
 	defer func() { err = errors.Join(err, l.close()) }()
-	r = &report{}
 	for _, m := range all {
-		if !only.MatchString(m.Name) || ctx.Err() != nil {
+		if !o.only.MatchString(m.Name) || ctx.Err() != nil {
 			continue
 		}
-		outcome := l.hunt(ctx, m)
-		r.Mutants++
-		if outcome.KilledBy != "" {
-			r.Killed++
+		outcome, isKnown := before[m.Name]
+		if !isKnown {
+			outcome = l.hunt(ctx, m)
 		}
-		r.Outcomes = append(r.Outcomes, outcome)
-		fmt.Fprintf(os.Stderr, "[%4.0f s] %s\n", time.Since(begun).Seconds(), outcome)
+		r.add(outcome)
+		fmt.Fprintf(os.Stderr, "[%4.0f s] %s\n", r.Seconds, outcome)
+		if err := r.save(o.output); err != nil {
+			return r, err
+		}
 	}
-	if err := l.alarms(ctx, r, all, clean); err != nil {
-		return r, err
-	}
-	r.Seconds = time.Since(begun).Seconds()
-	return r, ctx.Err()
+	err = l.alarms(ctx, r, all, o.clean)
+	return r, errors.Join(err, r.save(o.output), ctx.Err())
 }
 
 // hunt builds a mutant and asks its killers one after the other until one finds something.
@@ -140,6 +169,8 @@ func (l *lab) alarms(ctx context.Context, r *report, all []mutant, runs int) err
 	if runs == 0 {
 		return nil
 	}
+	begun := time.Now()
+	defer func() { r.Seconds += time.Since(begun).Seconds() }()
 	program, err := schema.Build(ctx, filepath.Join(l.dir, "manager"))
 	if err != nil {
 		return err
@@ -166,6 +197,49 @@ func (l *lab) alarms(ctx context.Context, r *report, all []mutant, runs int) err
 		}
 	}
 	return nil
+}
+
+// foundBefore returns the mutants that were found according to a file, by name; none if there is no such file.
+func foundBefore(path string) (map[string]outcome, error) {
+	content, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var r report
+	if err := json.Unmarshal(content, &r); err != nil {
+		return nil, fmt.Errorf("reading what was found before from %s: %w", path, err)
+	}
+	found := map[string]outcome{}
+	for _, o := range r.Outcomes {
+		if o.KilledBy != "" {
+			found[o.Name] = o
+		}
+	}
+	return found, nil
+}
+
+func (r *report) add(o outcome) {
+	r.Outcomes = append(r.Outcomes, o)
+	r.Mutants++
+	if o.KilledBy != "" {
+		r.Killed++
+	}
+	r.Seconds += o.Seconds
+}
+
+// save writes what was found so far, if that is asked for.
+func (r *report) save(path string) error {
+	if path == "" {
+		return nil
+	}
+	content, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, content, 0o644)
 }
 
 func (o outcome) String() string {

@@ -26,3 +26,25 @@ func TestPage(t *testing.T) {
 		}
 	}
 }
+
+// What was found before is not looked for again, and what was not is.
+func TestResume(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "found.json")
+	r := &report{}
+	r.add(outcome{Name: "forgets", KilledBy: "scenario foo-create", Seconds: 2})
+	r.add(outcome{Name: "lives", Seconds: 3})
+	r.add(outcome{Name: "does-not-build", Error: "exit status 1"})
+	if r.Mutants != 3 || r.Killed != 1 || r.Seconds != 5 {
+		t.Errorf("%+v", r)
+	}
+	if err := r.save(path); err != nil {
+		t.Fatal(err)
+	}
+	before, err := foundBefore(path)
+	if err != nil || len(before) != 1 || before["forgets"].KilledBy != "scenario foo-create" {
+		t.Errorf("%v, %v", before, err)
+	}
+	if before, err := foundBefore(path + "-not-there"); err != nil || len(before) != 0 {
+		t.Errorf("%v, %v", before, err)
+	}
+}
