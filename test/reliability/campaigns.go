@@ -23,6 +23,13 @@ const (
 	cleanRuns    = 200
 )
 
+// onceFound are plans that have found a bug of the operator once: the short form always plays them, too.
+var onceFound = []string{
+	"memcached-unseen / create events.k8s.io/events #1: age-more", // a child was made for an owner that was gone
+	"cronjob-missed / create batch/jobs #1: expire-watches",       // a Job that was known in two ways was two
+	"cronjob-replace / delete batch/jobs #1: 409",                 // a conflict was taken for a Job that was gone
+}
+
 // stormTime is how long a storm lasts, and refusedTime how long a sort of writes is refused: longer than anything but the operator itself
 // keeps it going.
 const (
@@ -131,8 +138,16 @@ func (s *suite) singles() ([]*runner.Plan, error) {
 		}
 	}
 	if s.short {
-		plans = slices.DeleteFunc(plans, func(plan *runner.Plan) bool { return plan.Rules[0].Fault.Kind == proxy.Hang })
-		return sample(plans, shortSingles, s.chance()), nil
+		var again, quick []*runner.Plan
+		for _, plan := range plans {
+			switch {
+			case slices.Contains(onceFound, plan.String()):
+				again = append(again, plan)
+			case plan.Rules[0].Fault.Kind != proxy.Hang:
+				quick = append(quick, plan)
+			}
+		}
+		return append(again, sample(quick, shortSingles-len(again), s.chance())...), nil
 	}
 	// In no order, so that what has come of it says something of everything before it is over.
 	s.chance().Shuffle(len(plans), func(i, j int) { plans[i], plans[j] = plans[j], plans[i] })
@@ -166,7 +181,7 @@ func (s *suite) refusals() ([]*runner.Plan, error) {
 	var plans []*runner.Plan
 	for _, scenario := range s.scenarios {
 		for _, match := range s.sorts(scenario.Name) {
-			for _, code := range []int{http.StatusForbidden, http.StatusInternalServerError} {
+			for _, code := range []int{http.StatusForbidden, http.StatusConflict, http.StatusInternalServerError} {
 				plans = append(plans, planOf(scenario, proxy.Rule{Match: match, For: refusedTime, Fault: proxy.Fault{Kind: proxy.Refuse, Code: code}}))
 			}
 		}

@@ -267,8 +267,8 @@ func (r *Reconciler) confirm(ctx context.Context, cj *tutorialv1.CronJob) error 
 func (r *Reconciler) delete(ctx context.Context, cj *tutorialv1.CronJob, seen *observed, jobs []*batchv1.Job) error {
 	var errs []error
 	for _, job := range jobs {
-		// A conflict is another Job of that name: this one is gone.
-		if err := r.jobs.Delete(ctx, cj, job); err != nil && !owned.IsStale(err) {
+		// A conflict does not say that this one is gone and its name another's: it may be there, and run.
+		if err := r.jobs.Delete(ctx, cj, job); err != nil {
 			errs = append(errs, err)
 			continue
 		}
