@@ -50,7 +50,7 @@ func (s *suite) campaigns() []campaign {
 		{name: "singles", what: "every write of every scenario, with every fault", plans: s.singles},
 		{name: "pairs", what: "two faults in one scenario, chosen by chance", plans: s.pairs},
 		{name: "refusals", what: "every sort of write refused for 5 s: nothing but the operator itself has it try again", plans: s.refusals},
-		{name: "storms", what: "three in ten requests go wrong, for 10 s", plans: s.storms},
+		{name: "storms", what: "a quarter of all requests go wrong, for 10 s", plans: s.storms},
 		{name: "leaders", what: "the leader stands still at a write until another one has led, and goes on", plans: s.leaders},
 		{name: "rbac", what: "each permission taken away: something must go wrong", plans: s.none, other: s.rbac},
 		{name: "outages", what: "the API server, or etcd, is killed at a write, and started again, under load", plans: s.none, other: s.outages},

@@ -36,6 +36,7 @@ func found() *report {
 
 func TestPage(t *testing.T) {
 	r := found()
+	r.NotJudged = []string{"upgrades: there is no release"}
 	r.finish(&suite{options: &options{}, report: r})
 	dir := t.TempDir()
 	if err := r.page().Write(dir); err != nil {
@@ -45,7 +46,7 @@ func TestPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, expected := range []string{"plans with a violation", "1 of 2", "| hang | 1 of 1 |", "reliability-seconds.svg", "reliability-rate.svg"} {
+	for _, expected := range []string{"plans with a violation", "1 of 2", "| hang | 1 of 1 |", "in 2 | not judged | not all were played |", "upgrades: there is no release |  |  | not judged |", "reliability-seconds.svg", "reliability-rate.svg"} {
 		if !strings.Contains(string(page), expected) {
 			t.Errorf("the page has no %q:\n%s", expected, page)
 		}

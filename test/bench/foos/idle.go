@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/example/memcached-operator/test/bench/measure"
@@ -67,12 +68,13 @@ func (p *plane) measureIdleness(ctx context.Context, a arm, flags []string, leng
 	if err := pause(ctx, length); err != nil {
 		return nil, err
 	}
+	requests := p.Audit.Since(mark, by(a))
 	result := &idleness{
 		Arm:      a.name,
 		Foos:     foos,
 		Seconds:  length.Seconds(),
-		Requests: measure.Counted(p.Audit.Since(mark, by(a))),
-		Writes:   len(p.Audit.Since(mark, by(a), testenv.Request.IsWrite)),
+		Requests: measure.Counted(requests),
+		Writes:   len(slices.DeleteFunc(requests, func(r testenv.Request) bool { return !r.IsWrite() })),
 	}
 	if result.cost, err = cpu.until(p.cpu(c)); err != nil {
 		return nil, err

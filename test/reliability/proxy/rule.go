@@ -74,7 +74,7 @@ var Freezing = Fault{Kind: Freeze}
 // Outages are for operators whose control plane can be killed.
 var Outages = []Fault{{Kind: ServerAway}, {Kind: ServerAwayAfter}, {Kind: EtcdAway}}
 
-// Storm has three in ten requests go wrong, in many ways.
+// Storm has a quarter of all requests go wrong, in many ways: six rules of one in twenty, one after the other.
 var Storm = []Rule{
 	storm(Fault{Kind: Refuse, Code: http.StatusConflict}),
 	storm(Fault{Kind: Refuse, Code: http.StatusTooManyRequests}),
