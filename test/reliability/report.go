@@ -2,18 +2,16 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/example/memcached-operator/test/proof"
 	"github.com/example/memcached-operator/test/reliability/oracle"
 	"github.com/example/memcached-operator/test/reliability/runner"
 )
@@ -63,16 +61,9 @@ func newReport(o *options) *report {
 
 // resume takes over what a file has of plans in which nothing was found.
 func (r *report) resume(path string) error {
-	content, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
 	var before report
-	if err := json.Unmarshal(content, &before); err != nil {
-		return fmt.Errorf("reading what was found before from %s: %w", path, err)
+	if isThere, err := proof.Kept(path, &before); err != nil || !isThere {
+		return err
 	}
 	if before.Seed != r.Seed || before.Short != r.Short || before.CPUs != r.CPUs {
 		return fmt.Errorf("%s was found with another --seed or --short, or on another machine", path)
@@ -148,14 +139,6 @@ func (r *report) finish(s *suite) {
 			return cmp.Or(strings.Compare(a.Scenario, b.Scenario), strings.Compare(a.Faults, b.Faults))
 		})
 	}
-}
-
-func (r *report) write(path string) error {
-	content, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, append(content, '\n'), 0o644)
 }
 
 // print prints the tables.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/example/memcached-operator/test/proof"
 	"github.com/example/memcached-operator/test/reliability/oracle"
 	"github.com/example/memcached-operator/test/reliability/proxy"
 	"github.com/example/memcached-operator/test/reliability/runner"
@@ -58,7 +59,7 @@ func TestResume(t *testing.T) {
 	before := found()
 	before.Used = []string{"list /pods"}
 	path := filepath.Join(t.TempDir(), "found.json")
-	if err := before.write(path); err != nil {
+	if err := proof.Keep(path, before); err != nil {
 		t.Fatal(err)
 	}
 	r := newReport(&options{seed: 1})

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/example/memcached-operator/test/proof"
 	"github.com/example/memcached-operator/test/reliability/history"
 	"github.com/example/memcached-operator/test/reliability/oracle"
 	"github.com/example/memcached-operator/test/reliability/runner"
@@ -311,7 +312,7 @@ func (s *suite) save() error {
 	if s.output == "" {
 		return nil
 	}
-	return s.report.write(s.output)
+	return proof.Keep(s.output, s.report)
 }
 
 // hasRun tells whether a campaign has come to its end.

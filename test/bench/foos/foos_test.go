@@ -172,7 +172,7 @@ func TestFoundIsKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kept", "found.json")
 	f := everything()
 	f.Measured["requests"] = time.Unix(1, 0).UTC()
-	if err := f.write(path); err != nil {
+	if err := proof.Keep(path, f); err != nil {
 		t.Fatal(err)
 	}
 	same, err := read(path, f.Scale)

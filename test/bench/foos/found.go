@@ -1,11 +1,7 @@
 package main
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/example/memcached-operator/test/proof"
@@ -77,31 +73,12 @@ var short = scale{
 // read reads what has been found before, with the same scale.
 func read(path string, s scale) (*found, error) {
 	fresh := &found{Scale: s, Measured: map[string]time.Time{}}
-	content, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return fresh, nil
-	}
-	if err != nil {
-		return nil, err
-	}
 	before := &found{}
-	if err := json.Unmarshal(content, before); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	if isThere, err := proof.Kept(path, before); err != nil || !isThere {
+		return fresh, err
 	}
 	if fmt.Sprint(before.Scale) != fmt.Sprint(s) {
 		return nil, fmt.Errorf("%s is of a run with other numbers of Foos: delete it, or name another file", path)
 	}
 	return before, nil
-}
-
-// write keeps what has been found so far.
-func (f *found) write(path string) error {
-	content, err := json.MarshalIndent(f, "", " ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(path, append(content, '\n'), 0o644)
 }
