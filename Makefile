@@ -124,7 +124,7 @@ vet: ## Look for mistakes with go vet.
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Look for mistakes with golangci-lint.
 	@$(GOLANGCI_LINT) run
-	@cd test/cluster && $(GOLANGCI_LINT) run
+	@for module in test/cluster test/reliability/security test/reliability/sequences; do (cd $$module && $(GOLANGCI_LINT) run) || exit 1; done
 
 .PHONY: unit
 unit: kubectl ## Test what needs no cluster.

@@ -37,6 +37,10 @@ const FieldOwner = client.FieldOwner("memcached-operator")
 // 30 s, and a webhook that does not answer holds up one write for up to that long.
 const Patience = 20 * time.Second
 
+// absent is a resource version that no object has: it is that of a store in which there is nothing yet. What is applied with it is made only
+// where there is nothing of that name.
+const absent = "1"
+
 // Annotations that every child carries.
 const (
 	// OwnerAnnotation holds the UID of the resource the child was made for. A child that has lost its owner
@@ -61,6 +65,16 @@ type Children[T any, P Object[T]] struct {
 type Object[T any] interface {
 	*T
 	client.Object
+}
+
+// Pass is a pass of a resource that children are made for.
+type Pass struct {
+	Owner client.Object
+	// Had tells that the owner has had its children before. If one is not there, it gets that again only when it is confirmed ([Children.Confirm]),
+	// which it is once.
+	Had bool
+
+	isConfirmed bool
 }
 
 // Config is the apply configuration C of a child.
@@ -99,7 +113,8 @@ func (c *Children[T, P]) Get(ctx context.Context, key types.NamespacedName) (P, 
 // owner reference and our annotations.
 //
 // An object that is not owner's is not touched; the error is then a [*ForeignError].
-func Apply[T any, P Object[T], C Config[C]](ctx context.Context, c *Children[T, P], owner client.Object, want C) (P, error) {
+func Apply[T any, P Object[T], C Config[C]](ctx context.Context, c *Children[T, P], pass *Pass, want C) (P, error) {
+	owner := pass.Owner
 	key := types.NamespacedName{Namespace: *want.GetNamespace(), Name: *want.GetName()}
 	seen, err := c.Get(ctx, key)
 	if err != nil {
@@ -120,6 +135,12 @@ func Apply[T any, P Object[T], C Config[C]](ctx context.Context, c *Children[T, 
 	if seen != nil && c.altered.isKnown(key, want, seen) {
 		return seen, nil
 	}
+	if seen == nil && pass.Had && !pass.isConfirmed {
+		if err := c.Confirm(ctx, owner); err != nil {
+			return nil, err
+		}
+		pass.isConfirmed = true
+	}
 	answer, err := write(ctx, c, owner, seen, want)
 	if err != nil {
 		return nil, fmt.Errorf("applying %s %s: %w", c.kind(), key, err)
@@ -136,12 +157,14 @@ func Apply[T any, P Object[T], C Config[C]](ctx context.Context, c *Children[T, 
 // write applies want over the child that was seen, or creates it.
 func write[T any, P Object[T], C Config[C]](ctx context.Context, c *Children[T, P], owner client.Object, seen P, want C) (P, error) {
 	// Force takes back fields that somebody else has changed on our child. It is for that child only: the UID makes the
-	// request fail if another object has taken the name since. And it is not for creating: should the name have been
-	// taken a moment ago, a conflict is better than a theft.
+	// request fail if another object has taken the name since. Nor is what should not be there written over: least of all a child of
+	// another resource of ours, which no conflict of fields protects, as we have applied that, too.
 	var options []client.PatchOption
 	if seen != nil {
 		want = want.WithUID(seen.GetUID())
 		options = append(options, client.ForceOwnership)
+	} else {
+		want = want.WithResourceVersion(absent)
 	}
 	answer, err := send(ctx, c, want, options...)
 	if apierrors.IsInvalid(err) || apierrors.IsConflict(err) { // as it is if the cache does not show what is there now

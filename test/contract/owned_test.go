@@ -64,37 +64,60 @@ var _ = Describe("With a cache that is behind, the operator", func() {
 	It("does not take what somebody else has made a moment ago", func(ctx context.Context) {
 		theirs := foreign(ctx)
 		before := resourceVersions(ctx, theirs)
-		_, err := owned.Apply(ctx, frozen(nil), owner, want())
+		_, err := owned.Apply(ctx, frozen(nil), &owned.Pass{Owner: owner}, want())
 		Expect(err).To(MatchError(ContainSubstring(`Service "it" exists and is not controlled by anything`)))
 		Expect(owned.WithoutForeign(err)).NotTo(HaveOccurred())
 		Expect(resourceVersions(ctx, theirs)).To(Equal(before))
 	})
 
+	It("does not take the child that it has made for another resource", func(ctx context.Context) {
+		former := owner.DeepCopy()
+		Expect(k8s.Delete(ctx, owner)).To(Succeed())
+		owner = newMemcached(ns, "one", 0)
+		kinds[1].create(ctx, owner)
+		theirs, err := owned.Apply(ctx, frozen(nil), &owned.Pass{Owner: owner}, want())
+		Expect(err).NotTo(HaveOccurred())
+		before := theirs.ResourceVersion
+		_, err = owned.Apply(ctx, frozen(nil), &owned.Pass{Owner: former}, want())
+		Expect(err).To(MatchError(ContainSubstring(`Service "it" exists and is controlled by Memcached "one"`)))
+		Expect(owned.WithoutForeign(err)).NotTo(HaveOccurred())
+		Expect(get(ctx, theirs.DeepCopy()).ResourceVersion).To(Equal(before))
+	})
+
+	It("does not make a child again for a resource that is gone", func(ctx context.Context) {
+		former := owner.DeepCopy()
+		Expect(k8s.Delete(ctx, owner)).To(Succeed())
+		_, err := owned.Apply(ctx, frozen(nil), &owned.Pass{Owner: former, Had: true}, want())
+		Expect(owned.IsStale(err)).To(BeTrue(), "%v", err)
+		gone := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "it"}}
+		Expect(apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(gone), gone))).To(BeTrue())
+	})
+
 	It("does not write over what has taken the place of its child", func(ctx context.Context) {
-		ours, err := owned.Apply(ctx, frozen(nil), owner, want())
+		ours, err := owned.Apply(ctx, frozen(nil), &owned.Pass{Owner: owner}, want())
 		Expect(err).NotTo(HaveOccurred())
 		Expect(k8s.Delete(ctx, ours.DeepCopy())).To(Succeed())
 		theirs := foreign(ctx)
 		ours.Spec.Selector = nil // so that there is something to put back
-		_, err = owned.Apply(ctx, frozen(ours), owner, want())
+		_, err = owned.Apply(ctx, frozen(ours), &owned.Pass{Owner: owner}, want())
 		Expect(err).To(MatchError(ContainSubstring(`Service "it" exists and is not controlled by anything`)))
 		Expect(get(ctx, theirs).Spec.Selector).To(Equal(map[string]string{"theirs": "yes"}))
 		Expect(theirs.OwnerReferences).To(BeEmpty())
 	})
 
 	It("looks again when its child has been made anew", func(ctx context.Context) {
-		first, err := owned.Apply(ctx, frozen(nil), owner, want())
+		first, err := owned.Apply(ctx, frozen(nil), &owned.Pass{Owner: owner}, want())
 		Expect(err).NotTo(HaveOccurred())
 		Expect(k8s.Delete(ctx, first.DeepCopy())).To(Succeed())
-		_, err = owned.Apply(ctx, frozen(nil), owner, want())
+		_, err = owned.Apply(ctx, frozen(nil), &owned.Pass{Owner: owner}, want())
 		Expect(err).NotTo(HaveOccurred())
 		first.Spec.Selector = nil // so that there is something to put back
-		_, err = owned.Apply(ctx, frozen(first), owner, want())
+		_, err = owned.Apply(ctx, frozen(first), &owned.Pass{Owner: owner}, want())
 		Expect(owned.IsStale(err)).To(BeTrue(), "%v", err)
 	})
 
 	It("does not delete what has taken the place of its child", func(ctx context.Context) {
-		ours, err := owned.Apply(ctx, frozen(nil), owner, want())
+		ours, err := owned.Apply(ctx, frozen(nil), &owned.Pass{Owner: owner}, want())
 		Expect(err).NotTo(HaveOccurred())
 		Expect(k8s.Delete(ctx, ours.DeepCopy())).To(Succeed())
 		theirs := foreign(ctx)
@@ -109,7 +132,7 @@ var _ = Describe("With a cache that is behind, the operator", func() {
 	})
 
 	It("takes it for success that a child is deleted already", func(ctx context.Context) {
-		ours, err := owned.Apply(ctx, frozen(nil), owner, want())
+		ours, err := owned.Apply(ctx, frozen(nil), &owned.Pass{Owner: owner}, want())
 		Expect(err).NotTo(HaveOccurred())
 		Expect(k8s.Delete(ctx, ours.DeepCopy())).To(Succeed())
 		Expect(frozen(ours).Delete(ctx, owner, ours)).To(Succeed())
@@ -178,10 +201,10 @@ var _ = Describe("With a cache that is behind, the operator", func() {
 
 	It("does not write twice what it has just written", func(ctx context.Context) {
 		children := frozen(nil)
-		first, err := owned.Apply(ctx, children, owner, want())
+		first, err := owned.Apply(ctx, children, &owned.Pass{Owner: owner}, want())
 		Expect(err).NotTo(HaveOccurred())
 		mark := cp.Audit.Now()
-		second, err := owned.Apply(ctx, children, owner, want())
+		second, err := owned.Apply(ctx, children, &owned.Pass{Owner: owner}, want())
 		Expect(err).NotTo(HaveOccurred())
 		Expect(second).To(Equal(first))
 		Consistently(func() int { return len(cp.Audit.Since(mark, testenv.In(ns))) }).

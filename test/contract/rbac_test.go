@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -75,16 +78,35 @@ func grantedTo(ctx context.Context, serviceAccount string) []string {
 // permissionsOf returns rules as "verb group/resource".
 func permissionsOf(rules []rbacv1.PolicyRule) map[string]bool {
 	permissions := map[string]bool{}
+	for _, rule := range oneByOne(rules) {
+		permissions[permissionOf(rule)] = true
+	}
+	return permissions
+}
+
+// rulesWithout returns rules without a permission.
+func rulesWithout(rules []rbacv1.PolicyRule, permission string) []rbacv1.PolicyRule {
+	return slices.DeleteFunc(oneByOne(rules), func(rule rbacv1.PolicyRule) bool { return permissionOf(rule) == permission })
+}
+
+// oneByOne returns rules that grant the same, each for one verb and resource.
+func oneByOne(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	var each []rbacv1.PolicyRule
 	for _, rule := range rules {
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
 				for _, verb := range rule.Verbs {
-					permissions[verb+" "+group+"/"+resource] = true
+					each = append(each, rbacv1.PolicyRule{Verbs: []string{verb}, APIGroups: []string{group}, Resources: []string{resource}, ResourceNames: rule.ResourceNames})
 				}
 			}
 		}
 	}
-	return permissions
+	return each
+}
+
+// permissionOf returns a rule for one verb and resource as "verb group/resource".
+func permissionOf(rule rbacv1.PolicyRule) string {
+	return rule.Verbs[0] + " " + rule.APIGroups[0] + "/" + rule.Resources[0]
 }
 
 // askedFor are the permissions that the operator never uses but is asked for by clusters that enforce them on owner references,
@@ -103,14 +125,7 @@ var _ = Describe("RBAC", func() {
 	without := func(ctx context.Context, ns, permission string) client.Client {
 		GinkgoHelper()
 		role := get(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "memcached-operator-manager-role"}})
-		less := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "less"}}
-		for granted := range permissionsOf(role.Rules) {
-			if granted != permission {
-				verb, rest, _ := strings.Cut(granted, " ")
-				group, resource, _ := strings.Cut(rest, "/")
-				less.Rules = append(less.Rules, rbacv1.PolicyRule{Verbs: []string{verb}, APIGroups: []string{group}, Resources: []string{resource}})
-			}
-		}
+		less := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "less"}, Rules: rulesWithout(role.Rules, permission)}
 		Expect(k8s.Create(ctx, less)).To(Succeed())
 		Expect(k8s.Create(ctx, &rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "less"},
@@ -153,6 +168,90 @@ var _ = Describe("RBAC", func() {
 		Entry("Deployment", "delete apps/deployments", 0),
 		Entry("Service", "delete /services", 1),
 		Entry("PodDisruptionBudget", "delete policy/poddisruptionbudgets", 2))
+
+	// What it may do in order to lead, and to know who reads its metrics. What it may do for its kinds is taken away by
+	// test/reliability.
+	Describe("of the manager itself", func() {
+		var (
+			ns string
+			m  *testenv.Manager
+		)
+		// startWithout starts a manager that leads in a namespace of its own and has all rights but one.
+		startWithout := func(ctx context.Context, lacks string) {
+			GinkgoHelper()
+			ns = newNamespace(ctx)
+			subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ns, Name: "less"}}
+			leader := get(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.OperatorNamespace, Name: "memcached-operator-leader-election-role"}})
+			scraped := get(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "memcached-operator-metrics-auth-role"}})
+			for _, object := range []client.Object{
+				&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "less"}},
+				&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "less"}, Rules: rulesWithout(leader.Rules, lacks)},
+				&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "less"}, Subjects: subjects,
+					RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "less"}},
+				&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "less-" + ns}, Rules: rulesWithout(scraped.Rules, lacks)},
+				&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "less-" + ns}, Subjects: subjects,
+					RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "less-" + ns}},
+				&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "kinds-" + ns}, Subjects: subjects,
+					RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "memcached-operator-manager-role"}},
+			} {
+				Expect(k8s.Create(ctx, object)).To(Succeed())
+			}
+			kubeconfig, err := cp.Kubeconfig(ctx, ns, "less")
+			Expect(err).NotTo(HaveOccurred())
+			m, err = cp.StartManager(ctx, program, []string{"WATCH_NAMESPACE=" + ns}, "--kubeconfig="+kubeconfig, "--leader-election-namespace="+ns)
+			Expect(err).NotTo(HaveOccurred())
+			DeferCleanup(func() { _ = m.Stop() })
+		}
+		leads := func() { Eventually(m.Logs).Should(ContainSubstring("Starting workers")) }
+		isRefused := func(what string) {
+			Eventually(m.Logs).Should(ContainSubstring("cannot " + strings.ReplaceAll(what, `"`, `\"`)))
+		}
+		scrapes := func() (int, error) {
+			code, _, err := m.Scrape(scraper)
+			return code, err
+		}
+		leaderEvents := func(ctx context.Context) (notes []string) {
+			var events eventsv1.EventList
+			Expect(k8s.List(ctx, &events, client.InNamespace(ns))).To(Succeed())
+			for _, event := range events.Items {
+				notes = append(notes, event.Reason)
+			}
+			return notes
+		}
+
+		It("is enough to lead, to say so, and to be read", func(ctx context.Context) {
+			startWithout(ctx, "nothing")
+			leads()
+			Eventually(ctx, leaderEvents).Should(ConsistOf("LeaderElection"))
+			Eventually(scrapes).Should(Equal(http.StatusOK))
+		})
+
+		DescribeTable("is needed to lead", func(ctx context.Context, verb string) {
+			startWithout(ctx, verb+" coordination.k8s.io/leases")
+			isRefused(verb + ` resource "leases"`)
+			Expect(m.Logs()).NotTo(ContainSubstring("Starting workers"))
+		}, Entry("create leases", "create"), Entry("get leases", "get"))
+
+		It("is needed to go on leading: update leases", func(ctx context.Context) {
+			startWithout(ctx, "update coordination.k8s.io/leases")
+			leads()
+			isRefused(`update resource "leases"`)
+			Eventually(m.Logs).Should(ContainSubstring("leader election lost"))
+		})
+
+		It("is needed to say who leads: create events", func(ctx context.Context) {
+			startWithout(ctx, "create /events")
+			leads()
+			isRefused(`create resource "events"`)
+			Expect(leaderEvents(ctx)).To(BeEmpty())
+		})
+
+		DescribeTable("is needed to be read", func(ctx context.Context, lacks string) {
+			startWithout(ctx, lacks)
+			Eventually(scrapes).Should(Equal(http.StatusInternalServerError))
+		}, Entry("create tokenreviews", "create authentication.k8s.io/tokenreviews"),
+			Entry("create subjectaccessreviews", "create authorization.k8s.io/subjectaccessreviews"))
+	})
 
 	It("suffices where the API server cannot stream lists", func(ctx context.Context) {
 		restartWith(ctx, []string{"KUBE_FEATURE_WatchListClient=false"})

@@ -27,10 +27,6 @@ func (s *suite) outagePlans() []*runner.Plan {
 func (s *suite) outages(ctx context.Context, r *campaignReport) error {
 	plans := slices.DeleteFunc(s.outagePlans(), r.has)
 	s.say("%s: %d plans", r.Name, len(plans))
-	prepared, err := s.prepare(ctx, plans)
-	if err != nil {
-		return err
-	}
 	busy, err := startLoad(ctx, s.env)
 	if err != nil {
 		return err
@@ -40,6 +36,10 @@ func (s *suite) outages(ctx context.Context, r *campaignReport) error {
 		return cmp.Or(cmp.Compare(a.Scenario.Age, b.Scenario.Age), cmp.Compare(a.Rules[0].Fault.Kind, b.Rules[0].Fault.Kind))
 	})
 	for batch := range slices.Chunk(plans, s.parallel) {
+		prepared, err := s.prepare(ctx, batch) // now, so that it is old enough, and not much older
+		if err != nil {
+			return err
+		}
 		for _, some := range bySort(batch) {
 			if err := s.playThrough(ctx, r, some, prepared); err != nil {
 				return err

@@ -24,6 +24,10 @@ import (
 // rbacPatience is how long an operator that lacks a permission may take: one that has it takes a second.
 const rbacPatience = 8 * time.Second
 
+// managerRole is the ClusterRole whose permissions are taken away. Those to lead, and to know who reads the metrics, are taken away in
+// test/contract.
+const managerRole = "memcached-operator-manager-role"
+
 // withoutStreams has the operator list as where the API server cannot stream lists.
 var withoutStreams = []string{"KUBE_FEATURE_WatchListClient=false"}
 
@@ -40,12 +44,14 @@ type rbacReport struct {
 	Needed map[string]string `json:"needed"`
 	// Unneeded are those without which nothing went wrong.
 	Unneeded []string `json:"unneeded"`
-	// Unused are those that were granted, and neither used nor needed; empty if not all has been tried.
+	// IsCompared tells that enough was played to compare what is granted with what was used.
+	IsCompared bool `json:"isCompared"`
+	// Unused are those that were granted, and neither used nor needed.
 	Unused []string `json:"unused"`
 	// Missing are those that were used and not granted by config/rbac.
 	Missing []string `json:"missing"`
-	// Refused are requests of an operator with all its rights that the API server has refused.
-	Refused []string `json:"refused"`
+	// Control is what goes wrong in the same scenarios with all permissions: nothing, or what goes wrong without one says nothing.
+	Control []string `json:"control"`
 }
 
 // rbac takes each permission away in turn, for real: from the role of a service account of its own. What the API server asks for in
@@ -53,42 +59,26 @@ type rbacReport struct {
 func (s *suite) rbac(ctx context.Context, r *campaignReport) error {
 	k8s := s.env.ControlPlane.Client
 	var role rbacv1.ClusterRole
-	if err := k8s.Get(ctx, client.ObjectKey{Name: "memcached-operator-manager-role"}, &role); err != nil {
+	if err := k8s.Get(ctx, client.ObjectKey{Name: managerRole}, &role); err != nil {
 		return err
 	}
 	permissions := permissionsOf(role.Rules)
-	report := &rbacReport{Needed: map[string]string{}, Refused: s.refused}
+	report := &rbacReport{Needed: map[string]string{}}
 	s.report.RBAC = report
-	queue := make(chan int)
-	errs := make([]error, s.parallel)
-	var mu sync.Mutex
-	var workers sync.WaitGroup
-	for i := range errs {
-		workers.Go(func() {
-			for index := range queue {
-				if errs[i] != nil {
-					continue
-				}
-				var reason string
-				if reason, errs[i] = s.without(ctx, permissions, index); errs[i] == nil {
-					mu.Lock()
-					if reason != "" {
-						report.Needed[permissions[index]] = reason
-					} else {
-						report.Unneeded = append(report.Unneeded, permissions[index])
-					}
-					mu.Unlock()
-				}
-			}
-		})
-	}
-	for index := range permissions {
-		queue <- index
-	}
-	close(queue)
-	workers.Wait()
-	if err := errors.Join(errs...); err != nil {
+	trials := trialsOf(permissions)
+	wrong, err := s.tryAll(ctx, trials)
+	if err != nil {
 		return err
+	}
+	for i, trial := range trials {
+		switch {
+		case trial.lacks == "" && wrong[i] != "":
+			report.Control = append(report.Control, wrong[i])
+		case trial.lacks != "" && wrong[i] != "":
+			report.Needed[trial.lacks] = wrong[i]
+		case trial.lacks != "":
+			report.Unneeded = append(report.Unneeded, trial.lacks)
+		}
 	}
 	return s.compareRBAC(ctx, r, permissions)
 }
@@ -102,10 +92,10 @@ func (s *suite) compareRBAC(ctx context.Context, r *campaignReport, permissions 
 	}
 	report := s.report.RBAC
 	report.Granted = slices.Sorted(slices.Values(slices.Concat(permissions, permissionsOf(leader.Rules), slices.Collect(maps.Keys(notHere)))))
-	isComplete := s.scenario == "" && s.hasRun("leaders")
+	report.IsCompared = s.scenario == "" && s.hasRun("leaders")
 	for _, granted := range report.Granted {
 		_, isNeeded := report.Needed[granted]
-		if isComplete && !s.used[granted] && !isNeeded && !notHere[granted] {
+		if report.IsCompared && !s.used[granted] && !isNeeded && !notHere[granted] {
 			report.Unused = append(report.Unused, granted)
 		}
 	}
@@ -119,7 +109,7 @@ func (s *suite) compareRBAC(ctx context.Context, r *campaignReport, permissions 
 	result := &planReport{Scenario: "rbac"}
 	for what, list := range map[string][]string{
 		"granted, and not needed": report.Unneeded, "granted, and not used": report.Unused,
-		"used, and not granted": report.Missing, "refused": report.Refused,
+		"used, and not granted": report.Missing, "refused": s.report.Refused, "goes wrong with all permissions": report.Control,
 	} {
 		if len(list) > 0 {
 			result.Findings = append(result.Findings, oracle.Finding{Oracle: "rbac", Text: what + ": " + strings.Join(list, ", ")})
@@ -129,45 +119,72 @@ func (s *suite) compareRBAC(ctx context.Context, r *campaignReport, permissions 
 	return nil
 }
 
-// without plays scenarios with an operator that lacks one permission until one goes wrong, and returns how; nothing if none does.
-func (s *suite) without(ctx context.Context, permissions []string, index int) (string, error) {
-	name := fmt.Sprintf("less-%d", index)
-	less := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	for i, permission := range permissions {
-		if i != index {
-			verb, rest, _ := strings.Cut(permission, " ")
-			group, resource, _ := strings.Cut(rest, "/")
-			less.Rules = append(less.Rules, rbacv1.PolicyRule{Verbs: []string{verb}, APIGroups: []string{group}, Resources: []string{resource}})
+// rights are those of an operator, and where it may show that some are lacking.
+type rights struct {
+	name        string
+	permissions []string
+	lacks       string // the one that is taken away; empty for none
+	environment []string
+	scenarios   []string // the likeliest first
+}
+
+// trialsOf are all permissions but one, each in turn; and before them all permissions, with each scenario that is played without one.
+func trialsOf(permissions []string) []rights {
+	var controls []rights
+	trials := make([]rights, 0, len(permissions))
+	known := map[string]bool{}
+	for index, permission := range permissions {
+		trial := rights{name: fmt.Sprintf("less-%d", index), lacks: permission, scenarios: likely(permission)}
+		trial.permissions = slices.Delete(slices.Clone(permissions), index, index+1)
+		if strings.HasPrefix(permission, "list ") {
+			trial.environment = withoutStreams
+		}
+		trials = append(trials, trial)
+		for _, scenario := range trial.scenarios {
+			if id := fmt.Sprint(scenario, trial.environment); !known[id] {
+				known[id] = true
+				controls = append(controls, rights{name: fmt.Sprintf("all-%d", len(known)), permissions: permissions,
+					environment: trial.environment, scenarios: []string{scenario}})
+			}
 		}
 	}
-	k8s := s.env.ControlPlane.Client
-	err := errors.Join(
-		k8s.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.OperatorNamespace, Name: name}}),
-		k8s.Create(ctx, less),
-		k8s.Create(ctx, &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: testenv.OperatorNamespace, Name: name}},
-		}))
-	if err != nil {
+	return append(controls, trials...)
+}
+
+// tryAll returns how each goes wrong; nothing if it does not. As many are played at a time as plans are.
+func (s *suite) tryAll(ctx context.Context, trials []rights) ([]string, error) {
+	wrong, errs := make([]string, len(trials)), make([]error, len(trials))
+	free := make(chan struct{}, s.parallel)
+	var playing sync.WaitGroup
+	for i, trial := range trials {
+		free <- struct{}{}
+		playing.Go(func() {
+			wrong[i], errs[i] = s.goesWrong(ctx, trial)
+			<-free
+		})
+	}
+	playing.Wait()
+	return wrong, errors.Join(errs...)
+}
+
+// goesWrong plays scenarios with an operator that has some rights until one goes wrong, and returns how; nothing if none does.
+func (s *suite) goesWrong(ctx context.Context, r rights) (string, error) {
+	if err := s.grant(ctx, r); err != nil {
 		return "", err
 	}
-	for _, scenarioName := range likely(permissions[index]) {
+	for _, scenarioName := range r.scenarios {
 		found := slices.IndexFunc(s.scenarios, func(s scenario.Scenario) bool { return s.Name == scenarioName })
 		if found < 0 {
 			continue
 		}
-		plan := &runner.Plan{Scenario: s.scenarios[found], ServiceAccount: name, Patience: rbacPatience}
-		if strings.HasPrefix(permissions[index], "list ") {
-			plan.Environment = withoutStreams
-		}
+		plan := &runner.Plan{Scenario: s.scenarios[found], ServiceAccount: r.name, Environment: r.environment, Patience: rbacPatience}
 		prepared, err := s.env.Prepare(ctx, plan)
 		if err != nil {
 			return "", err
 		}
 		reference := s.reference(scenarioName)
 		run, err := prepared.Play(ctx, reference)
-		if err != nil {
+		if err = errors.Join(err, ctx.Err()); err != nil {
 			return "", err
 		}
 		prepared.End()
@@ -177,6 +194,25 @@ func (s *suite) without(ctx context.Context, permissions []string, index int) (s
 		}
 	}
 	return "", nil
+}
+
+// grant makes a service account that has these rights and no others.
+func (s *suite) grant(ctx context.Context, r rights) error {
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: r.name}}
+	for _, permission := range r.permissions {
+		verb, rest, _ := strings.Cut(permission, " ")
+		group, resource, _ := strings.Cut(rest, "/")
+		role.Rules = append(role.Rules, rbacv1.PolicyRule{Verbs: []string{verb}, APIGroups: []string{group}, Resources: []string{resource}})
+	}
+	k8s := s.env.ControlPlane.Client
+	return errors.Join(
+		k8s.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.OperatorNamespace, Name: r.name}}),
+		k8s.Create(ctx, role),
+		k8s.Create(ctx, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: r.name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: r.name},
+			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: testenv.OperatorNamespace, Name: r.name}},
+		}))
 }
 
 // likely returns the scenarios in which the lack of a permission may show, the likeliest first.

@@ -18,6 +18,8 @@ import (
 
 // report is all that was found.
 type report struct {
+	// Operator is that of which it was found, as proof.Operator says it.
+	Operator   string            `json:"operator"`
 	Begun      time.Time         `json:"begun"`
 	CPUs       int               `json:"cpus"`
 	Seed       uint64            `json:"seed"`
@@ -29,8 +31,10 @@ type report struct {
 	Violations int               `json:"violations"` // plans that have some
 	Campaigns  []*campaignReport `json:"campaigns"`
 	Used       []string          `json:"used"`    // permissions, as "verb group/resource"
-	Refused    []string          `json:"refused"` // requests of operators that have all rights
-	RBAC       *rbacReport       `json:"rbac,omitempty"`
+	Refused    []string          `json:"refused"` // requests of operators that have all rights, by an API server that runs
+	// Starting are those that an API server has refused before it was ready, by verb and resource: it knew no roles yet.
+	Starting map[string]int `json:"refusedBeforeReady"`
+	RBAC     *rbacReport    `json:"rbac,omitempty"`
 	// NotJudged is what could not be tried, and why.
 	NotJudged []string `json:"notJudged,omitempty"`
 }
@@ -53,30 +57,43 @@ type planReport struct {
 	Requests int              `json:"requests"`
 	Seconds  float64          `json:"seconds"`
 	Findings []oracle.Finding `json:"findings,omitempty"`
+	// Before is what was found when it was played before, in a run that this one goes on with.
+	Before []oracle.Finding `json:"before,omitempty"`
+	isOld  bool             // it is from before, and to be played again
 }
 
-func newReport(o *options) *report {
-	return &report{Begun: time.Now().UTC().Truncate(time.Second), CPUs: runtime.NumCPU(), Seed: o.seed, Short: o.short}
+// isViolated tells whether anything was found, however often it was played.
+func (p *planReport) isViolated() bool { return len(p.Findings)+len(p.Before) > 0 }
+
+func newReport(o *options, operator string) *report {
+	return &report{Operator: operator, Begun: time.Now().UTC().Truncate(time.Second), CPUs: runtime.NumCPU(), Seed: o.seed, Short: o.short,
+		Starting: map[string]int{}}
 }
 
-// resume takes over what a file has of plans in which nothing was found.
+// resume takes over what a file has. Plans in which something was found are to be played again, and what was found stays; and so are
+// those in which the fault has not occurred.
 func (r *report) resume(path string) error {
 	var before report
 	if isThere, err := proof.Kept(path, &before); err != nil || !isThere {
 		return err
 	}
+	if err := proof.SameOperator(path, before.Operator, r.Operator); err != nil {
+		return err
+	}
 	if before.Seed != r.Seed || before.Short != r.Short || before.CPUs != r.CPUs {
 		return fmt.Errorf("%s was found with another --seed or --short, or on another machine", path)
 	}
-	r.Begun, r.Positions, r.Used, r.Refused, r.RBAC = before.Begun, before.Positions, before.Used, before.Refused, before.RBAC
-	for _, campaign := range before.Campaigns {
+	r.Begun, r.Positions, r.Used, r.Refused, r.Starting, r.RBAC = before.Begun, before.Positions, before.Used, before.Refused, before.Starting, before.RBAC
+	r.Campaigns = before.Campaigns
+	for _, campaign := range r.Campaigns {
 		if campaign.Name == referenceCampaign {
-			continue
+			campaign.Plans = slices.DeleteFunc(campaign.Plans, func(p *planReport) bool { return !p.isViolated() })
+			campaign.IsWhole, campaign.Seconds = false, 0
 		}
-		played := len(campaign.Plans)
-		campaign.Plans = slices.DeleteFunc(campaign.Plans, func(p *planReport) bool { return len(p.Findings) > 0 })
-		campaign.IsWhole = campaign.IsWhole && len(campaign.Plans) == played
-		r.Campaigns = append(r.Campaigns, campaign)
+		for _, plan := range campaign.Plans {
+			plan.isOld = len(plan.Findings) > 0 || plan.Faults != "" && plan.Fired == 0
+			campaign.IsWhole = campaign.IsWhole && !plan.isOld
+		}
 	}
 	return nil
 }
@@ -92,14 +109,23 @@ func (r *report) begin(name, what string) *campaignReport {
 	return campaign
 }
 
-// has tells whether a plan was played before.
+// has tells whether a plan was played before, and is not to be played again.
 func (r *campaignReport) has(plan *runner.Plan) bool {
-	return slices.ContainsFunc(r.Plans, func(p *planReport) bool { return p.Scenario == plan.Scenario.Name && p.Faults == plan.Faults() })
+	return slices.ContainsFunc(r.Plans, func(p *planReport) bool {
+		return !p.isOld && p.Scenario == plan.Scenario.Name && p.Faults == plan.Faults()
+	})
 }
 
+// add adds what a plan has found. It takes the place of what that has found before.
 func (r *campaignReport) add(plan *planReport) {
 	r.Seconds = time.Since(r.began).Seconds()
-	r.Plans = append(r.Plans, plan)
+	old := slices.IndexFunc(r.Plans, func(p *planReport) bool { return p.isOld && p.Scenario == plan.Scenario && p.Faults == plan.Faults })
+	if old < 0 {
+		r.Plans = append(r.Plans, plan)
+		return
+	}
+	plan.Before = slices.Concat(r.Plans[old].Before, r.Plans[old].Findings)
+	r.Plans[old] = plan
 }
 
 // counts returns how many plans there were, in how many of them something went wrong as it should, and how many have findings.
@@ -109,14 +135,30 @@ func (r *campaignReport) counts() (plans, fired, violations int) {
 		if plan.Fired > 0 {
 			fired++
 		}
-		if len(plan.Findings) > 0 {
+		if plan.isViolated() {
 			violations++
 		}
 	}
 	return plans, fired, violations
 }
 
+// unrepeated returns how many plans were violated, and were not when they were played again.
+func (r *report) unrepeated() int {
+	count := 0
+	for _, campaign := range r.Campaigns {
+		for _, plan := range campaign.Plans {
+			if len(plan.Findings) == 0 && plan.isViolated() {
+				count++
+			}
+		}
+	}
+	return count
+}
+
 func (r *campaignReport) perHour() int {
+	if len(r.Plans) == 0 {
+		return 0
+	}
 	return int(float64(len(r.Plans)) / r.Seconds * 3600)
 }
 
@@ -128,7 +170,7 @@ func (r *campaignReport) summary() string {
 // finish sums up.
 func (r *report) finish(s *suite) {
 	r.Scenarios = len(s.scenarios)
-	r.Used, r.Refused = slices.Sorted(maps.Keys(s.used)), s.refused
+	r.Used = slices.Sorted(maps.Keys(s.used))
 	r.Seconds, r.Plans, r.Violations = 0, 0, 0
 	for _, campaign := range r.Campaigns {
 		plans, _, violations := campaign.counts()
@@ -159,10 +201,14 @@ func (r *report) print(w io.Writer) {
 	}
 	for _, campaign := range r.Campaigns {
 		for _, plan := range campaign.Plans {
-			for _, finding := range plan.Findings {
-				text, _, _ := strings.Cut(finding.Text, "\n")
-				fmt.Fprintf(&rest, "VIOLATION %s / %s: %s: %s\n", plan.Scenario, plan.Faults, finding.Oracle, text)
+			told := func(what string, findings []oracle.Finding) {
+				for _, finding := range findings {
+					text, _, _ := strings.Cut(finding.Text, "\n")
+					fmt.Fprintf(&rest, "%s %s / %s: %s: %s\n", what, plan.Scenario, plan.Faults, finding.Oracle, text)
+				}
 			}
+			told("VIOLATION", plan.Findings)
+			told("VIOLATION, when it was played before,", plan.Before)
 		}
 	}
 	fmt.Fprint(w, rest.String())

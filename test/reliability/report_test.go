@@ -1,10 +1,15 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/example/memcached-operator/test/proof"
 	"github.com/example/memcached-operator/test/reliability/oracle"
@@ -24,7 +29,7 @@ func plan(name, fault string) *runner.Plan {
 
 // found returns a report of two plans, in the second of which something was found.
 func found() *report {
-	r := newReport(&options{seed: 1})
+	r := newReport(&options{seed: 1}, "0123")
 	r.Positions = 2
 	singles := r.begin("singles", "every write")
 	for i, findings := range [][]oracle.Finding{nil, {{Oracle: "rest", Text: "it writes"}}} {
@@ -47,36 +52,166 @@ func TestPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, expected := range []string{"plans with a violation", "1 of 2", "| hang | 1 of 1 |", "in 2 | not judged | not all were played |", "upgrades: there is no release |  |  | not judged |", "reliability-seconds.svg", "reliability-rate.svg"} {
+	for _, expected := range []string{"plans with a violation", "1 of 2", "| hang | 1 of 1 |", "in 2 | not judged | not all were played |",
+		"upgrades: there is no release |  |  | not judged |", "reliability-seconds.svg", "reliability-rate.svg"} {
 		if !strings.Contains(string(page), expected) {
 			t.Errorf("the page has no %q:\n%s", expected, page)
 		}
 	}
 }
 
+// resumed returns a report that goes on with what was found before, and the file that has it.
+func resumed(t *testing.T, before *report) (r *report, kept string) {
+	t.Helper()
+	kept = filepath.Join(t.TempDir(), "found.json")
+	if err := proof.Keep(kept, before); err != nil {
+		t.Fatal(err)
+	}
+	r = newReport(&options{seed: before.Seed}, before.Operator)
+	if err := r.resume(kept); err != nil {
+		t.Fatal(err)
+	}
+	return r, kept
+}
+
 // What was found before is kept, and what was wrong is tried again.
 func TestResume(t *testing.T) {
 	before := found()
 	before.Used = []string{"list /pods"}
-	path := filepath.Join(t.TempDir(), "found.json")
-	if err := proof.Keep(path, before); err != nil {
-		t.Fatal(err)
-	}
-	r := newReport(&options{seed: 1})
-	if err := r.resume(path); err != nil {
-		t.Fatal(err)
-	}
+	r, kept := resumed(t, before)
 	singles := r.begin("singles", "every write")
 	if len(r.Campaigns) != 1 || len(r.Used) != 1 || r.Positions != 2 || singles.IsWhole {
 		t.Errorf("%+v", r)
 	}
-	if !singles.has(plan("foo-create", "patch apps/deployments #1: 409")) || singles.has(plan("foo-create", "patch apps/deployments #1: hang")) {
+	right, wrong := plan("foo-create", "patch apps/deployments #1: 409"), plan("foo-create", "patch apps/deployments #1: hang")
+	if !singles.has(right) || singles.has(wrong) {
 		t.Errorf("%+v", singles.Plans)
 	}
-	if err := newReport(&options{seed: 2}).resume(path); err == nil {
-		t.Error("what another seed has found is taken over")
+	for what, r := range map[string]*report{
+		"of another seed": newReport(&options{seed: 2}, "0123"), "of another operator": newReport(&options{seed: 1}, "4567"),
+	} {
+		if err := r.resume(kept); err == nil {
+			t.Errorf("what is %s is taken over", what)
+		}
 	}
-	if err := newReport(&options{seed: 1}).resume(path + "-not-there"); err != nil {
+	if err := newReport(&options{seed: 1}, "0123").resume(kept + "-not-there"); err != nil {
 		t.Errorf("nothing was found before: %v", err)
+	}
+
+	// That it is not wrong this time does not make it right.
+	singles.add(&planReport{Scenario: wrong.Scenario.Name, Faults: wrong.Faults(), Fired: 1})
+	r.finish(&suite{options: &options{}, report: r})
+	if len(singles.Plans) != 2 || !singles.has(wrong) || r.Violations != 1 || r.unrepeated() != 1 {
+		t.Errorf("%+v", r)
+	}
+	if matrix := r.matrix(); matrix.Rows[1][4] != "1" {
+		t.Errorf("%v", matrix.Rows)
+	}
+	var told strings.Builder
+	r.print(&told)
+	if !strings.Contains(told.String(), "VIOLATION, when it was played before, foo-create / patch apps/deployments #1: hang: rest: it writes") {
+		t.Error(told.String())
+	}
+	if found := r.claims()[0]; found.Found != "1 of 2" || !strings.Contains(found.Note, "1 of them") {
+		t.Errorf("%+v", found)
+	}
+}
+
+// A fault that has not occurred is tried again.
+func TestResumeUntried(t *testing.T) {
+	before := found()
+	before.Campaigns[0].Plans[0].Fired = 0
+	r, _ := resumed(t, before)
+	untried := plan("foo-create", "patch apps/deployments #1: 409")
+	singles := r.begin("singles", "every write")
+	if singles.has(untried) {
+		t.Error("it is taken for tried")
+	}
+	singles.add(&planReport{Scenario: untried.Scenario.Name, Faults: untried.Faults(), Fired: 1})
+	if plans, fired, violations := singles.counts(); plans != 2 || fired != 2 || violations != 1 || !singles.has(untried) {
+		t.Errorf("%d plans, %d with faults that occurred, %d with violations", plans, fired, violations)
+	}
+}
+
+// The references are made anew; what was wrong with one stays.
+func TestResumeReferences(t *testing.T) {
+	before := newReport(&options{}, "0123")
+	references := before.begin(referenceCampaign, "nothing goes wrong")
+	references.add(&planReport{Scenario: "foo-create"})
+	references.add(&planReport{Scenario: "foo-create", Findings: []oracle.Finding{{Oracle: "rest", Text: "it writes"}}})
+	references.IsWhole = true
+	r, _ := resumed(t, before)
+	references = r.begin(referenceCampaign, "nothing goes wrong")
+	for range 3 {
+		references.add(&planReport{Scenario: "foo-create"})
+	}
+	if plans, _, violations := references.counts(); plans != 3 || violations != 1 {
+		t.Errorf("%d plans, %d violations", plans, violations)
+	}
+}
+
+// What an API server refuses that knows no roles yet is told apart; anything else that is refused is held against the operator.
+func TestRefused(t *testing.T) {
+	s := &suite{used: map[string]bool{}, report: newReport(&options{}, "0123")}
+	s.report.RBAC = &rbacReport{}
+	rbac := s.report.begin("rbac", "what is needed")
+	at := time.Now()
+	refused := &oracle.Run{Requests: []proxy.Request{{At: at, Verb: "patch", Resource: "apps/deployments", Name: "web", Status: http.StatusForbidden}},
+		AwayFrom: at.Add(-time.Second), AwayTo: at.Add(time.Second)}
+	s.use(refused)
+	if len(s.report.Refused) != 0 || s.report.Starting["patch apps/deployments"] != 1 {
+		t.Errorf("%+v", s.report)
+	}
+	if claims := s.report.claimRBAC(); claims[0].Verdict != proof.NotJudged || claims[1].Verdict != proof.NotJudged ||
+		claims[2].Verdict != proof.Met || !strings.Contains(claims[2].Note, "not counted are 1") {
+		t.Errorf("%+v", claims)
+	}
+	for i, away := range [][2]time.Time{{at.Add(time.Second), at.Add(2 * time.Second)}, {at.Add(-2 * time.Second), at.Add(-time.Second)}, {}} {
+		refused.AwayFrom, refused.AwayTo = away[0], away[1]
+		s.use(refused)
+		if claims := s.report.claimRBAC(); claims[2].Verdict != proof.Missed || claims[2].Found != fmt.Sprint(i+1) {
+			t.Errorf("%+v", claims)
+		}
+	}
+	rbac.IsWhole, s.report.RBAC.IsCompared = true, true
+	if claims := s.report.claimRBAC(); claims[0].Verdict != proof.Met || claims[1].Verdict != proof.Met {
+		t.Errorf("%+v", claims)
+	}
+	s.report.RBAC.Control = []string{"foo-create: it does not come to rest"}
+	if claims := s.report.claimRBAC(); claims[0].Verdict != proof.NotJudged {
+		t.Errorf("what goes wrong with all permissions does not say that one is needed: %+v", claims[0])
+	}
+}
+
+// One storm is not another: what was found by one of them says nothing of the other.
+func TestStorms(t *testing.T) {
+	s := &suite{options: &options{seed: 1}, scenarios: scenario.All()[:1]}
+	plans, err := s.storms()
+	if err != nil || len(plans) != 2 {
+		t.Fatal(plans, err)
+	}
+	r := newReport(s.options, "0123").begin("storms", "storms")
+	r.add(&planReport{Scenario: plans[0].Scenario.Name, Faults: plans[0].Faults()})
+	if !r.has(plans[0]) || r.has(plans[1]) {
+		t.Errorf("%s, %s", plans[0], plans[1])
+	}
+	s.fault = plans[1].Faults()
+	again, err := s.replayed()
+	if err != nil || len(again) != 1 || again[0].Seed != plans[1].Seed || again[0].Storm == 0 {
+		t.Errorf("%+v, %v", again, err)
+	}
+}
+
+// A campaign that is cut off is not whole, even when no plan is being played.
+func TestCutOff(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s := &suite{options: &options{parallel: 1, seed: 1}, scenarios: scenario.All()[:1], report: newReport(&options{}, "0123")}
+	plans, err := s.storms()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.handOut(ctx, plans, make(chan job)); !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,6 +20,7 @@ import (
 	"github.com/example/memcached-operator/test/reliability/oracle"
 	"github.com/example/memcached-operator/test/reliability/runner"
 	"github.com/example/memcached-operator/test/reliability/scenario"
+	"github.com/example/memcached-operator/test/testenv"
 )
 
 // progressEvery is after how many plans progress is told of.
@@ -34,7 +36,6 @@ type suite struct {
 	mu         sync.Mutex
 	references map[string]*oracle.Reference // by scenario
 	used       map[string]bool              // permissions, as "verb group/resource"
-	refused    []string                     // requests of operators that have all rights
 	report     *report
 }
 
@@ -65,7 +66,13 @@ func newSuite(ctx context.Context) (*suite, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &suite{options: o, begun: time.Now(), references: map[string]*oracle.Reference{}, used: map[string]bool{}, report: newReport(o)}
+	operator := "another"
+	if o.manager == "" {
+		if operator, err = proof.Operator(testenv.Root()); err != nil {
+			return nil, err
+		}
+	}
+	s := &suite{options: o, begun: time.Now(), references: map[string]*oracle.Reference{}, used: map[string]bool{}, report: newReport(o, operator)}
 	if s.scenarios, err = chosen(o.scenario); err != nil {
 		return nil, err
 	}
@@ -73,7 +80,6 @@ func newSuite(ctx context.Context) (*suite, error) {
 		if err := s.report.resume(o.output); err != nil {
 			return nil, err
 		}
-		s.refused = s.report.Refused
 		for _, permission := range s.report.Used {
 			s.used[permission] = true
 		}
@@ -81,6 +87,8 @@ func newSuite(ctx context.Context) (*suite, error) {
 	if _, _, err := runner.LastRelease(ctx); err != nil {
 		s.scenarios = slices.DeleteFunc(s.scenarios, func(s scenario.Scenario) bool { return s.Before != nil })
 		s.report.NotJudged = append(s.report.NotJudged, fmt.Sprintf("upgrades: %v", err))
+	} else {
+		s.report.NotJudged = append(s.report.NotJudged, "upgrades with CronJobs: the last release has none")
 	}
 	if s.evidence == "" {
 		s.evidence, err = os.MkdirTemp("", "reliability-evidence-")
@@ -148,22 +156,33 @@ func (s *suite) conduct(ctx context.Context, c campaign) error {
 		plan.Patience = s.patience
 	}
 	s.say("%s: %d plans", c.name, len(plans))
-	prepared, err := s.prepare(ctx, plans)
-	if err != nil {
-		return err
+	err = s.playAll(ctx, r, plans, c.isReference)
+	if err == nil && c.other != nil {
+		err = c.other(ctx, r)
 	}
-	// Those that have to wait for what they have prepared to be old come last.
-	slices.SortStableFunc(plans, func(a, b *runner.Plan) int { return int(a.Scenario.Age - b.Scenario.Age) })
-	queue := make(chan *runner.Plan)
-	errs := make([]error, s.parallel)
+	r.Seconds, r.IsWhole = time.Since(r.began).Seconds(), err == nil
+	s.say("%s: %s", c.name, r.summary())
+	return err
+}
+
+// job is a plan, with what was prepared for it if that has to be old.
+type job struct {
+	plan     *runner.Plan
+	prepared *runner.Prepared
+}
+
+// playAll plays plans, as many at a time as was asked for.
+func (s *suite) playAll(ctx context.Context, r *campaignReport, plans []*runner.Plan, isReference bool) error {
+	queue := make(chan job)
+	errs := make([]error, s.parallel, s.parallel+1)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var workers sync.WaitGroup
 	for i := range errs {
 		workers.Go(func() {
-			for plan := range queue {
+			for job := range queue {
 				if errs[i] == nil {
-					errs[i] = s.play(ctx, r, plan, prepared[plan], c.isReference)
+					errs[i] = s.play(ctx, r, job.plan, job.prepared, isReference)
 				}
 				if errs[i] != nil {
 					cancel()
@@ -171,20 +190,34 @@ func (s *suite) conduct(ctx context.Context, c campaign) error {
 			}
 		})
 	}
-	for _, plan := range plans {
-		if ctx.Err() == nil {
-			queue <- plan
-		}
-	}
+	err := s.handOut(ctx, plans, queue)
 	close(queue)
 	workers.Wait()
-	err = errors.Join(errs...)
-	if err == nil && c.other != nil {
-		err = c.other(ctx, r)
+	return errors.Join(append(errs, err)...)
+}
+
+// preparedAhead is how many plans before those that need it is prepared what has to be old: it becomes so while they are played. It must not
+// become much older either.
+const preparedAhead = 100
+
+// handOut hands plans out until the context ends. Those that need what is old come last.
+func (s *suite) handOut(ctx context.Context, plans []*runner.Plan, queue chan<- job) (err error) {
+	slices.SortStableFunc(plans, func(a, b *runner.Plan) int { return int(a.Scenario.Age - b.Scenario.Age) })
+	young := slices.IndexFunc(plans, func(plan *runner.Plan) bool { return plan.Scenario.Age > 0 })
+	var prepared map[*runner.Plan]*runner.Prepared
+	for i, plan := range plans {
+		if i == max(0, young-preparedAhead) {
+			if prepared, err = s.prepare(ctx, plans); err != nil {
+				return err
+			}
+		}
+		select {
+		case queue <- job{plan, prepared[plan]}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	r.Seconds, r.IsWhole = time.Since(r.began).Seconds(), err == nil
-	s.say("%s: %s", c.name, r.summary())
-	return err
+	return nil
 }
 
 // prepare makes what has to grow old before its plan is played.
@@ -241,9 +274,13 @@ func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, 
 	return errors.Join(s.keep(plan, run, findings), s.enough())
 }
 
-// record plays a plan, once more if nothing has gone wrong that should have.
+// tries is how often a plan is played until its fault occurs: a write may be made in some runs only, as a status that tells of two
+// changes at once or of one after the other.
+const tries = 8
+
+// record plays a plan, and again while nothing has gone wrong that should have. What a storm comes to is left to chance.
 func (s *suite) record(ctx context.Context, plan *runner.Plan, prepared *runner.Prepared, reference *oracle.Reference) (run *oracle.Run, err error) {
-	for range 2 {
+	for range tries {
 		if prepared == nil {
 			if prepared, err = s.env.Prepare(ctx, plan); err != nil {
 				return nil, err
@@ -253,7 +290,7 @@ func (s *suite) record(ctx context.Context, plan *runner.Plan, prepared *runner.
 			return nil, fmt.Errorf("%s: %w", plan, err)
 		}
 		prepared.End()
-		if prepared = nil; run.Fired > 0 || plan.Faults() == "" || run.Lacking != "" || plan.Outage != nil {
+		if prepared = nil; run.Fired > 0 || len(plan.Rules) == 0 || plan.Outage != nil || len(oracle.Judge(run, reference)) > 0 {
 			break
 		}
 	}
@@ -270,7 +307,7 @@ func (s *suite) enough() error {
 
 // replay returns the command that plays a plan alone.
 func (s *suite) replay(plan *runner.Plan) string {
-	command := fmt.Sprintf("make reliability ARGS=\"--scenario=%s --seed=%d", plan.Scenario.Name, s.seed)
+	command := fmt.Sprintf("make reliability ARGS=\"--scenario=%s", plan.Scenario.Name)
 	if plan.Faults() != "" {
 		command += fmt.Sprintf(" --fault='%s'", plan.Faults())
 	}
@@ -355,7 +392,8 @@ func (s *suite) refer(name string, run *oracle.Run) []oracle.Finding {
 	return findings
 }
 
-// use notes the permissions that were used, and requests that were refused for the lack of one.
+// use notes the permissions that were used, and requests that were refused for the lack of one: apart those of an API server that has just
+// been started.
 func (s *suite) use(run *oracle.Run) {
 	for i := range run.Requests {
 		request := &run.Requests[i]
@@ -366,8 +404,12 @@ func (s *suite) use(run *oracle.Run) {
 		if request.Verb == "patch" && request.IsCreation() {
 			s.used["create "+request.Resource] = true
 		}
-		if request.Status == 403 {
-			s.refused = append(s.refused, request.String())
+		switch {
+		case request.Status != http.StatusForbidden:
+		case run.IsAway(request.At):
+			s.report.Starting[request.Verb+" "+request.Resource]++
+		default:
+			s.report.Refused = append(s.report.Refused, request.String())
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"regexp"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -258,6 +259,7 @@ func meanwhile(do func(ctx context.Context)) {
 		defer close(done)
 		for ctx.Err() == nil {
 			do(ctx)
+			time.Sleep(10 * time.Millisecond) // many do it at the same time, and each must have its turn
 		}
 	}()
 	DeferCleanup(func() {

@@ -147,16 +147,11 @@ func (r *Reconciler) sync(ctx context.Context, foo *samplev1alpha1.Foo) (seen ob
 	} else if len(held) > 0 {
 		seen.deployment = &held[0] // it serves until the new one is there
 	}
-	// Of a cache of Foos that is older than that of Deployments, a Foo that has long another name would get back the Deployment of the former.
-	if current == nil && len(foo.Status.Conditions) > 0 {
-		if err := r.deployments.Confirm(ctx, foo); err != nil {
-			return seen, err
-		}
-	}
 
 	image, wait := r.Image.For(current, containerName, time.Now())
 	seen.wait = wait
-	applied, err := owned.Apply(ctx, r.deployments, foo, deployment(foo, current, r.Platform, image))
+	pass := &owned.Pass{Owner: foo, Had: len(foo.Status.Conditions) > 0}
+	applied, err := owned.Apply(ctx, r.deployments, pass, deployment(foo, current, r.Platform, image))
 	if errors.As(err, new(*owned.ForeignError)) && len(held) > 0 && r.isSwap(ctx, foo) {
 		if deleteErr := r.delete(ctx, foo, held); deleteErr != nil {
 			return seen, deleteErr

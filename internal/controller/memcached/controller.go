@@ -164,7 +164,7 @@ func (r *Reconciler) sync(ctx context.Context, mc *cachev1alpha1.Memcached) (see
 	}
 	image, wait := r.Image.For(current, containerName, time.Now())
 	seen.wait = wait
-	seen.deployment, err = r.write(ctx, mc, current, image)
+	seen.deployment, err = r.write(ctx, mc, image)
 	seen.isApplied = seen.deployment != nil
 	if !seen.isApplied { // what there is may serve all the same
 		if current == nil || !owned.IsOurs(current, mc) {
@@ -178,32 +178,16 @@ func (r *Reconciler) sync(ctx context.Context, mc *cachev1alpha1.Memcached) (see
 }
 
 // write makes the children of a Memcached, each whether or not another one can be made. It returns the Deployment, or nil if that is not
-// as it should be; current is the one that there is.
-func (r *Reconciler) write(ctx context.Context, mc *cachev1alpha1.Memcached, current *appsv1.Deployment, image string) (*appsv1.Deployment, error) {
-	if err := r.confirm(ctx, mc, current); err != nil {
-		return nil, err
+// as it should be.
+func (r *Reconciler) write(ctx context.Context, mc *cachev1alpha1.Memcached, image string) (*appsv1.Deployment, error) {
+	pass := &owned.Pass{Owner: mc, Had: len(mc.Status.Conditions) > 0}
+	applied, deploymentErr := owned.Apply(ctx, r.deployments, pass, deployment(mc, r.Platform, image))
+	if owned.IsNamespaceEnding(deploymentErr) || isPassing(mc, deploymentErr) {
+		return nil, deploymentErr // nor can the others, or they would be those of a Memcached that is gone
 	}
-	applied, deploymentErr := owned.Apply(ctx, r.deployments, mc, deployment(mc, r.Platform, image))
-	if owned.IsNamespaceEnding(deploymentErr) {
-		return nil, deploymentErr // nor can the others
-	}
-	_, serviceErr := owned.Apply(ctx, r.services, mc, service(mc))
-	_, budgetErr := owned.Apply(ctx, r.budgets, mc, podDisruptionBudget(mc))
+	_, serviceErr := owned.Apply(ctx, r.services, pass, service(mc))
+	_, budgetErr := owned.Apply(ctx, r.budgets, pass, podDisruptionBudget(mc))
 	return applied, errors.Join(deploymentErr, serviceErr, budgetErr)
-}
-
-// confirm makes sure that a Memcached which is to get a child that it has had before is still as it was seen. The children of one that
-// was made anew in its name would be made to be those of the former.
-func (r *Reconciler) confirm(ctx context.Context, mc *cachev1alpha1.Memcached, current *appsv1.Deployment) error {
-	if len(mc.Status.Conditions) == 0 {
-		return nil // they are the first it gets
-	}
-	service, serviceErr := r.services.Get(ctx, types.NamespacedName{Namespace: mc.Namespace, Name: names.Service(mc.Name)})
-	budget, budgetErr := r.budgets.Get(ctx, client.ObjectKeyFromObject(mc))
-	if err := errors.Join(serviceErr, budgetErr); err != nil || current != nil && service != nil && budget != nil {
-		return err
-	}
-	return r.deployments.Confirm(ctx, mc)
 }
 
 // isPassing tells whether an error is that of a name which is taken for a moment only, by a child of an earlier Memcached of

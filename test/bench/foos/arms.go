@@ -36,7 +36,8 @@ type controller struct {
 	isReady  func() bool      // whether its caches are filled
 }
 
-// startOurs starts the operator as config/manager does, and has it serve profiles besides, which costs nothing while nobody asks.
+// startOurs starts the operator with the flags that config/manager gives it, at addresses that are free and without its memory limit, and has
+// it serve profiles besides, which costs nothing while nobody asks.
 func startOurs(ctx context.Context, p *plane, environment []string, flags ...string) (*controller, error) {
 	kubeconfig, err := p.Kubeconfig(ctx, testenv.OperatorNamespace, testenv.OperatorServiceAccount)
 	if err != nil {

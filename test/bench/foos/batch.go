@@ -61,6 +61,14 @@ func (b *batch) system() float64 {
 	return b.controller() + (b.CPU[apiServer]+b.CPU[etcd])*1000/float64(b.Converged)
 }
 
+// busy returns which share of the machine's CPU time was taken.
+func (b *batch) busy() float64 {
+	return b.everyone() * float64(b.Converged) / 1000 / (b.Seconds * cpus)
+}
+
+// everyone returns the CPU seconds for 1,000 Foos of all processes that are read: what system has, and the harness, which every arm needs.
+func (b *batch) everyone() float64 { return b.system() + b.CPU[harness]*1000/float64(b.Converged) }
+
 // makeBatch has an arm that has just begun make Foos in a namespace that it has not seen, and takes everything away again.
 func (p *plane) makeBatch(ctx context.Context, a arm, round int, l load) (_ *batch, err error) {
 	p.bench.say("%s, round %d: %d Foos", a.name, round+1, l.count)

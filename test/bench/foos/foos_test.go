@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/example/memcached-operator/test/bench/measure"
 	"github.com/example/memcached-operator/test/proof"
 	"github.com/example/memcached-operator/test/testenv"
@@ -20,10 +22,11 @@ func batchOf(a arm, round, foos int, seconds, cpu float64, requests map[string]i
 
 // everything returns something found in every section, with all bars met.
 func everything() *found {
-	f := &found{Scale: short, Settings: []proof.Setting{{Name: "machine", Value: "2 CPUs"}}, Measured: map[string]time.Time{}}
+	f := &found{Scale: short, Settings: []proof.Setting{{Name: "machine", Value: "2 CPUs"}}, operator: "0123456789ab",
+		Measured: map[string]measured{"requests": {time.Unix(1, 0).UTC(), "0123456789ab"}}}
 	f.Scale.Rounds = 2
 	three := map[string]int{"patch deployments": 100, "patch foos/status": 100, "create events": 100}
-	f.Paced = []*batch{batchOf(ours, 0, 100, 1, 1, three), batchOf(stock, 0, 100, 1, 1, map[string]int{"create deployments": 100})}
+	f.Paced = []*batch{batchOf(ours, 0, 100, 1, 1, three), batchOf(stock, 0, 100, 100, 1, map[string]int{"create deployments": 100})}
 	for round := range 2 {
 		f.Bursts = append(f.Bursts, batchOf(lowest, round, 100, 1, 0.1, three), batchOf(ours, round, 100, 1.2, 1, three), batchOf(lifted, round, 100, 5, 3, three))
 		f.Steady = append(f.Steady, batchOf(ours, round, 100, 2, 1, three))
@@ -31,7 +34,12 @@ func everything() *found {
 			f.Sizes = append(f.Sizes, &size{Arm: ours.name, Round: round, Foos: count, Heap: int64(10e6 + 4000*count), RSS: int64(30e6 + 5000*count), Change: batchOf(ours, round, 50, 1, 0.1, three)})
 		}
 	}
-	f.Bursts = append(f.Bursts, batchOf(stock, 0, 100, 100, 1, three))
+	for round := range 2 {
+		for room, cpu := range map[int]float64{0: 0.1, 500: 0.12} {
+			f.Rooms = append(f.Rooms, &size{Arm: ours.name, Round: round, Foos: f.Scale.Sizes[0], Room: room, Change: batchOf(ours, round, 50, 1, cpu, three)})
+		}
+	}
+	f.Bursts = append(f.Bursts, batchOf(stock, 0, 100, 1000, 1, three))
 	f.Prices = []*price{
 		{Write: "create the Foo", OfFloor: true, OfOurs: true, CPU: []float64{1, 2, 3}}, {Write: "event", OfOurs: true, CPU: []float64{1, 2, 3}},
 	}
@@ -59,65 +67,6 @@ func TestReport(t *testing.T) {
 	}
 	if err := (&found{Scale: short}).report(&out, t.TempDir()); err != nil {
 		t.Errorf("nothing was measured, and yet: %v", err)
-	}
-}
-
-func TestWhatFailsAndWhatIsTold(t *testing.T) {
-	for name, test := range map[string]struct {
-		change  func(*found)
-		isError bool
-	}{
-		"a request too many per Foo": {func(f *found) { f.Paced[0].Requests["patch foos/status"]++ }, true},
-		"an event too many per Foo":  {func(f *found) { f.Paced[0].Requests["create events"]++ }, true},
-		"a write at rest":            {func(f *found) { f.Idle[0].Writes = 1 }, true},
-		"a write of a restart":       {func(f *found) { f.Restarts[0].Writes = 1 }, true},
-		"requests of a restart":      {func(f *found) { f.Restarts[0].Requests["list foos"] = 25 }, true},
-		"half the rate":              {func(f *found) { f.Bursts[1].Seconds, f.Bursts[4].Seconds = 9, 9 }, false},
-		"much CPU time":              {func(f *found) { f.Bursts[1].CPU[controllerProcess], f.Bursts[4].CPU[controllerProcess] = 9, 9 }, false},
-		"a change that costs more": {func(f *found) {
-			f.Sizes[1].Change.CPU[controllerProcess], f.Sizes[3].Change.CPU[controllerProcess] = 1, 1
-		}, false},
-		"much memory":                     {func(f *found) { f.Sizes[1].Heap, f.Sizes[3].Heap = 1e9, 1e9 }, false},
-		"a long failover":                 {func(f *found) { f.Failovers[0].Gap = 6 }, false},
-		"a long failover after a killing": {func(f *found) { f.Failovers[1].Gap = 21 }, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := everything()
-			test.change(f)
-			var out strings.Builder
-			err := f.report(&out, "")
-			if !strings.Contains(out.String(), string(proof.Missed)) {
-				t.Errorf("no bar is missed:\n%s", out.String())
-			}
-			if (err != nil) != test.isError {
-				t.Errorf("the error is %v", err)
-			}
-		})
-	}
-}
-
-// What is missed because of what is written is told with how much could be had.
-func TestShareOfTheFloorIsExplained(t *testing.T) {
-	f := everything()
-	f.Bursts[1].Seconds, f.Bursts[4].Seconds = 9, 9
-	var out strings.Builder
-	if err := f.report(&out, ""); err != nil || !strings.Contains(out.String(), "with these writes, 0.50 (0.50 to 0.50") {
-		t.Errorf("%v\n%s", err, out.String())
-	}
-}
-
-func TestIntervalsAgainstBars(t *testing.T) {
-	for _, test := range []struct {
-		low, high       float64
-		atMost, atLeast proof.Verdict
-	}{{1, 2, proof.Met, proof.Missed}, {3, 4, proof.NotJudged, proof.Met}, {4, 5, proof.Missed, proof.Met}, {2, 4, proof.NotJudged, proof.NotJudged}} {
-		i := measure.Interval{Low: test.low, High: test.high}
-		if got := atMost(i, 3); got != test.atMost {
-			t.Errorf("%v to %v is at most 3: %s", test.low, test.high, got)
-		}
-		if got := atLeast(i, 3); got != test.atLeast {
-			t.Errorf("%v to %v is at least 3: %s", test.low, test.high, got)
-		}
 	}
 }
 
@@ -171,12 +120,11 @@ func TestGap(t *testing.T) {
 func TestFoundIsKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kept", "found.json")
 	f := everything()
-	f.Measured["requests"] = time.Unix(1, 0).UTC()
 	if err := proof.Keep(path, f); err != nil {
 		t.Fatal(err)
 	}
 	same, err := read(path, f.Scale)
-	if err != nil || len(same.Bursts) != len(f.Bursts) || same.Measured["requests"].IsZero() || same.Idle[0].CPU == nil {
+	if err != nil || len(same.Bursts) != len(f.Bursts) || same.Measured["requests"] != f.Measured["requests"] || same.Idle[0].CPU == nil {
 		t.Errorf("read %+v, %v", same, err)
 	}
 	if _, err := read(path, full); err == nil {
@@ -184,6 +132,118 @@ func TestFoundIsKept(t *testing.T) {
 	}
 	if fresh, err := read(path+"-none", full); err != nil || len(fresh.Bursts) != 0 {
 		t.Errorf("without a file: %+v, %v", fresh, err)
+	}
+}
+
+// Rooms hold only with the sizes that they follow from.
+func TestSizesAreForgottenWithTheirRooms(t *testing.T) {
+	f := everything()
+	f.Measured[roomSection] = f.Measured["requests"]
+	f.forgetSizes()
+	if f.Sizes != nil || f.Rooms != nil || f.has(roomSection) || !f.has("requests") {
+		t.Errorf("left are %d sizes, %d rooms, and %v", len(f.Sizes), len(f.Rooms), f.Measured)
+	}
+}
+
+// How many Foos the memory limit carries is read off the line between what was measured, and not guessed beyond.
+func TestFoosThatTheMemoryLimitCarries(t *testing.T) {
+	f := &found{Scale: scale{Sizes: []int{1000, 10_000, 50_000}}}
+	for round := range 3 {
+		for i, peak := range []int64{80e6, 200e6, 700e6} {
+			f.Sizes = append(f.Sizes, &size{Arm: ours.name, Foos: f.Scale.Sizes[i], Peak: peak + int64(round)*1e6})
+		}
+	}
+	for limit, want := range map[int64]string{
+		50e6: "fewer than 1000", 102e6: "some 2500", 202e6: "some 10000", 268e6: "some 15000", 702e6: "some 50000", 800e6: "more than 50000",
+	} {
+		if got := f.carried(limit); got != want {
+			t.Errorf("%d bytes carry %s, not %s", limit, got, want)
+		}
+	}
+	for value, want := range map[float64]int{15_999: 15_000, 9_999: 9_900, 123: 120, 99: 99, 7: 7} {
+		if got := roundDown(value); got != want {
+			t.Errorf("%v is rounded down to %d, not %d", value, got, want)
+		}
+	}
+	limit := resource.MustParse("256Mi")
+	if text := strings.Join(f.sizesSection(limit).Text, " "); !strings.Contains(text, "can start with some 15000 Foos") || !strings.Contains(text, "256Mi") {
+		t.Error(text)
+	}
+}
+
+func TestMemoryLimit(t *testing.T) {
+	const manifests = `
+kind: Namespace
+---
+kind: Deployment
+spec:
+  template:
+    spec:
+      containers:
+      - name: other
+        resources: {limits: {memory: 1Mi}}
+      - name: manager
+        resources: {requests: {memory: 2Mi}, limits: {memory: 300Mi}}
+`
+	if limit, err := memoryLimitIn([]byte(manifests)); err != nil || limit.Value() != 300<<20 {
+		t.Errorf("the limit is %s, %v", limit.String(), err)
+	}
+	if limit, err := memoryLimitIn([]byte(strings.ReplaceAll(manifests, "limits", "others"))); err == nil {
+		t.Errorf("there is no limit, and yet %s", limit.String())
+	}
+	if limit, err := memoryLimit(); err != nil || limit.Value() < 1<<20 {
+		t.Errorf("the limit of config/manager is %s, %v", limit.String(), err)
+	}
+}
+
+// Only new Foos count that were made while all others were looked at; where there are none, nothing is told of their time.
+func TestNewFoosOfARestart(t *testing.T) {
+	ready := time.Unix(100, 0)
+	at := func(seconds int) convergence {
+		return convergence{ready.Add(time.Duration(seconds) * time.Second), ready.Add(time.Minute)}
+	}
+	between := madeBetween([]convergence{at(-1), at(1), at(2), at(4)}, ready, ready.Add(3*time.Second))
+	if len(between) != 2 || between[0] != at(1) || between[1] != at(2) {
+		t.Errorf("these count: %v", between)
+	}
+	none := &restart{Arm: ours.name}
+	for _, test := range []struct {
+		of   []*restart
+		want string
+	}{
+		{[]*restart{none}, "0 - -"},
+		{[]*restart{none, {NewFoosCount: 3, NewFoos: spread{1, 2, 3}}, {NewFoosCount: 1, NewFoos: spread{2, 3, 5}}}, "4 1.500 4.000"},
+	} {
+		if count, p50, longest := newFoos(test.of); count+" "+p50+" "+longest != test.want {
+			t.Errorf("%d restarts: %s %s %s, not %s", len(test.of), count, p50, longest, test.want)
+		}
+	}
+}
+
+// What was measured with another operator is measured again, and told as such until then.
+func TestOfWhichOperator(t *testing.T) {
+	for operator, test := range map[string]struct {
+		has  bool
+		told string
+	}{
+		"0123456789ab": {true, "1970-01-01 00:00:01 UTC, operator 0123456789ab\n"},
+		"ba9876543210": {false, "operator ba9876543210, which is not this one"},
+	} {
+		f := everything()
+		f.Measured["requests"] = measured{time.Unix(1, 0).UTC(), operator}
+		if got := f.has("requests"); got != test.has {
+			t.Errorf("of the operator %q: left out %v", operator, got)
+		}
+		var out strings.Builder
+		if err := f.report(&out, ""); err != nil || !strings.Contains(out.String(), test.told) || strings.Contains(out.String(), "not this one") != (operator == "ba9876543210") {
+			t.Errorf("of the operator %q: %v\n%s", operator, err, out.String())
+		}
+		if counted, _ := f.claims(); strings.HasSuffix(counted[0].Note, "of another operator, "+operator) == test.has {
+			t.Errorf("of the operator %q: %+v", operator, counted[0])
+		}
+		if f.has("rate") {
+			t.Error("what was never measured is left out")
+		}
 	}
 }
 

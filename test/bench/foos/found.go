@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/example/memcached-operator/test/proof"
@@ -12,18 +13,50 @@ import (
 type found struct {
 	Scale    scale           `json:"scale"`
 	Settings []proof.Setting `json:"settings"`
-	// Measured says when each section was.
-	Measured map[string]time.Time `json:"measured"`
+	// Measured says of each section when it was, and with which operator.
+	Measured map[string]measured `json:"measured"`
+	// operator is that which there is now, as proof.Operator says it.
+	operator string
 
 	Paced     []*batch    `json:"paced,omitempty"`
 	Bursts    []*batch    `json:"bursts,omitempty"`
 	Prices    []*price    `json:"prices,omitempty"`
 	Steady    []*batch    `json:"steady,omitempty"`
 	Sizes     []*size     `json:"sizes,omitempty"`
+	Rooms     []*size     `json:"rooms,omitempty"`
 	Idle      []*idleness `json:"idle,omitempty"`
 	Restarts  []*restart  `json:"restarts,omitempty"`
 	Failovers []*failover `json:"failovers,omitempty"`
 	Growths   []*growth   `json:"growths,omitempty"`
+}
+
+// measured is when a section was measured, and with which operator.
+type measured struct {
+	At       time.Time `json:"at"`
+	Operator string    `json:"operator"`
+}
+
+// has tells whether a section was measured with the operator that there is now.
+func (f *found) has(section string) bool {
+	m, isMeasured := f.Measured[section]
+	return isMeasured && m.Operator == f.operator
+}
+
+// settings are what the numbers depend on: what was the same for all sections, and when each was measured, and with which operator.
+func (f *found) settings() []proof.Setting {
+	all := slices.Concat(f.Settings, []proof.Setting{{Name: "operator", Value: f.operator}})
+	for _, name := range names(sections) {
+		m, isMeasured := f.Measured[name]
+		if !isMeasured {
+			continue
+		}
+		value := fmt.Sprintf("%s UTC, operator %s", m.At.UTC().Format(time.DateTime), m.Operator)
+		if !f.has(name) {
+			value += ", which is not this one: measure it again"
+		}
+		all = append(all, proof.Setting{Name: "section " + name, Value: value})
+	}
+	return all
 }
 
 // scale is how much is measured.
@@ -72,7 +105,7 @@ var short = scale{
 
 // read reads what has been found before, with the same scale.
 func read(path string, s scale) (*found, error) {
-	fresh := &found{Scale: s, Measured: map[string]time.Time{}}
+	fresh := &found{Scale: s, Measured: map[string]measured{}}
 	before := &found{}
 	if isThere, err := proof.Kept(path, before); err != nil || !isThere {
 		return fresh, err

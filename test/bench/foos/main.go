@@ -5,7 +5,7 @@
 // takes a minute. All arms are processes of their own with service accounts of their own, on one etcd and one API server, and only one of
 // them runs at a time:
 //
-//   - this operator, as config/manager starts it;
+//   - this operator, as config/manager starts it, but without its memory limit;
 //   - the sample-controller as it is, which makes 5 requests a second of each sort;
 //   - the same without that limit: one number of client-go is changed as it is built;
 //   - the floor (the directory floor): only those writes that nobody could do without.
@@ -33,6 +33,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/example/memcached-operator/test/proof"
+	"github.com/example/memcached-operator/test/testenv"
 )
 
 // section is a part of what is measured.
@@ -42,6 +43,9 @@ type section struct {
 	isStill bool // nobody plays the Deployment controller, unless it does
 	measure func(context.Context, *plane, *found) error
 }
+
+// roomSection goes with the section sizes: it takes what that has found.
+const roomSection = "room"
 
 var sections = []section{
 	{name: "requests", isShort: true, measure: measurePaced},
@@ -53,6 +57,7 @@ var sections = []section{
 	{name: "prices", isStill: true, measure: measurePrices},
 	{name: "latency", measure: measureSteady},
 	{name: "sizes", measure: measureSizes},
+	{name: roomSection, measure: measureRooms},
 }
 
 // bench is what all sections need.
@@ -80,7 +85,7 @@ func run(ctx context.Context) (err error) {
 	factor := flag.Float64("scale", 1, "how many Foos there are, as a `share` of all")
 	rounds := flag.Int("rounds", 0, "how often to measure what is compared (default: 8, or 1 with -short)")
 	only := flag.String("only", "", "measure these `sections` only, comma-separated: "+strings.Join(names(sections), ", "))
-	resume := flag.Bool("resume", false, "leave out what the file of -found has already")
+	resume := flag.Bool("resume", false, "leave out what the file of -found has already, if it was measured with the same operator")
 	file := flag.String("found", "", "a `file` that keeps what was found, section by section (default: none)")
 	output := flag.String("out", "", "the `directory` to write the page to (default: none)")
 	programs := flag.String("programs", "", "a `directory` for the programs that are measured, to be built faster the next time (default: one that goes away)")
@@ -121,6 +126,9 @@ func run(ctx context.Context) (err error) {
 	if err := b.build(ctx); err != nil {
 		return err
 	}
+	if f.operator, err = proof.Operator(testenv.Root()); err != nil {
+		return err
+	}
 	if err := b.measureAll(ctx, chosen, f, *file, *resume); err != nil {
 		return err
 	}
@@ -128,11 +136,11 @@ func run(ctx context.Context) (err error) {
 }
 
 // measureAll measures sections one after the other, and keeps what is found in a file after each. Where it resumes, it leaves out what
-// the file has already.
+// the file has already of the operator that there is now.
 func (b *bench) measureAll(ctx context.Context, chosen []section, f *found, file string, resume bool) error {
 	for _, section := range chosen {
-		if at, isMeasured := f.Measured[section.name]; resume && isMeasured {
-			b.say("%s was measured at %s", section.name, at.Format(time.DateTime))
+		if resume && f.has(section.name) {
+			b.say("%s was measured at %s", section.name, f.Measured[section.name].At.Format(time.DateTime))
 			continue
 		}
 		if err := b.measure(ctx, section, f); err != nil {
@@ -161,7 +169,7 @@ func (b *bench) measure(ctx context.Context, s section, f *found) (err error) {
 	if err := s.measure(ctx, p, f); err != nil {
 		return err
 	}
-	f.Measured[s.name] = time.Now().UTC().Truncate(time.Second)
+	f.Measured[s.name] = measured{time.Now().UTC().Truncate(time.Second), f.operator}
 	f.Settings, err = p.settings(ctx)
 	return err
 }

@@ -13,17 +13,22 @@ import (
 
 // report prints what was found, writes the page if there is a directory for it, and fails if too much is requested.
 func (f *found) report(out io.Writer, directory string) error {
+	limit, err := memoryLimit()
+	if err != nil {
+		return err
+	}
 	counted, timed := f.claims()
 	page := &proof.Page{
 		Name:     "bench",
 		Title:    "What the operator costs",
 		Text:     introduction,
-		Settings: f.Settings,
+		Settings: f.settings(),
 		Claims:   append(counted, timed...),
 		Data:     f,
 	}
 	for _, section := range []*proof.Section{
-		f.requestsSection(), f.rateSection(), f.pricesSection(), f.latencySection(), f.sizesSection(), f.idleSection(), f.restartSection(), f.failoverSection(), f.growthSection(),
+		f.requestsSection(), f.rateSection(), f.pricesSection(), f.latencySection(),
+		f.sizesSection(limit), f.idleSection(), f.restartSection(), f.failoverSection(), f.growthSection(),
 	} {
 		if section != nil {
 			page.Sections = append(page.Sections, *section)
@@ -172,7 +177,8 @@ func (f *found) rateSection() *proof.Section {
 	return &proof.Section{
 		Title: "Rate and CPU time",
 		Text: []string{fmt.Sprintf("%d Foos are made at once, in %d rounds; the arms follow each other, in every other round the other way round. "+
-			"The stock sample-controller would take too long, so its rate is that of %s.", f.Scale.Burst, f.Scale.Rounds, f.Scale.StockTime)},
+			"The stock sample-controller would take too long, so its rate is that of %s; the bar takes its rate with paced Foos "+
+			"instead, of the section before.", f.Scale.Burst, f.Scale.Rounds, f.Scale.StockTime)},
 		Tables: []proof.Table{table, ratioTable(f.Bursts, compared...)},
 		Plots:  []proof.Plot{rates, cpu},
 	}

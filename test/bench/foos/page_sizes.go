@@ -5,18 +5,21 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/example/memcached-operator/test/bench/measure"
 	"github.com/example/memcached-operator/test/proof"
 )
 
-func (f *found) sizesSection() *proof.Section {
+func (f *found) sizesSection(limit resource.Quantity) *proof.Section {
 	if len(f.Sizes) == 0 {
 		return nil
 	}
 	table := proof.Table{Columns: []string{"arm", "Foos", "heap, MB", "memory, MB", "most memory, MB", "ready after, s", "CPU ms per change", "requests per change"}}
 	heap := proof.Plot{Name: "heap", Title: "Live heap", X: proof.Axis{Label: "Foos", Log: true}, Y: proof.Axis{Label: "MB"}}
 	memory := proof.Plot{Name: "memory", Title: "Memory of the process (RSS)", X: proof.Axis{Label: "Foos", Log: true}, Y: proof.Axis{Label: "MB"}}
-	changes := proof.Plot{Name: "change", Title: "CPU time of the controller for a change", X: proof.Axis{Label: "Foos that there are", Log: true}, Y: proof.Axis{Label: "ms"}}
+	changes := proof.Plot{Name: "change", Title: "CPU time of the controller for a change",
+		X: proof.Axis{Label: "Foos that there are", Log: true}, Y: proof.Axis{Label: "ms"}}
 	for _, a := range []arm{ours, lifted} {
 		heapLine, memoryLine, changeLine := proof.Line{Name: a.name}, proof.Line{Name: a.name}, proof.Line{Name: a.name}
 		for _, count := range f.Scale.Sizes {
@@ -31,7 +34,7 @@ func (f *found) sizesSection() *proof.Section {
 			heapLine.Points = append(heapLine.Points, proof.Point{X: float64(count), Y: heapMB})
 			memoryLine.Points = append(memoryLine.Points, proof.Point{X: float64(count), Y: memoryMB})
 			if of[0].Change != nil {
-				change := median(func(s *size) float64 { return s.Change.controller() })
+				change := median((*size).change)
 				row[6], row[7] = fmt.Sprintf("%.2f", change), fmt.Sprintf("%.2f", median(func(s *size) float64 { return s.Change.perFoo() }))
 				changeLine.Points = append(changeLine.Points, proof.Point{X: float64(count), Y: change})
 			}
@@ -46,10 +49,33 @@ func (f *found) sizesSection() *proof.Section {
 		Title: "Memory, and changes among many Foos",
 		Text: []string{fmt.Sprintf("Freshly started controllers. The operator looks at one namespace at a time, which has so many Foos, in %d rounds of all sizes, "+
 			"every other one from the most to the fewest; in each, Foos are scaled. The sample-controller looks at all there are; "+
-			"its heap is that of its last garbage collection, in whole MiB, and it does not come to rest, so changes cannot be told apart.", f.Scale.Rounds)},
-		Tables: []proof.Table{table, f.slopeTable()},
+			"its heap is that of its last garbage collection, in whole MiB, and it does not come to rest, so changes cannot be told apart.", f.Scale.Rounds),
+			fmt.Sprintf("By the most memory that a start has had, the operator can start with %s Foos and their Deployments within the limit of `config/manager`, %s. "+
+				"Who has more raises the limit: `spec.config.resources` of the Subscription.", f.carried(limit.Value()), limit.String()),
+		},
+		Tables: append([]proof.Table{table, f.slopeTable()}, f.roomTables()...),
 		Plots:  []proof.Plot{heap, memory, changes},
 	}
+}
+
+// roomTables tell what a change costs with more memory to use until garbage is collected, and nothing else different; none if that was not
+// measured.
+func (f *found) roomTables() []proof.Table {
+	little, much := f.roomsOf()
+	if len(little) == 0 || len(much) == 0 {
+		return nil
+	}
+	change := func(of []*size) string {
+		return fmt.Sprintf("%.2f", measure.Median(eachSize(of, (*size).change)))
+	}
+	return []proof.Table{{
+		Title:   fmt.Sprintf("A change with %d Foos, by how much memory is used until garbage is collected", little[0].Foos),
+		Columns: []string{"GOGC", "CPU ms per change", "multiple"},
+		Rows: [][]string{
+			{"100, as it is by default", change(little), ""},
+			{fmt.Sprint(much[0].Room), change(much), measure.IntervalOf(f.roomRatios()).String()},
+		},
+	}}
 }
 
 func (f *found) sizesOf(a arm, count int) []*size {
@@ -102,7 +128,8 @@ func (f *found) restartSection() *proof.Section {
 	if len(f.Restarts) == 0 {
 		return nil
 	}
-	table := proof.Table{Columns: []string{"arm", "ready after, s", "all looked at after, s", "requests", "writes", "CPU s", "first new Foo after, s", "new Foos, p50 s", "longest, s", "not made"}}
+	table := proof.Table{Columns: []string{"arm", "ready after, s", "all looked at after, s", "requests", "writes", "CPU s", "first new Foo after, s",
+		"new Foos", "p50, s", "longest, s", "not made"}}
 	kinds := proof.Table{Title: "The requests, of the last round", Columns: []string{"request"}}
 	sorts, last := map[string]int{}, []*restart{}
 	for _, a := range []arm{ours, lifted} {
@@ -126,14 +153,14 @@ func (f *found) restartSection() *proof.Section {
 		if of[0].Passed > 0 {
 			passed = median("%.2f", func(r *restart) float64 { return r.Passed })
 		}
+		count, p50, longest := newFoos(of)
 		table.Rows = append(table.Rows, []string{a.name,
 			median("%.2f", func(r *restart) float64 { return r.Ready }), passed,
 			median("%.0f", func(r *restart) float64 { return float64(measure.All(r.Requests)) }),
 			median("%.0f", func(r *restart) float64 { return float64(r.Writes) }),
 			median("%.2f", func(r *restart) float64 { return r.CPU }),
 			median("%.2f", func(r *restart) float64 { return r.First }),
-			median("%.3f", func(r *restart) float64 { return r.NewFoos.P50 }),
-			median("%.3f", func(r *restart) float64 { return r.NewFoos.Max }),
+			count, p50, longest,
 			median("%.0f", func(r *restart) float64 { return float64(r.Missing) }),
 		})
 		measure.Add(sorts, of[len(of)-1].Requests)
@@ -148,10 +175,27 @@ func (f *found) restartSection() *proof.Section {
 	}
 	return &proof.Section{
 		Title: "Restart",
-		Text: []string{fmt.Sprintf("A controller starts with %d Foos that are as they should be. Meanwhile a new one is made every %s: the time of those made once its caches are filled is told, "+
-			"while it looks at all others. Requests are all until %s after that, but not those for new Foos.", f.Scale.Restart, newFoosApart, startTime)},
+		Text: []string{fmt.Sprintf("A controller starts with %d Foos that are as they should be. Meanwhile a new one is made every %s: the time is told of those "+
+			"that were made after its caches were filled and before it had looked at all others. The sample-controller does not tell when that is: there, those count that "+
+			"were made within %[3]s after its caches were filled. Requests are all until %[3]s after the caches were filled, but not those for new Foos.",
+			f.Scale.Restart, newFoosApart, startTime)},
 		Tables: []proof.Table{table, kinds},
 	}
+}
+
+// newFoos returns cells: how many new Foos were made while a controller looked at all others, in all restarts, and the medians of how long
+// half of them took and how long the longest did, of the restarts with such Foos.
+func newFoos(restarts []*restart) (count, p50, longest string) {
+	all, halves, most := 0, []float64{}, []float64{}
+	for _, r := range restarts {
+		if r.NewFoosCount > 0 {
+			all, halves, most = all+r.NewFoosCount, append(halves, r.NewFoos.P50), append(most, r.NewFoos.Max)
+		}
+	}
+	if all == 0 {
+		return "0", "-", "-"
+	}
+	return fmt.Sprint(all), fmt.Sprintf("%.3f", measure.Median(halves)), fmt.Sprintf("%.3f", measure.Median(most))
 }
 
 func (f *found) failoverSection() *proof.Section {

@@ -12,7 +12,7 @@ import (
 
 const (
 	// newFoosApart is how often a new Foo is made while a controller starts.
-	newFoosApart = 250 * time.Millisecond
+	newFoosApart = 50 * time.Millisecond
 	// startTime is how long after its caches are filled a controller is still watched.
 	startTime = 10 * time.Second
 )
@@ -29,11 +29,13 @@ type restart struct {
 	// Requests are all until then and for some seconds more, watches too; not those for new Foos and for the leader election's renewals.
 	Requests map[string]int `json:"requests"`
 	Writes   int            `json:"writes"`
-	// First is how many seconds after the start the first new Foo was as it should be; NewFoos is how long those took that were made when
-	// the caches were filled, while the controller looked at all others; Missing are those that were not as they should be at the end.
-	First   float64 `json:"first"`
-	NewFoos spread  `json:"newFoos"`
-	Missing int     `json:"missing,omitempty"`
+	// First is how many seconds after the start the first new Foo was as it should be. NewFoos is how long those took that were made while the
+	// controller looked at all others: after its caches were filled, and until it had passed, or was no longer watched where that cannot be
+	// told. NewFoosCount is how many these are. Missing are new Foos that were not as they should be at the end.
+	First        float64 `json:"first"`
+	NewFoos      spread  `json:"newFoos"`
+	NewFoosCount int     `json:"newFoosCount"`
+	Missing      int     `json:"missing,omitempty"`
 	// CPU are the controller's seconds of CPU time from its start on.
 	CPU float64 `json:"cpuSeconds"`
 }
@@ -85,12 +87,14 @@ func (p *plane) measureRestart(ctx context.Context, a arm, round, foos int) (_ *
 		return nil, err
 	}
 	ready := time.Now()
+	passed := ready.Add(startTime)
 	result.Ready = ready.Sub(begun).Seconds()
 	if c.metrics != nil {
 		if err := p.passed(ctx, c, foos); err != nil {
 			return nil, err
 		}
-		result.Passed = time.Since(begun).Seconds()
+		passed = time.Now()
+		result.Passed = passed.Sub(begun).Seconds()
 	}
 	if err := pause(ctx, time.Until(ready.Add(startTime))); err != nil {
 		return nil, err
@@ -102,11 +106,12 @@ func (p *plane) measureRestart(ctx context.Context, a arm, round, foos int) (_ *
 	}
 	done := o.take()
 	result.Missing = count - len(done)
-	result.First, result.NewFoos = firstOf(done, begun), latencies(madeAfter(done, ready))
+	during := madeBetween(done, ready, passed)
+	result.First, result.NewFoos, result.NewFoosCount = firstOf(done, begun), latencies(during), len(during)
 	result.Requests, result.Writes = startRequests(p.Audit.Since(mark, func(r testenv.Request) bool { return r.User == a.user && r.Namespace != fresh }))
 	result.CPU, err = measure.CPUSeconds(c.PID)
-	p.bench.say("  ready after %.1f s, %d requests, %d of them writes; new Foos in %.2f s (p50), %.2f s (max)",
-		result.Ready, measure.All(result.Requests), result.Writes, result.NewFoos.P50, result.NewFoos.Max)
+	p.bench.say("  ready after %.1f s, %d requests, %d of them writes; %d new Foos in %.2f s (p50), %.2f s (max)",
+		result.Ready, measure.All(result.Requests), result.Writes, result.NewFoosCount, result.NewFoos.P50, result.NewFoos.Max)
 	return result, err
 }
 
@@ -135,15 +140,15 @@ func firstOf(done []convergence, begun time.Time) float64 {
 	return done[0].to.Sub(begun).Seconds()
 }
 
-// madeAfter returns the Foos that were made after a time.
-func madeAfter(done []convergence, ready time.Time) []convergence {
-	var after []convergence
+// madeBetween returns the Foos that were made after one time and before another.
+func madeBetween(done []convergence, begin, end time.Time) []convergence {
+	var between []convergence
 	for _, convergence := range done {
-		if convergence.from.After(ready) {
-			after = append(after, convergence)
+		if convergence.from.After(begin) && convergence.from.Before(end) {
+			between = append(between, convergence)
 		}
 	}
-	return after
+	return between
 }
 
 // startRequests counts requests and writes. Of those for the lease two are a part of the start, and all others renew it; who asks for

@@ -20,6 +20,8 @@ type size struct {
 	Arm   string `json:"arm"`
 	Round int    `json:"round"`
 	Foos  int    `json:"foos"`
+	// Room is how much may be allocated until the next garbage collection, in percent of the heap that is left of one; 0 for Go's default.
+	Room int `json:"room,omitempty"`
 	// Ready is how many seconds after its start its caches were filled.
 	Ready float64 `json:"ready"`
 	// Heap is what is alive after a garbage collection, RSS what the process has of the machine's memory then, and Peak the most it had.
@@ -30,10 +32,19 @@ type size struct {
 	Change *batch `json:"change,omitempty"`
 }
 
+// change returns the CPU seconds of the controller for 1,000 changes.
+func (s *size) change() float64 { return s.Change.controller() }
+
+// forgetSizes forgets what was measured with ever more Foos, and what was measured with the room that follows from it.
+func (f *found) forgetSizes() {
+	f.Sizes, f.Rooms = nil, nil
+	delete(f.Measured, roomSection)
+}
+
 // measureSizes measures memory, and the cost of a change, with ever more Foos. They are in namespaces of their own, on one API server, and
 // the operator is told which one to look at: so sizes can be measured in turn.
 func measureSizes(ctx context.Context, p *plane, f *found) error {
-	f.Sizes = nil
+	f.forgetSizes()
 	namespaces := make([]string, len(f.Scale.Sizes))
 	for i, count := range f.Scale.Sizes {
 		namespace, err := p.populate(ctx, ours, count)
@@ -51,7 +62,7 @@ func measureSizes(ctx context.Context, p *plane, f *found) error {
 			slices.Reverse(indexes)
 		}
 		for _, i := range indexes {
-			s, err := p.measureSize(ctx, namespaces[i], f.Scale.Sizes[i], round, f.Scale.Changes)
+			s, err := p.measureSize(ctx, namespaces[i], &size{Arm: ours.name, Round: round, Foos: f.Scale.Sizes[i]}, f.Scale.Changes, round)
 			if err != nil {
 				return err
 			}
@@ -90,19 +101,54 @@ func (p *plane) add(ctx context.Context, a arm, namespace, prefix string, count 
 	return p.rest(ctx, a)
 }
 
-// measureSize measures the operator with the Foos of one namespace.
-func (p *plane) measureSize(ctx context.Context, namespace string, count, round, changes int) (*size, error) {
-	p.bench.say("%s, round %d: with %d Foos", ours.name, round+1, count)
+// measureRooms measures what the cost of a change owes to how much memory is used anew until garbage is collected: with the fewest Foos, the
+// room that the operator has by default, and as much as it has with the most. All else is the same.
+func measureRooms(ctx context.Context, p *plane, f *found) error {
+	f.Rooms = nil
+	few, many := f.ends(ours)
+	if len(few) == 0 || !f.has("sizes") {
+		return errors.New("it needs what the section sizes finds of this operator")
+	}
+	heap := func(sizes []*size) float64 {
+		return measure.Median(eachSize(sizes, func(s *size) float64 { return float64(s.Heap) }))
+	}
+	rooms := []int{0, int(100 * heap(many) / heap(few))}
+	namespace, err := p.populate(ctx, ours, few[0].Foos)
+	if err != nil {
+		return err
+	}
+	for round := range f.Scale.Rounds {
+		for _, room := range rooms {
+			s, err := p.measureSize(ctx, namespace, &size{Arm: ours.name, Round: round, Foos: few[0].Foos, Room: room}, f.Scale.Changes, len(f.Rooms))
+			if err != nil {
+				return err
+			}
+			f.Rooms = append(f.Rooms, s)
+		}
+		slices.Reverse(rooms)
+	}
+	return nil
+}
+
+// measureSize measures the operator with the Foos of one namespace, and returns what it was given, filled in. Before is how often that was
+// done in that namespace: Foos are scaled up and down in turn.
+func (p *plane) measureSize(ctx context.Context, namespace string, s *size, changes, before int) (*size, error) {
+	environment, room := []string{"WATCH_NAMESPACE=" + namespace}, ""
+	if s.Room > 0 {
+		variable := fmt.Sprintf("GOGC=%d", s.Room)
+		environment, room = append(environment, variable), ", "+variable
+	}
+	p.bench.say("%s, round %d: with %d Foos%s", s.Arm, s.Round+1, s.Foos, room)
 	o := p.observe(ctx, namespace)
 	defer o.stop()
 	begun := time.Now()
-	c, err := p.startReady(ctx, ours, []string{"WATCH_NAMESPACE=" + namespace})
+	c, err := p.startReady(ctx, ours, environment)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Stop()
-	s := &size{Arm: ours.name, Round: round, Foos: count, Ready: time.Since(begun).Seconds()}
-	if err := p.passed(ctx, c, count); err != nil {
+	s.Ready = time.Since(begun).Seconds()
+	if err := p.passed(ctx, c, s.Foos); err != nil {
 		return nil, err
 	}
 	if err := p.rest(ctx, ours); err != nil {
@@ -114,14 +160,14 @@ func (p *plane) measureSize(ctx context.Context, namespace string, count, round,
 	if s.RSS, s.Peak, err = measure.Memory(c.PID); err != nil {
 		return nil, err
 	}
-	replicas := int32(2 - round%2)
+	replicas := int32(2 - before%2)
 	s.Change, err = p.measure(ctx, ours, c, o, func() error {
-		return p.scaleFoos(ctx, namespace, "foo", count, replicas, o, load{count: min(changes, count), underWay: paced})
+		return p.scaleFoos(ctx, namespace, "foo", s.Foos, replicas, o, load{count: min(changes, s.Foos), underWay: paced})
 	})
 	if err != nil {
 		return nil, err
 	}
-	p.bench.say("  ready after %.1f s, %.1f MB of heap, %.1f MB of memory, %.2f ms a change", s.Ready, megabytes(s.Heap), megabytes(s.RSS), s.Change.controller())
+	p.bench.say("  ready after %.1f s, %.1f MB of heap, %.1f MB of memory, %.2f ms a change", s.Ready, megabytes(s.Heap), megabytes(s.RSS), s.change())
 	return s, nil
 }
 

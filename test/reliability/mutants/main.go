@@ -22,11 +22,14 @@ import (
 
 	"github.com/example/memcached-operator/test/proof"
 	"github.com/example/memcached-operator/test/reliability/schema"
+	"github.com/example/memcached-operator/test/testenv"
 )
 
 // report is what has become of the mutants.
 type report struct {
-	Mutants, Killed   int
+	Operator          string // that the bugs are put into, as proof.Operator says it
+	Seeded            int    // bugs that there are
+	Mutants, Killed   int    // those that were tried, and found
 	CleanRuns, Alarms int
 	Seconds           float64
 	Outcomes          []outcome
@@ -102,9 +105,13 @@ func try(ctx context.Context, o *options) (r *report, err error) {
 	if err != nil {
 		return r, err
 	}
+	r.Seeded = len(all)
+	if r.Operator, err = proof.Operator(testenv.Root()); err != nil {
+		return r, err
+	}
 	var before map[string]outcome
 	if o.resume {
-		if before, err = foundBefore(o.output); err != nil {
+		if before, err = foundBefore(o.output, r.Operator); err != nil {
 			return r, err
 		}
 	}
@@ -113,15 +120,18 @@ func try(ctx context.Context, o *options) (r *report, err error) {
 		return r, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	l := &lab{dir: dir}
+	l := &lab{dir: dir, faults: map[string]string{}}
 	defer func() { err = errors.Join(err, l.close()) }()
 	for _, m := range all {
-		if !o.only.MatchString(m.Name) || ctx.Err() != nil {
+		if !o.only.MatchString(m.Name) {
 			continue
 		}
 		outcome, isKnown := before[m.Name]
 		if !isKnown {
 			outcome = l.hunt(ctx, m)
+			if ctx.Err() != nil {
+				continue // that it was not found in part of the time says nothing; what is known stays
+			}
 		}
 		r.add(outcome)
 		fmt.Fprintf(os.Stderr, "[%4.0f s] %s\n", r.Seconds, outcome)
@@ -140,6 +150,7 @@ func (l *lab) hunt(ctx context.Context, m mutant) outcome {
 	program, err := m.build(ctx, l.dir)
 	if err == nil {
 		defer func() { _ = os.Remove(program) }()
+		l.root, err = m.root(l.dir)
 	}
 	for _, killer := range m.Killers {
 		if err != nil {
@@ -169,6 +180,7 @@ func (l *lab) alarms(ctx context.Context, r *report, all []mutant, runs int) err
 	if runs == 0 {
 		return nil
 	}
+	l.root = testenv.Root()
 	begun := time.Now()
 	defer func() { r.Seconds += time.Since(begun).Seconds() }()
 	program, err := schema.Build(ctx, filepath.Join(l.dir, "manager"))
@@ -199,10 +211,13 @@ func (l *lab) alarms(ctx context.Context, r *report, all []mutant, runs int) err
 	return nil
 }
 
-// foundBefore returns the mutants that were found according to a file, by name; none if there is no such file.
-func foundBefore(path string) (map[string]outcome, error) {
+// foundBefore returns the mutants of an operator that were found according to a file, by name; none if there is no such file.
+func foundBefore(path, operator string) (map[string]outcome, error) {
 	var r report
-	if _, err := proof.Kept(path, &r); err != nil {
+	if isThere, err := proof.Kept(path, &r); err != nil || !isThere {
+		return nil, err
+	}
+	if err := proof.SameOperator(path, r.Operator, operator); err != nil {
 		return nil, err
 	}
 	found := map[string]outcome{}

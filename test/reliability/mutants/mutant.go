@@ -5,6 +5,7 @@ import (
 	_ "embed" // the mutants
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -68,6 +69,9 @@ func (m mutant) build(ctx context.Context, dir string) (string, error) {
 	}
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
 	for file, content := range files {
+		if isConfig(file) {
+			continue
+		}
 		replacement := filepath.Join(dir, m.Name+"-"+filepath.Base(filepath.Dir(file))+"-"+filepath.Base(file))
 		if err := os.WriteFile(replacement, []byte(content), 0o600); err != nil {
 			return "", err
@@ -87,4 +91,44 @@ func (m mutant) build(ctx context.Context, dir string) (string, error) {
 		return "", fmt.Errorf("mutant %s: %w", m.Name, err)
 	}
 	return program, nil
+}
+
+// isConfig tells whether a file is not of the program, but of what is installed with it.
+func isConfig(file string) bool { return strings.HasPrefix(file, configDir+"/") }
+
+const configDir = "config"
+
+// root returns the repository with what the mutant changes of config: one of links into the real one, with a config of its own, in a
+// directory. It is the real one if the mutant changes nothing of it.
+func (m mutant) root(dir string) (string, error) {
+	files, err := m.files()
+	if err != nil {
+		return "", err
+	}
+	maps.DeleteFunc(files, func(file, _ string) bool { return !isConfig(file) })
+	if len(files) == 0 {
+		return testenv.Root(), nil
+	}
+	root := filepath.Join(dir, "root-"+m.Name)
+	if err := os.CopyFS(filepath.Join(root, configDir), os.DirFS(filepath.Join(testenv.Root(), configDir))); err != nil {
+		return "", err
+	}
+	entries, err := os.ReadDir(testenv.Root())
+	if err != nil {
+		return "", err
+	}
+	for _, entry := range entries {
+		if entry.Name() == configDir {
+			continue
+		}
+		if err := os.Symlink(filepath.Join(testenv.Root(), entry.Name()), filepath.Join(root, entry.Name())); err != nil {
+			return "", err
+		}
+	}
+	for file, content := range files {
+		if err := os.WriteFile(filepath.Join(root, file), []byte(content), 0o600); err != nil {
+			return "", err
+		}
+	}
+	return root, nil
 }

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/example/memcached-operator/test/proof"
 )
 
 func TestPage(t *testing.T) {
@@ -30,7 +32,7 @@ func TestPage(t *testing.T) {
 // What was found before is not looked for again, and what was not is.
 func TestResume(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "found.json")
-	r := &report{}
+	r := &report{Operator: "0123"}
 	r.add(outcome{Name: "forgets", KilledBy: "scenario foo-create", Seconds: 2})
 	r.add(outcome{Name: "lives", Seconds: 3})
 	r.add(outcome{Name: "does-not-build", Error: "exit status 1"})
@@ -40,11 +42,36 @@ func TestResume(t *testing.T) {
 	if err := r.save(path); err != nil {
 		t.Fatal(err)
 	}
-	before, err := foundBefore(path)
+	before, err := foundBefore(path, r.Operator)
 	if err != nil || len(before) != 1 || before["forgets"].KilledBy != "scenario foo-create" {
 		t.Errorf("%v, %v", before, err)
 	}
-	if before, err := foundBefore(path + "-not-there"); err != nil || len(before) != 0 {
+	if _, err := foundBefore(path, "4567"); err == nil {
+		t.Error("what was found in another operator is taken over")
+	}
+	if before, err := foundBefore(path+"-not-there", r.Operator); err != nil || len(before) != 0 {
 		t.Errorf("%v, %v", before, err)
+	}
+}
+
+// Only when all were tried, all are found.
+func TestClaims(t *testing.T) {
+	for _, c := range []struct {
+		name                    string
+		seeded, mutants, killed int
+		verdict                 proof.Verdict
+	}{
+		{"all", 40, 40, 40, proof.Met},
+		{"all that were tried", 40, 35, 35, proof.NotJudged},
+		{"one lives", 40, 35, 34, proof.Missed},
+		{"too few", 20, 20, 20, proof.Missed},
+	} {
+		r := &report{Seeded: c.seeded, Mutants: c.mutants, Killed: c.killed}
+		if claims := r.claims(); len(claims) != 1 || claims[0].Verdict != c.verdict {
+			t.Errorf("%s: %+v", c.name, claims)
+		}
+	}
+	if claims := (&report{CleanRuns: 3, Alarms: 1}).claims(); len(claims) != 2 || claims[1].Verdict != proof.Missed {
+		t.Errorf("%+v", claims)
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/example/memcached-operator/test/reliability/schema"
-	"github.com/example/memcached-operator/test/testenv"
 )
 
 // lab is what mutants are tried in.
@@ -21,31 +20,48 @@ type lab struct {
 	dir string
 	// world is that of the transitions, one for all mutants; nil until it is needed.
 	world *schema.World
-	// faults is the program of the suite with the faults; empty until it is needed.
-	faults string
+	// root is the repository that the suite with the faults is built of: with another config, if the mutant has one.
+	root string
+	// faults are the programs of that suite, by their root.
+	faults map[string]string
 }
 
-// suites try a part of themselves with a manager, and return what they have found.
-var suites = map[string]func(ctx context.Context, l *lab, program, part string) ([]string, error){
+// suite tries a part of itself with a manager, and returns what it has found.
+type suite func(ctx context.Context, l *lab, program, part string) ([]string, error)
+
+// suites are by the name that killers begin with. All but the first play campaigns of the suite with the faults.
+var suites = map[string]suite{
 	"schema":   transitions,
-	"scenario": scenarios,
-	"refusals": refusals,
-	"faults":   faults,
+	"scenario": campaign("none", "--patience=30s"), // no faults: nothing keeps the operator from its end
+	"faults":   campaign("singles"),
+	"refusals": campaign("refusals", "--patience=45s"),
+	"storms":   campaign("storms", "--patience=45s"),
+	"leaders":  campaign("leaders", "--patience=45s"),
+	"outages":  campaign("outages", "--patience=45s"),
+	"rbac":     campaign("rbac"),
 }
 
-// buildFaults builds the suite with the faults, once.
-func (l *lab) buildFaults(ctx context.Context) error {
-	if l.faults != "" {
-		return nil
+// campaign returns the suite that plays a campaign with the scenarios that match.
+func campaign(name string, flags ...string) suite {
+	return func(ctx context.Context, l *lab, program, part string) ([]string, error) {
+		return l.play(ctx, program, part, name, flags...)
 	}
-	program := filepath.Join(l.dir, "reliability")
+}
+
+// buildFaults builds the suite with the faults, once for each root, and returns the path of the program. It installs what its root has in
+// config.
+func (l *lab) buildFaults(ctx context.Context) (string, error) {
+	if program, ok := l.faults[l.root]; ok {
+		return program, nil
+	}
+	program := filepath.Join(l.dir, fmt.Sprintf("reliability-%d", len(l.faults)))
 	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./test/reliability")
-	build.Dir = testenv.Root()
+	build.Dir = l.root
 	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the suite with the faults: %w\n%s", err, out)
+		return "", fmt.Errorf("building the suite with the faults: %w\n%s", err, out)
 	}
-	l.faults = program
-	return nil
+	l.faults[l.root] = program
+	return program, nil
 }
 
 func (l *lab) close() error {
@@ -83,30 +99,16 @@ func patienceOf(part string) time.Duration {
 	return 15 * time.Second
 }
 
-// scenarios plays the scenarios that match, without faults. Nothing keeps the operator from its end then.
-func scenarios(ctx context.Context, l *lab, program, part string) ([]string, error) {
-	return l.play(ctx, program, part, "none", "--patience=30s")
-}
-
-// refusals plays the scenarios that match with every sort of write refused for a while.
-func refusals(ctx context.Context, l *lab, program, part string) ([]string, error) {
-	return l.play(ctx, program, part, "refusals", "--patience=45s")
-}
-
-// faults plays the scenarios that match, without faults and with one at every write.
-func faults(ctx context.Context, l *lab, program, part string) ([]string, error) {
-	return l.play(ctx, program, part, "singles")
-}
-
 // play plays a campaign of the suite with the faults until something is found.
 func (l *lab) play(ctx context.Context, program, part, campaign string, flags ...string) (found []string, err error) {
-	if err := l.buildFaults(ctx); err != nil {
+	faults, err := l.buildFaults(ctx)
+	if err != nil {
 		return nil, err
 	}
 	file := filepath.Join(l.dir, "faults.json")
 	_ = os.Remove(file) // there is none the first time
 	flags = append(flags, "--hasty", "--manager="+program, "--scenario="+part, "--campaign="+campaign, "--json="+file, "--evidence="+filepath.Join(l.dir, "evidence"))
-	suite := exec.CommandContext(ctx, l.faults, flags...)
+	suite := exec.CommandContext(ctx, faults, flags...)
 	suite.Cancel = func() error { return suite.Process.Signal(syscall.SIGTERM) } // so that it ends its control plane
 	suite.WaitDelay = time.Minute
 	out, runErr := suite.CombinedOutput()

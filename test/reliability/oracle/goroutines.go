@@ -6,27 +6,35 @@ import (
 )
 
 // goroutines finds more of them in an operator that has been through it all than in one through which the same came without faults, or one
-// that has only just begun, while there is nothing to do for any. Those of connections do not count: a broken one is given up in its own
-// time.
+// that has only just begun, while there is nothing to do for any; and more in one after it has looked at everything again than before.
+// Those of connections do not count: a broken one is given up in its own time.
 func goroutines(run *Run, reference *Reference) []string {
-	if reference == nil {
-		return nil
-	}
 	var found []string
 	for function, n := range run.Goroutines {
-		most := max(reference.Goroutines[function], run.RestGoroutines[function])
+		most := run.RestGoroutines[function]
+		if reference != nil {
+			most = max(most, reference.Goroutines[function])
+		}
 		if isOfEvents(function) {
 			most = max(most, run.RestGoroutines[function]+ofEvents)
 		}
 		if n > most && !isOfConnection(function) {
-			found = append(found, fmt.Sprintf("%d goroutines of %s, and %d without faults", n, function, most))
+			found = append(found, fmt.Sprintf("%d goroutines of %s, and %d in one that has just begun, or without faults", n, function, most))
+		}
+	}
+	for function, n := range run.RestGoroutines {
+		if begun := run.StartGoroutines[function]; n > begun && !isOfConnection(function) {
+			found = append(found, fmt.Sprintf("%d goroutines of %s, and %d before it looked at everything again", n, function, begun))
 		}
 	}
 	return found
 }
 
+// isOfConnection tells whether there is one for each connection, or for each watch that is open. A watch is opened, and opened again, when
+// the API server has time for it.
 func isOfConnection(function string) bool {
-	return strings.HasPrefix(function, "net/http.") || strings.HasPrefix(function, "golang.org/x/net/http2.")
+	return strings.HasPrefix(function, "net/http.") || strings.HasPrefix(function, "golang.org/x/net/http2.") ||
+		strings.HasPrefix(function, "k8s.io/apimachinery/pkg/watch.(*StreamWatcher).")
 }
 
 // ofEvents is how many of a function begin with the first event, which there may be none of without faults: one for each of the two APIs.

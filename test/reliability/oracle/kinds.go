@@ -3,7 +3,6 @@ package oracle
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -136,13 +135,5 @@ func (p *past) cronJob() []string {
 			lies = append(lies, "has "+what+" go back")
 		}
 	}
-	if ran := status.LastScheduleTime; ran != nil && !ran.Equal(previous.LastScheduleTime) && !some(p, history.Jobs, func(job *batchv1.Job) bool {
-		return job.Annotations[tutorialv1.ScheduledAtAnnotation] == ran.UTC().Format(time.RFC3339)
-	}) {
-		lies = append(lies, fmt.Sprintf("says that the time %s was run; there was no Job for it", ran.UTC()))
-	}
-	if ended := status.LastSuccessfulTime; ended != nil && !some(p, history.Jobs, func(job *batchv1.Job) bool { return ended.Equal(job.Status.CompletionTime) }) {
-		lies = append(lies, fmt.Sprintf("says that a Job completed at %s; none did", ended.UTC()))
-	}
-	return lies
+	return slices.Concat(lies, p.times(&previous, &status), p.ends(&status), p.conditions(&status))
 }

@@ -1,12 +1,13 @@
-// Package oracle judges what has come of a plan, by what was recorded of it and nothing else. So what was recorded once can be judged
-// again.
+// Package oracle judges what has come of a plan, by what was recorded of it and nothing else.
 package oracle
 
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,11 +22,13 @@ type Run struct {
 	Symbols   history.Symbols
 	// Requests are all of the operator, in the order in which they came.
 	Requests []proxy.Request
+	// Standby are those of Requests that the operator has made which stood by at first; nil where there was none.
+	Standby []proxy.Request
 	// Setup is how many of Requests there were when things could begin to go wrong.
 	Setup int
-	// Rest is how many of Requests there were when all had come to rest: after it, the operator was started anew, and looked at
-	// everything again and again.
-	Rest int
+	// Rest is how many of Requests there were when all had come to rest, and Anew when the operator had been ended then: after it, another
+	// one was started, and looked at everything again and again.
+	Rest, Anew int
 	// Versions are all that has been in the namespace, in the order in which it was.
 	Versions []history.Version
 	// World is what there is in the end.
@@ -36,9 +39,12 @@ type Run struct {
 	Log, RestLog string
 	// Ends are ends of the operator that nobody has asked for, or that were not as they should be.
 	Ends []string
-	// Goroutines are those of the operator when all had come to rest, by the function that they began with, RestGoroutines those of the one
-	// that was started anew then. Both are nil where it does not come so far.
-	Goroutines, RestGoroutines map[string]int
+	// Goroutines are those of the operator when all had come to rest, by the function that they began with; StartGoroutines those of the one
+	// that was started anew then, and RestGoroutines those of that one after it has looked at everything again. They are nil where it does
+	// not come so far.
+	Goroutines, StartGoroutines, RestGoroutines map[string]int
+	// AwayFrom and AwayTo are from when to when a part of the control plane was away, or not ready yet; zero where none was.
+	AwayFrom, AwayTo time.Time
 	// Fired is how many things have gone wrong as the plan says.
 	Fired int
 	// IsOpen tells that it is a matter of time how much the operator does before its resource is deleted.
@@ -61,6 +67,11 @@ type Oracle struct {
 	Judge func(run *Run, reference *Reference) []string
 }
 
+// IsAway tells whether a part of the control plane was away, or not ready yet, at a time.
+func (r *Run) IsAway(at time.Time) bool {
+	return !r.AwayFrom.IsZero() && !at.Before(r.AwayFrom) && !at.After(r.AwayTo)
+}
+
 // All are all oracles.
 var All = []Oracle{
 	{"end state", endState},
@@ -72,6 +83,7 @@ var All = []Oracle{
 	{"latest tick", latestTick},
 	{"one at a time", oneAtATime},
 	{"status", statuses},
+	{"one leads", oneLeads},
 	{"hygiene", hygiene},
 	{"goroutines", goroutines},
 }
@@ -103,7 +115,6 @@ type Reference struct {
 func NewReference(run *Run) *Reference {
 	r := &Reference{
 		World:  history.Normalize(run.Namespace, run.World, run.Versions, run.Symbols),
-		Events: map[string]int{},
 		Writes: map[proxy.Match]int{},
 
 		Goroutines: map[string]int{},
@@ -114,10 +125,8 @@ func NewReference(run *Run) *Reference {
 		if i >= run.Setup && request.IsWrite() && isOfInterest(&request) {
 			r.Writes[proxy.Match{Verb: request.Verb, Resource: request.Resource}]++
 		}
-		if request.Resource == eventResource {
-			r.Events[request.Reason]++
-		}
 	}
+	r.Events = sent(run)
 	return r
 }
 
@@ -125,15 +134,16 @@ const eventResource = "events.k8s.io/events"
 
 // isOfInterest tells whether a request is about what the operator is for, and not about who leads.
 func isOfInterest(request *proxy.Request) bool {
-	return request.Resource != "coordination.k8s.io/leases" && request.Resource != "/events"
+	return request.Resource != proxy.Leases && request.Resource != "/events"
 }
 
 // made returns which objects the operator has created and deleted, and how often. What it has created for a resource that was gone
 // already does not count: its cache did not show that yet, and the garbage collector takes it away.
 func made(run *Run) (creates, deletes map[string]int) {
 	creates, deletes = map[string]int{}, map[string]int{}
-	for i := range run.Requests {
-		request := &run.Requests[i]
+	requests := carriedOut(run)
+	for i := range requests {
+		request := &requests[i]
 		object := request.Resource + " " + run.Symbols.Rename(request.Name)
 		switch {
 		case request.Resource == eventResource || !isOfInterest(request):
@@ -175,13 +185,29 @@ func endState(run *Run, reference *Reference) []string {
 	return nil
 }
 
-// rest finds writes when there is nothing to write: after all has come to rest, during an operator's start, and during resyncs. Events
-// are sent when there is time for them, which may be then: they are counted against the news instead.
+// rest finds writes when there is nothing to write: after all has come to rest, during an operator's start, and during resyncs. An event is
+// sent when there is time for it, which may be then, but for no longer than the operator is there that it is of: those of one that is
+// started at rest are writes like any other.
 func rest(run *Run, _ *Reference) []string {
 	var found []string
-	for i := range run.Requests[run.Rest:] {
-		if request := &run.Requests[run.Rest+i]; request.IsWrite() && isOfInterest(request) && request.Resource != eventResource {
+	for i := run.Rest; i < len(run.Requests); i++ {
+		if request := &run.Requests[i]; request.IsWrite() && isOfInterest(request) && (request.Resource != eventResource || i >= run.Anew) {
 			found = append(found, fmt.Sprintf("there was nothing to write: %s", request))
+		}
+	}
+	return found
+}
+
+// oneLeads finds writes of the operator that stands by at first: it may write nothing until it has written that it leads.
+func oneLeads(run *Run, _ *Reference) []string {
+	var found []string
+	for i := range run.Standby {
+		request := &run.Standby[i]
+		switch {
+		case request.Resource == proxy.Leases && request.IsWrite() && request.IsDone():
+			return found
+		case request.IsWrite() && isOfInterest(request):
+			found = append(found, fmt.Sprintf("another operator leads: %s", request))
 		}
 	}
 	return found
@@ -214,21 +240,22 @@ func compare(what string, expected, actual map[string]int, fewerAreFine bool) []
 // passing is how many resources of a scenario there are at most whose name is taken for a moment.
 const passing = 2
 
-// events finds more events than there is news: without faults there are those of the reference; each fault can make one of a
-// resource that is degraded and one of it being well again, and one may be sent again whose answer was lost.
+// events finds more events than there is news: without faults there are those of the reference; each write that goes wrong can make one
+// of a resource that is degraded and one of it being well again, or have it told once more by an operator that does not know.
 func events(run *Run, reference *Reference) []string {
 	if reference == nil {
 		return nil
 	}
-	sent := map[string]int{}
-	for _, request := range run.Requests {
-		if request.Resource == eventResource && request.IsDone() {
-			sent[request.Reason]++
+	excuses := 0
+	for i := range run.Requests[:run.Anew] {
+		if isExcuse(&run.Requests[i]) {
+			excuses++
 		}
 	}
+	all := sent(run)
 	var found []string
-	for reason, n := range sent {
-		most := reference.Events[reason] + run.Fired
+	for reason, n := range all {
+		most := reference.Events[reason] + excuses
 		if run.IsPassing {
 			most += passing
 		}
@@ -237,9 +264,47 @@ func events(run *Run, reference *Reference) []string {
 		}
 	}
 	for reason, n := range reference.Events {
-		if run.Fired == 0 && sent[reason] < n && !run.IsOpen {
-			found = append(found, fmt.Sprintf("%d events %s, and %d without faults", sent[reason], reason, n))
+		if run.Fired == 0 && all[reason] < n && !run.IsOpen {
+			found = append(found, fmt.Sprintf("%d events %s, and %d without faults", all[reason], reason, n))
 		}
 	}
 	return found
+}
+
+// sent returns how many events there were of operators that had something to do, by reason. One that is patched is told of again: that is how a
+// series of the same is sent.
+func sent(run *Run) map[string]int {
+	counts, reasons := map[string]int{}, map[string]string{}
+	for _, request := range run.Requests[:run.Anew] {
+		switch {
+		case request.Resource != eventResource:
+		case request.Verb == "patch":
+			counts[reasons[request.Name]]++
+		case request.IsDone():
+			reasons[request.Name] = request.Reason
+			counts[request.Reason]++
+		}
+	}
+	return counts
+}
+
+// isOfPass tells whether a request is one that a pass makes for its resource: a write, or a question about one resource; and not of a cache.
+func isOfPass(request *proxy.Request) bool {
+	return isOfInterest(request) && request.Verb != "watch" && (request.IsWrite() || request.Name != "")
+}
+
+// isExcuse tells whether something has gone wrong with a request because of which an event may be news, or be sent by two operators: with
+// a write, or with a question about one resource, without whose answer it goes no further. What is served late or old is asked for by its
+// cache, and says nothing new of the world. An event that cannot be sent is sent again under the same name, so it is no other one.
+func isExcuse(request *proxy.Request) bool {
+	isEvent, fault := request.Resource == eventResource, request.Fault
+	switch {
+	case !isOfPass(request):
+		return false
+	case fault == nil: // as in an outage, or for the lack of a permission
+		return !isEvent && (request.Status == 0 || request.Status == http.StatusForbidden || request.Status >= http.StatusInternalServerError)
+	case isEvent:
+		return !slices.Contains([]proxy.Kind{proxy.Refuse, proxy.Disown, proxy.DropAnswer, proxy.Delay, proxy.Hang}, fault.Kind)
+	}
+	return request.IsWrite() || fault.Kind != proxy.Age
 }

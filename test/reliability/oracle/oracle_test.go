@@ -59,6 +59,30 @@ func TestRest(t *testing.T) {
 	expect(t, "rest", &Run{Requests: []proxy.Request{read, write}, Rest: 1}, nil, "nothing to write")
 }
 
+// An event may be late, but not by another operator.
+func TestEventsAtRest(t *testing.T) {
+	event := proxy.Request{Verb: "create", Resource: eventResource, Name: "one.1", Reason: "Synced", Status: 201}
+	both := []proxy.Request{event, event}
+	expect(t, "rest", &Run{Requests: both, Rest: 1, Anew: 2}, nil, "")
+	expect(t, "rest", &Run{Requests: both, Rest: 1, Anew: 1}, nil, "nothing to write: create events.k8s.io/events one.1")
+	for anew, news := range []int{0, 1, 2} {
+		if n := NewReference(&Run{Requests: both, Rest: 1, Anew: anew}).Events["Synced"]; n != news {
+			t.Errorf("%d events are news, not %d", n, news)
+		}
+	}
+}
+
+func TestOneLeads(t *testing.T) {
+	ask := proxy.Request{Verb: "get", Resource: proxy.Leases, Name: "it", Status: 200}
+	late := proxy.Request{Verb: "update", Resource: proxy.Leases, Name: "it", Status: 409}
+	lead := proxy.Request{Verb: "update", Resource: proxy.Leases, Name: "it", Status: 200}
+	write := proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 200}
+	expect(t, "one leads", &Run{Requests: []proxy.Request{write}}, nil, "")
+	expect(t, "one leads", &Run{Standby: []proxy.Request{ask, late, lead, write}}, nil, "")
+	expect(t, "one leads", &Run{Standby: []proxy.Request{ask, late, write, lead}}, nil, "another operator leads: patch apps/deployments web")
+	expect(t, "one leads", &Run{Standby: []proxy.Request{ask, write}}, nil, "another operator leads")
+}
+
 func TestCounts(t *testing.T) {
 	create := proxy.Request{Verb: "create", Resource: "batch/jobs", Name: "a", Status: 201}
 	lost := proxy.Request{Verb: "create", Resource: "batch/jobs", Name: "a", Status: 409}
@@ -93,14 +117,69 @@ func TestCountsLeaveOutWhatIsForNobody(t *testing.T) {
 	expect(t, "counts", run, &Reference{}, "")
 }
 
+// What was carried out and not answered, as the API server went away, the world shows.
+func TestCountsWithoutAnswers(t *testing.T) {
+	made, gone := version(t, 3, history.Deployments, "{metadata: {name: web, uid: d}}"), version(t, 5, history.Deployments, "{metadata: {name: web, uid: d}}")
+	made.At, gone.At, gone.IsGone = time.Unix(3, 0), time.Unix(5, 0), true
+	apply := proxy.Request{At: time.Unix(2, 0), Verb: "patch", Resource: history.Deployments, Name: "web"}
+	remove := proxy.Request{At: time.Unix(4, 0), Verb: "delete", Resource: history.Deployments, Name: "web", OnlyUID: "d"}
+	run := &Run{Requests: []proxy.Request{apply, apply, remove, remove}, Versions: []history.Version{made, gone}}
+	once := map[string]int{history.Deployments + " web": 1}
+	expect(t, "counts", run, &Reference{Creates: once, Deletes: once}, "")
+
+	run.Versions = run.Versions[:1]
+	expect(t, "counts", run, &Reference{Creates: once, Deletes: once}, "deleted 0 times")
+	run.Requests[0].Status, run.Requests[0].AnsweredUID = 201, "d" // and what comes after changes it
+	expect(t, "counts", run, &Reference{Creates: once}, "")
+	run.Requests = run.Requests[2:]
+	expect(t, "counts", run, &Reference{Creates: once}, "created 0 times")
+	run.Requests, run.Versions[0].At = []proxy.Request{apply}, time.Unix(1, 0) // it was there before
+	expect(t, "counts", run, &Reference{Creates: once}, "created 0 times")
+}
+
 func TestEvents(t *testing.T) {
-	synced := proxy.Request{Verb: "create", Resource: eventResource, Reason: "Synced", Status: 201}
-	reference := NewReference(&Run{Requests: []proxy.Request{synced}})
-	expect(t, "events", &Run{Requests: []proxy.Request{synced}}, reference, "")
-	expect(t, "events", &Run{Requests: []proxy.Request{synced, synced}, Fired: 1}, reference, "")
-	expect(t, "events", &Run{Requests: []proxy.Request{synced, synced}}, reference, "2 events Synced, where 1 are news")
-	expect(t, "events", &Run{}, reference, "0 events Synced")
-	expect(t, "events", &Run{Fired: 1}, reference, "")
+	synced := proxy.Request{Verb: "create", Resource: eventResource, Name: "one.1", Reason: "Synced", Status: 201}
+	run := func(requests ...proxy.Request) *Run {
+		fired := 0
+		for _, request := range requests {
+			if request.Fault != nil {
+				fired++
+			}
+		}
+		return &Run{Requests: requests, Anew: len(requests), Fired: fired}
+	}
+	reference := NewReference(run(synced))
+	wrong := func(kind proxy.Kind, request proxy.Request) proxy.Request {
+		request.Fault = &proxy.Fault{Kind: kind}
+		return request
+	}
+	const tooMany = "2 events Synced, where 1 are news"
+	expect(t, "events", run(synced), reference, "")
+	expect(t, "events", run(synced, synced), reference, tooMany)
+	expect(t, "events", run(), reference, "0 events Synced")
+	for _, test := range []struct {
+		with    proxy.Request
+		isFound bool
+	}{
+		{wrong(proxy.KillAfter, proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 200}), false},
+		{wrong(proxy.Refuse, proxy.Request{Verb: "list", Resource: history.Foos, Name: "one"}), false}, // asked for by the pass
+		{proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web"}, false},              // in an outage
+		{proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 403}, false},
+		{wrong(proxy.Age, proxy.Request{Verb: "list", Resource: history.Foos, Status: 200}), true},
+		{wrong(proxy.Refuse, proxy.Request{Verb: "list", Resource: history.Foos}), true}, // asked for by the cache
+		{wrong(proxy.DropAnswer, proxy.Request{Verb: "watch", Resource: history.Foos}), true},
+		{proxy.Request{Verb: "watch", Resource: history.Foos}, true},
+		{wrong(proxy.Refuse, proxy.Request{Verb: "create", Resource: eventResource, Name: "one.1"}), true},
+		{proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 200}, true},
+	} {
+		found := ""
+		if test.isFound {
+			found = tooMany
+		}
+		expect(t, "events", run(synced, test.with, synced), reference, found)
+	}
+	series := proxy.Request{Verb: "patch", Resource: eventResource, Name: "one.1", Status: 403}
+	expect(t, "events", run(synced, series), reference, tooMany)
 }
 
 const (
@@ -204,7 +283,8 @@ func TestHygiene(t *testing.T) {
 	line := `{"level":"ERROR","msg":"Reconciler error"}` + "\n"
 	expect(t, "hygiene", &Run{Log: line}, &Reference{}, "")
 	expect(t, "hygiene", &Run{Log: line}, nil, "Reconciler error")
-	expect(t, "hygiene", &Run{RestLog: line}, &Reference{}, "Reconciler error")
+	expect(t, "hygiene", &Run{RestLog: line}, &Reference{}, "the log has: Reconciler error")
+	expect(t, "hygiene", &Run{RestLog: `{"level":"ERROR","msg":"Failed to watch","err":"pods is forbidden"}`}, &Reference{}, "Failed to watch: pods is forbidden")
 	expect(t, "hygiene", &Run{Log: "WARNING: DATA RACE\n"}, &Reference{}, "DATA RACE")
 	expect(t, "hygiene", &Run{Log: "panic: nil\n"}, &Reference{}, "panic")
 	expect(t, "hygiene", &Run{Ends: []string{"by itself"}}, &Reference{}, "by itself")
@@ -249,11 +329,20 @@ func TestStatusOfFoo(t *testing.T) {
 }
 
 func TestStatusOfCronJob(t *testing.T) {
-	const conditions = `conditions: [{type: Available, status: "True"}, {type: Progressing, status: "True"}, {type: Degraded, status: "False"}]`
-	status := func(text string) string {
-		return "{metadata: {name: one, uid: c}, status: {" + conditions + ", " + text + "}}"
-	}
+	const conditions = `nextScheduleTime: "2026-01-01T04:00:00Z", conditions: [
+  {type: Available, status: "True"}, {type: Progressing, status: "True"}, {type: Degraded, status: "False"}]`
+	hour := func(h int) time.Time { return time.Date(2026, 1, 1, h, 0, 0, 0, time.UTC) }
+	symbols := history.Symbols{"tick-2": hour(1), "tick-1": hour(2), "tick": hour(3), "tick+1": hour(4)}
 	job := version(t, 1, history.Jobs, fmt.Sprintf(jobText, "a", "ja", "2026-01-01T00:00:00Z", ""))
+	completed := version(t, 1, history.Jobs, fmt.Sprintf(jobText, "b", "jb", "2026-01-01T02:00:00Z",
+		`{type: Complete, status: "True", lastTransitionTime: "2026-01-01T02:30:00Z"}`))
+	failed := version(t, 1, history.Jobs, fmt.Sprintf(jobText, "c", "jc", "2026-01-01T02:00:00Z",
+		`{type: Failed, status: "True", lastTransitionTime: "2026-01-01T02:40:00Z"}`))
+	judged := func(spec string, versions ...history.Version) *Run {
+		object := version(t, 2, history.CronJobs, "{metadata: {name: one, uid: c}, "+spec+"}")
+		object.At = hour(3).Add(30 * time.Minute)
+		return &Run{Symbols: symbols, Versions: append(versions, object)}
+	}
 	for text, found := range map[string]string{
 		`lastScheduleTime: "2026-01-01T00:00:00Z", active: [{name: a, uid: ja}], activeJobs: 1`: "",
 		`lastScheduleTime: "2026-01-01T01:00:00Z"`:                                              "no Job for it",
@@ -261,14 +350,95 @@ func TestStatusOfCronJob(t *testing.T) {
 		`active: [{name: a, uid: ja}, {name: a, uid: ja}], activeJobs: 2`:                       "as active twice",
 		`active: [{name: a, uid: ja}], activeJobs: 2`:                                           "says that they are 2",
 		`lastSuccessfulTime: "2026-01-01T01:00:00Z"`:                                            "none did",
+		`lastMissedTime: "2026-01-01T01:00:00Z"`:                                                "",
+		`lastMissedTime: "2026-01-01T01:30:00Z"`:                                                "was missed, which was not due",
+		`lastMissedTime: "2026-01-01T04:00:00Z"`:                                                "was missed, which was not due",
+		`lastMissedTime: "2026-01-01T02:00:00Z"`:                                                "was missed; there is a Job for it",
+		`lastFailedTime: "2026-01-01T02:30:00Z", lastSuccessfulTime: "2026-01-01T02:30:00Z"`:    "says that a Job failed at",
+		`lastFailedTime: "2026-01-01T02:40:00Z"`:                                                "the last Job failed, and that nothing is wrong",
 	} {
-		expect(t, "status", &Run{Versions: []history.Version{job, version(t, 2, history.CronJobs, status(text))}}, nil, found)
+		expect(t, "status", judged("status: {"+conditions+", "+text+"}", job, completed, failed), nil, found)
 	}
-	run := &Run{Versions: []history.Version{job,
-		version(t, 2, history.CronJobs, status(`lastScheduleTime: "2026-01-01T00:00:00Z"`)),
-		version(t, 3, history.CronJobs, status(`lastScheduleTime: "2025-12-31T23:00:00Z"`)),
-	}}
+	for text, found := range map[string]string{
+		`nextScheduleTime: "2026-01-01T04:00:00Z"`: "",
+		`lastMissedTime: "2026-01-01T01:00:00Z"`:   "and not when the next one is due",
+		`nextScheduleTime: "2026-01-01T03:00:00Z"`: "which is not to come",
+		`nextScheduleTime: "2026-01-01T04:30:00Z"`: "which is not to come",
+	} {
+		expect(t, "status", judged(`status: {`+text+`, conditions: [
+  {type: Available, status: "True"}, {type: Progressing, status: "False", reason: Idle}, {type: Degraded, status: "False"}]}`), nil, found)
+	}
+	for _, test := range []struct{ spec, rest, available, progressing, degraded, found string }{
+		{"suspend: true", "", `"False", reason: Suspended`, `"False", reason: Idle`, `"False"`, ""},
+		{"suspend: true", `nextScheduleTime: "2026-01-01T04:00:00Z",`, `"True"`, `"False", reason: Idle`, `"False"`, "and it is suspended"},
+		{"suspend: true", `nextScheduleTime: "2026-01-01T04:00:00Z",`, `"False", reason: Suspended`, `"False", reason: Idle`, `"False"`, "is suspended, and says when"},
+		{"suspend: false", "", `"False", reason: Suspended`, `"False", reason: Idle`, `"False"`, "says that it is suspended, and it is not"},
+		{"suspend: false", "", `Unknown, reason: NotObserved`, `"False"`, `"False"`, "could not be looked at"},
+		{"suspend: true", "", `"False", reason: Suspended`, `"False", reason: Blocked`, `"False"`, "is blocked"},
+		{"suspend: true", "", `"False", reason: Suspended`, `"True", reason: JobsRunning`, `"False"`, "none is active"},
+		{"suspend: true", "active: [{name: a, uid: ja}], activeJobs: 1,", `"False", reason: Suspended`, `"False", reason: Idle`, `"False"`, "some are active"},
+		{"concurrencyPolicy: Forbid, suspend: true", "active: [{name: a, uid: ja}], activeJobs: 1,", `"False", reason: Suspended`, `"True", reason: WaitingForJob`, `"False"`, ""},
+		{"suspend: true", "active: [{name: a, uid: ja}], activeJobs: 1,", `"False", reason: Suspended`, `"True", reason: WaitingForJob`, `"False"`, "none to wait for"},
+		{"suspend: true", `lastFailedTime: "2026-01-01T02:40:00Z",`, `"False", reason: Suspended`, `"False", reason: Idle`, `"True", reason: LastRunFailed`, ""},
+		{"suspend: true", "", `"False", reason: Suspended`, `"False", reason: Idle`, `"True", reason: LastRunFailed`, "and not when"},
+	} {
+		spec := fmt.Sprintf(`spec: {%s}, status: {%s conditions: [{type: Available, status: %s}, {type: Progressing, status: %s}, {type: Degraded, status: %s}]}`,
+			test.spec, test.rest, test.available, test.progressing, test.degraded)
+		expect(t, "status", judged(spec, job, failed), nil, test.found)
+	}
+	run := judged(`status: {`+conditions+`, lastScheduleTime: "2026-01-01T00:00:00Z"}`, job)
+	run.Versions = append(run.Versions, judged(`status: {`+conditions+`, lastScheduleTime: "2025-12-31T23:00:00Z"}`).Versions...)
 	expect(t, "status", run, nil, "go back")
+}
+
+func TestStatusThatIsDegraded(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	foreign := version(t, 1, history.Deployments, "{metadata: {name: web, uid: d}}")
+	elsewhere := version(t, 1, history.Deployments, "{metadata: {name: other, uid: d}}")
+	own := func(conditions string) history.Version {
+		return version(t, 1, history.Deployments, fmt.Sprintf("{metadata: {name: web, uid: d, "+ownedBy+"}, status: {conditions: ["+conditions+"]}}", "f"))
+	}
+	apply := proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", At: at.Add(-time.Second), Status: 200}
+	refused, conflict, told, late, slow := apply, apply, apply, apply, apply
+	refused.Fault, refused.Status = &proxy.Fault{Kind: proxy.Refuse, Code: 403}, 0
+	conflict.Status = 409
+	told.Fault, told.Resource = &proxy.Fault{Kind: proxy.Refuse, Code: 500}, history.Foos+"/status"
+	late.Fault, late.At = &proxy.Fault{Kind: proxy.Refuse, Code: 500}, at.Add(time.Second)
+	slow.Fault = &proxy.Fault{Kind: proxy.CloseWatches}
+	lost, forbidden := apply, apply
+	lost.Status, forbidden.Status = 0, 403
+	for _, test := range []struct {
+		reason  string
+		version history.Version
+		request proxy.Request
+		isFound bool
+	}{
+		{"Refused", own(""), refused, false},
+		{"Error", own(""), lost, false},
+		{"Refused", own(""), forbidden, false},
+		{"Error", own(""), apply, true},
+		{"Error", own(""), conflict, true},
+		{"Error", own(""), told, true},
+		{"Error", own(""), late, true},
+		{"Error", own(""), slow, true},
+		{"NameTaken", foreign, apply, false},
+		{"NameTaken", elsewhere, apply, true},
+		{"NameTaken", own(""), refused, true},
+		{"RolloutStuck", own(`{type: Progressing, status: "False"}`), apply, false},
+		{"RolloutStuck", own(`{type: ReplicaFailure, status: "True"}`), apply, false},
+		{"RolloutStuck", own(`{type: Progressing, status: "True"}`), apply, true},
+		{"LastRunFailed", own(""), apply, true},
+		{"Whatever", own(""), refused, true},
+	} {
+		degraded := version(t, 2, history.Foos, fmt.Sprintf(`{metadata: {name: one, uid: f}, spec: {deploymentName: web, replicas: 1}, status: {conditions: [
+  {type: Available, status: Unknown}, {type: Progressing, status: "False"}, {type: Degraded, status: "True", reason: %s}]}}`, test.reason))
+		degraded.At = at
+		found := ""
+		if test.isFound {
+			found = "says that it is degraded, for the reason " + test.reason
+		}
+		expect(t, "status", &Run{Requests: []proxy.Request{test.request}, Versions: []history.Version{test.version, degraded}}, nil, found)
+	}
 }
 
 func TestStatusOfMemcached(t *testing.T) {
@@ -292,11 +462,26 @@ func TestStatusOfMemcached(t *testing.T) {
 }
 
 func TestGoroutines(t *testing.T) {
-	few, many := map[string]int{"worker": 3}, map[string]int{"worker": 4, "net/http.(*Transport).dialConn.gowrap1": 9}
-	expect(t, "goroutines", &Run{Goroutines: many, RestGoroutines: few}, &Reference{Goroutines: few}, "4 goroutines of worker, and 3")
-	expect(t, "goroutines", &Run{Goroutines: many, RestGoroutines: few}, &Reference{Goroutines: many}, "")
-	expect(t, "goroutines", &Run{Goroutines: many, RestGoroutines: many}, &Reference{Goroutines: few}, "")
-	expect(t, "goroutines", &Run{Goroutines: many, RestGoroutines: few}, nil, "")
+	few := map[string]int{"worker": 3}
+	many := map[string]int{"worker": 4, "net/http.(*Transport).dialConn.gowrap1": 9, "k8s.io/apimachinery/pkg/watch.(*StreamWatcher).receive": 9}
+	run := func(all, start, rest map[string]int) *Run {
+		return &Run{Goroutines: all, StartGoroutines: start, RestGoroutines: rest}
+	}
+	expect(t, "goroutines", run(many, few, few), &Reference{Goroutines: few}, "4 goroutines of worker, and 3")
+	expect(t, "goroutines", run(many, few, few), &Reference{Goroutines: many}, "")
+	expect(t, "goroutines", run(many, many, many), &Reference{Goroutines: few}, "")
+	expect(t, "goroutines", run(few, many, few), &Reference{Goroutines: few}, "")
+	// What goes wrong without faults is found in the run that is to be the reference, and at rest.
+	expect(t, "goroutines", run(few, few, few), nil, "")
+	expect(t, "goroutines", run(many, few, few), nil, "4 goroutines of worker, and 3 in one that has just begun")
+	delete(many, "worker")
+	expect(t, "goroutines", run(many, few, many), nil, "")
+	many["worker"] = 4
+	expect(t, "goroutines", run(few, few, many), nil, "4 goroutines of worker, and 3 before it looked at everything again")
+	expect(t, "goroutines", run(many, few, many), &Reference{Goroutines: many}, "and 3 before it looked at everything again")
+	// The first event begins some.
+	events := map[string]int{"worker": 3, "k8s.io/client-go/tools/events.(*eventBroadcasterImpl).attemptRecording": 2}
+	expect(t, "goroutines", run(events, few, few), nil, "")
 }
 
 // Of an operator of which only the log was recorded, only the log is judged.

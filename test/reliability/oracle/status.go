@@ -64,8 +64,8 @@ func statuses(run *Run, _ *Reference) []string {
 			previous != nil && equality.Semantic.DeepEqual(previous.Object["status"], object.Object["status"]) {
 			continue
 		}
-		past := &past{versions: run.Versions[:i], self: version, previous: previous}
-		lies := past.generations()
+		past := &past{run: run, versions: run.Versions[:i], self: version, previous: previous}
+		lies := append(past.generations(), past.degraded()...)
 		if previous != nil && typed[told](previous).Status.ObservedGeneration > typed[told](object).Status.ObservedGeneration {
 			lies = append(lies, "has observed an earlier generation than before")
 		}
@@ -86,6 +86,7 @@ func statuses(run *Run, _ *Reference) []string {
 
 // past is all that has been before a status was written.
 type past struct {
+	run      *Run
 	versions []history.Version
 	self     history.Version
 	previous *unstructured.Unstructured // the version before; nil for the first

@@ -85,7 +85,7 @@ func Start(options Options) (*Proxy, error) {
 		transport: &http.Transport{TLSClientConfig: options.TLS.Clone(), ForceAttemptHTTP2: true, DisableCompression: true},
 		end:       end,
 		chance:    rand.New(rand.NewPCG(options.Seed, 0)),
-		streams:   streams{open: map[*stream]bool{}, expired: map[string]bool{}},
+		streams:   streams{open: map[*stream]bool{}, watched: map[string]bool{}, expired: map[string]bool{}},
 		released:  make(chan struct{}),
 	}
 	p.server = &http.Server{
@@ -134,7 +134,7 @@ func (p *Proxy) Requests() []Request {
 	return requests
 }
 
-// Writes returns how many writes there were so far.
+// Writes returns how many writes there were so far, but for those of leases: who leads writes one every two seconds.
 func (p *Proxy) Writes() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,8 +146,8 @@ func (p *Proxy) Release() {
 	close(p.released)
 }
 
-// IsCalm tells whether nothing that has gone wrong goes on: no watch stands still, no old world is served, nothing is to be tried later, and
-// no answer is waited for.
+// IsCalm tells whether nothing that has gone wrong goes on: what was watched is watched again, no watch stands still, no old world is
+// served, nothing is to be tried later, and no answer is waited for.
 func (p *Proxy) IsCalm() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,7 +159,7 @@ func (p *Proxy) begin(request *Request) *Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.requests = append(p.requests, request)
-	if request.IsWrite() {
+	if request.IsWrite() && request.Resource != Leases {
 		p.writes++
 	}
 	for _, rule := range p.rules {
@@ -239,9 +239,16 @@ func (p *Proxy) goWrong(w http.ResponseWriter, r *http.Request, body []byte, req
 		p.await(request)
 		p.pass(w, r, body, request)
 	case ServerAwayAfter:
-		p.carryOut(r, body, request)
-		p.await(request)
-		panic(http.ErrAbortHandler)
+		if request.Verb == "watch" { // its answer has no end
+			p.await(request)
+			p.pass(w, r, body, request)
+			return
+		}
+		status, header, content := p.forward(r, body, request)
+		if p.await(request) {
+			panic(http.ErrAbortHandler)
+		}
+		reply(w, status, header, content)
 	case DropAnswer:
 		p.carryOut(r, body, request)
 		panic(http.ErrAbortHandler)
@@ -258,13 +265,16 @@ func (p *Proxy) goWrong(w http.ResponseWriter, r *http.Request, body []byte, req
 	}
 }
 
-// await waits until a part of the control plane is away. Where it has been away before, nothing goes wrong with the request.
-func (p *Proxy) await(request *Request) {
-	if !p.options.Await() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		request.Fault = nil
+// await waits until a part of the control plane is away. It is false where it has been away before: nothing goes wrong with the request
+// then.
+func (p *Proxy) await(request *Request) bool {
+	if p.options.Await() {
+		return true
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	request.Fault = nil
+	return false
 }
 
 // before returns the resource version of the world that the next operator is served first; empty if that is the present one.

@@ -115,6 +115,9 @@ func TestPassesOnAndRecords(t *testing.T) {
 	if recorded != want || trial.Writes() != 1 {
 		t.Errorf("recorded %+v", recorded)
 	}
+	if _, _, err := trial.do(http.MethodPut, "/apis/coordination.k8s.io/v1/namespaces/ns/leases/it", "application/json", "{}"); err != nil || trial.Writes() != 1 {
+		t.Errorf("%d writes, %v: who leads is never at rest", trial.Writes(), err)
+	}
 }
 
 func TestFaultsOfOneRequest(t *testing.T) {
@@ -168,6 +171,27 @@ func TestFaultsOfOneRequest(t *testing.T) {
 	}
 }
 
+// A request that comes after the outage it was to wait for is answered, and nothing is wrong with it.
+func TestOutageIsOver(t *testing.T) {
+	for _, kind := range []Kind{ServerAway, ServerAwayAfter} {
+		trial := start(t)
+		trial.options.Await = func() bool { return false }
+		trial.SetRules(Rule{Match: Match{Verb: "any"}, Fault: Fault{Kind: kind}})
+		code, _, err := trial.do(http.MethodPatch, deployment, apply, "{}")
+		if recorded := trial.Requests()[0]; code != http.StatusCreated || err != nil || recorded.Fault != nil {
+			t.Errorf("%s: %d %v, recorded as %+v", kind, code, err, recorded)
+		}
+		watch, err := trial.client.Get(trial.URL + pods)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(watch.Body, make([]byte, len("one\n"))); err != nil {
+			t.Errorf("%s: a watch, which goes on: %v", kind, err)
+		}
+		_ = watch.Body.Close()
+	}
+}
+
 const pods = "/api/v1/namespaces/ns/pods?watch=true&resourceVersion=5"
 
 func TestWatchIsClosedAndExpires(t *testing.T) {
@@ -198,10 +222,19 @@ func TestWatchIsClosedAndExpires(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	isCalm := func(want bool) {
+		t.Helper()
+		if trial.IsCalm() != want {
+			t.Errorf("calm: %t", !want)
+		}
+	}
 	begin()
+	isCalm(true)
 	trial.streams.close()
 	end()
+	isCalm(false) // nobody watches them again yet
 	begin()
+	isCalm(true)
 	trial.streams.expire()
 	end()
 	if code, content, err := trial.do(http.MethodGet, pods, "", ""); code != http.StatusGone || err != nil || !strings.Contains(content, "Expired") {

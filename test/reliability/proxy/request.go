@@ -16,6 +16,9 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
+// Leases is the resource by which operators find out who leads.
+const Leases = "coordination.k8s.io/leases"
+
 // Request is one that the operator has made.
 type Request struct {
 	At        time.Time `json:"at"`

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -10,7 +11,8 @@ import (
 // streams are the watches that go through a proxy, and what is wrong with all of them. They are safe for concurrent use.
 type streams struct {
 	mu          sync.Mutex
-	open        map[*stream]bool
+	open        map[*stream]bool // whether it has begun
+	watched     map[string]bool  // resources of which there has been one that has begun
 	pausedUntil time.Time
 	lateUntil   time.Time         // for watches of late resources
 	late        func(string) bool // nil for none
@@ -85,11 +87,17 @@ func (s *streams) age(r *http.Request, request *Request) {
 	request.Fault = &Fault{Kind: Age}
 }
 
-// areCalm tells whether watches flow and the present world is served.
+// areCalm tells whether all that was watched is, watches flow, and the present world is served.
 func (s *streams) areCalm() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return time.Now().After(s.pausedUntil) && time.Now().After(s.lateUntil) && (s.old == "" || s.oldFor == 0)
+	missing := maps.Clone(s.watched)
+	for stream, hasBegun := range s.open {
+		if hasBegun {
+			delete(missing, stream.resource)
+		}
+	}
+	return len(missing) == 0 && time.Now().After(s.pausedUntil) && time.Now().After(s.lateUntil) && (s.old == "" || s.oldFor == 0)
 }
 
 // refusal returns with which code a watch is to be refused; 0 for not at all.
@@ -111,12 +119,19 @@ func (s *streams) refusal(r *http.Request, resource string) int {
 func (s *streams) register(open *stream) func() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.open[open] = true
+	s.open[open] = false
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.open, open)
 	}
+}
+
+// begin notes that the API server has agreed to a watch.
+func (s *streams) begin(open *stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open[open], s.watched[open.resource] = true, true
 }
 
 // flow waits while watches of a resource stand still.
@@ -143,13 +158,17 @@ func (p *Proxy) watch(w http.ResponseWriter, r *http.Request, request *Request) 
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	defer p.streams.register(&stream{request.Resource, cancel})()
+	open := &stream{request.Resource, cancel}
+	defer p.streams.register(open)()
 	answer, err := p.send(ctx, r, nil)
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
 	defer answer.Body.Close()
 	p.answered(request, answer.StatusCode, nil)
+	if answer.StatusCode == http.StatusOK {
+		p.streams.begin(open)
+	}
 	reply(w, answer.StatusCode, answer.Header, nil)
 	flusher := http.NewResponseController(w)
 	buffer := make([]byte, 64<<10)

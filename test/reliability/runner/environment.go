@@ -1,4 +1,4 @@
-// Package runner plays scenarios against the real operator, with what is to go wrong, and judges what has come of it.
+// Package runner plays scenarios against the real operator, with what is to go wrong, and records what comes of it.
 //
 // All plans share one control plane; each has a namespace, a proxy and an operator of its own. The operator is the program that
 // users run, and has the rights that config/rbac gives it. The controllers of Deployments, ReplicaSets and Jobs and the garbage

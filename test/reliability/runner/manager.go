@@ -121,6 +121,13 @@ func (m *manager) isStarted() bool {
 	return m.process != nil
 }
 
+// starts returns how often it has been started.
+func (m *manager) starts() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.all)
+}
+
 // kill ends the process without warning. It is started again.
 func (m *manager) kill() {
 	m.mu.Lock()

@@ -24,11 +24,14 @@ type Outage struct {
 
 	part  *part
 	ready func() error // waits until what has been away is back
+	after func() error // is done then
 	// acts is held by users while they do something: they wait until an outage is over.
 	acts sync.RWMutex
 
 	mu      sync.Mutex
-	coming  int // plans that are still to come to it
+	coming  int       // plans that are still to come to it
+	from    time.Time // when it went away; zero before
+	to      time.Time // when it was ready again; zero before
 	waiting int
 	once    sync.Once
 	begun   chan struct{} // closed when the part is away
@@ -46,8 +49,9 @@ func (e *Environment) NewOutage(ctx context.Context, kind proxy.Kind, plans int)
 		if err != nil {
 			err = fmt.Errorf("%w\n%s", err, o.part.logs.last())
 		}
-		return errors.Join(err, e.ControlPlane.RestartControllerManager())
+		return err
 	}
+	o.after = e.ControlPlane.RestartControllerManager
 	return o
 }
 
@@ -101,6 +105,13 @@ func (o *Outage) passes(ctx context.Context) {
 	}
 }
 
+// when returns from when to when the part was away, or not ready yet; zero for what has not been.
+func (o *Outage) when() (from, to time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.from, o.to
+}
+
 func (o *Outage) hasHappened() bool {
 	select {
 	case <-o.begun:
@@ -113,9 +124,18 @@ func (o *Outage) hasHappened() bool {
 func (o *Outage) happen() {
 	o.acts.Lock()
 	defer o.acts.Unlock()
+	o.note(&o.from)
 	o.Err = o.part.kill()
 	close(o.begun)
 	time.Sleep(timeAway)
 	o.Err = errors.Join(o.Err, o.part.start(), o.ready())
+	o.note(&o.to)
+	o.Err = errors.Join(o.Err, o.after())
 	close(o.over)
+}
+
+func (o *Outage) note(at *time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	*at = time.Now()
 }

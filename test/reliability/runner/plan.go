@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,11 +25,12 @@ import (
 
 // Waits. None of them is asserted: they are for how long is looked at most, and for how long nothing must happen to be at rest.
 const (
-	patience  = 100 * time.Second       // for the operator to come to an end; what fails is tried again a minute later at the latest
-	quiet     = 400 * time.Millisecond  // between steps
-	restQuiet = 1800 * time.Millisecond // after the last one, while an operator is started and looks at everything every second
-	thawQuiet = 2 * time.Second         // after an operator goes on that has stood still
-	calmQuiet = 6 * time.Second         // likewise, of runs that are to be references
+	patience   = 100 * time.Second      // for the operator to come to an end; what fails is tried again a minute later at the latest
+	quiet      = 400 * time.Millisecond // between steps
+	restQuiet  = 2 * time.Second        // after the last one, while an operator is started and looks at everything every second
+	startQuiet = 500 * time.Millisecond // of that, until it has begun all that goes on
+	thawQuiet  = 2 * time.Second        // after an operator goes on that has stood still
+	calmQuiet  = 6 * time.Second        // likewise, of runs that are to be references
 )
 
 // Plan is a scenario and what is to go wrong in it.
@@ -51,13 +53,13 @@ type Plan struct {
 	Patience time.Duration
 }
 
-// StormFault is what a storm is called among faults.
-const StormFault = "storm"
+// StormFault is what a storm is called among faults, with its seed after it.
+const StormFault = "storm "
 
 // Faults returns what is to go wrong, as text.
 func (p *Plan) Faults() string {
 	if p.Storm > 0 {
-		return StormFault
+		return StormFault + strconv.FormatUint(p.Seed, 10)
 	}
 	texts := make([]string, len(p.Rules))
 	for i, rule := range p.Rules {
@@ -199,6 +201,7 @@ func (s *stage) play(ctx context.Context) (*oracle.Run, error) {
 		Namespace: s.Namespace, Symbols: s.Symbols(), Lacking: lacking, Fired: s.fired(), Setup: s.setup, Rest: len(s.requests()),
 		IsOpen: s.plan.Scenario.IsOpen, IsPassing: s.plan.Scenario.IsPassing,
 	}
+	run.Anew = run.Rest
 	if lacking == "" {
 		if err := s.rest(ctx, run); err != nil {
 			return nil, err
@@ -207,6 +210,12 @@ func (s *stage) play(ctx context.Context) (*oracle.Run, error) {
 	run.Ends = append(run.Ends, s.manager.ends()...)
 	run.Log = s.manager.log()
 	run.Requests = s.requests()
+	if s.plan.Outage != nil {
+		run.AwayFrom, run.AwayTo = s.plan.Outage.when()
+	}
+	if s.standby != nil {
+		run.Standby = s.standby.proxy.Requests()
+	}
 	run.World, run.Versions = s.e.Recorder.World(s.Namespace), s.e.Recorder.Versions(s.Namespace)
 	return run, nil
 }
@@ -391,6 +400,7 @@ func (s *stage) rest(ctx context.Context, run *oracle.Run) error {
 	if err := s.manager.stop(syscall.SIGTERM); err != nil && s.standby == nil { // one that has lost the lead is at its end anyway
 		run.Ends = append(run.Ends, fmt.Sprintf("it was told to end, and did so with: %v", err))
 	}
+	run.Anew = len(s.requests())
 	if err := s.manager.start("--sync-period=1s"); err != nil {
 		return err
 	}
@@ -398,7 +408,9 @@ func (s *stage) rest(ctx context.Context, run *oracle.Run) error {
 		run.Ends = append(run.Ends, err.Error())
 		return nil
 	}
-	pause(ctx, long)
+	pause(ctx, startQuiet)
+	run.StartGoroutines = s.goroutines(ctx, run)
+	pause(ctx, long-startQuiet)
 	run.RestGoroutines = s.goroutines(ctx, run)
 	if err := s.manager.stop(syscall.SIGTERM); err != nil {
 		run.Ends = append(run.Ends, fmt.Sprintf("it was told to end, and did so with: %v", err))

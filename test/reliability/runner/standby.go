@@ -63,14 +63,21 @@ func (s *stage) flags() []string {
 }
 
 // thaw has the first operator go on, which has long lost the lead to the other one and does not know yet, and what it had requested
-// before be carried out now. It returns what is lacking when that is over. A write that nothing waits for may be over before the lead is.
+// before be carried out now. It returns what is lacking when that is over: one that has lost the lead ends, and is started again to stand
+// by. A write that nothing waits for may be over before the lead is.
 func (s *stage) thaw(ctx context.Context) string {
 	if s.fired() > 0 {
 		if err := s.standby.manager.works(ctx, controllers); err != nil {
 			return "the other operator does not take the lead: " + err.Error()
 		}
 	}
+	starts := s.manager.starts()
 	s.proxy.Release()
 	s.manager.signal(syscall.SIGCONT)
-	return s.settle(ctx, thawQuiet, s.differs)
+	return s.settle(ctx, thawQuiet, func() string {
+		if s.fired() > 0 && s.manager.starts() == starts {
+			return "the operator that has lost the lead does not end"
+		}
+		return s.differs()
+	})
 }

@@ -59,10 +59,13 @@ func tryHistory(ctx context.Context, w *World, kind *Kind, leaf Leaf) Result {
 	if len(kept) > 1 {
 		t.result.Effect = differ
 	}
-	if s, _, err := t.fresh(ctx, t.taken[0]); err != nil {
-		t.violated("%v", err)
-	} else {
-		t.refuse(ctx, s, t.taken[0])
+	for _, from := range t.taken {
+		s, _, err := t.fresh(ctx, from)
+		if err != nil {
+			t.violated("%v", err)
+			continue
+		}
+		t.refuse(ctx, s, from)
 		if err := s.delete(ctx); err != nil {
 			t.violated("%v", err)
 		}

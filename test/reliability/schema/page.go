@@ -11,8 +11,8 @@ import (
 	"github.com/example/memcached-operator/test/proof"
 )
 
-// Page returns the report for people.
-func (r *Report) Page(seed uint64, isShort bool) *proof.Page {
+// Page returns the report for people. The operator is that which was tried, as proof.Operator says it.
+func (r *Report) Page(operator string, seed uint64, isShort bool) *proof.Page {
 	slices.SortFunc(r.Results, func(a, b Result) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Path, b.Path)) })
 	own := proof.Table{Columns: []string{"field", "classes of values", "transitions", "refused", "different ends", "it shows in"}}
 	template := Result{}
@@ -45,6 +45,7 @@ func (r *Report) Page(seed uint64, isShort bool) *proof.Page {
 				"`make reliability` makes this page; test/README.md tells how.",
 		},
 		Settings: []proof.Setting{
+			{Name: "operator", Value: operator},
 			{Name: "CPUs", Value: fmt.Sprint(runtime.NumCPU())},
 			{Name: "seed", Value: fmt.Sprint(seed)},
 			{Name: "form", Value: map[bool]string{true: "short", false: "full"}[isShort]},
@@ -82,6 +83,8 @@ func (r *Report) claims(isShort bool) []proof.Claim {
 			Verdict: proof.Judge(len(r.Violations) == 0), Note: strings.Join(r.Violations, "; ")},
 		{What: "fields without effect", Bar: "0", Found: fmt.Sprint(len(r.Dead)), Verdict: proof.Judge(len(r.Dead) == 0), Note: strings.Join(r.Dead, ", ")},
 		{What: "writes of the operator when all was done", Bar: "0", Found: fmt.Sprint(r.IdleWrites), Verdict: proof.Judge(r.IdleWrites == 0)},
+		{What: "fields of which Kubernetes takes one value, and sets it by itself", Bar: "none", Found: fmt.Sprint(len(r.Single)), Verdict: proof.NotJudged,
+			Note: strings.Join(r.Single, ", ")},
 		{What: "fields that this API server does not know", Bar: "none", Found: fmt.Sprint(len(r.Unknown)), Verdict: proof.NotJudged, Note: strings.Join(r.Unknown, ", ")},
 	}
 }

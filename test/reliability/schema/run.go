@@ -48,7 +48,7 @@ const (
 type Report struct {
 	Leaves, Tried, Opaque int
 	Transitions, Refusals int
-	Unknown, Dead         []string // leaves that this API server knows nothing of, and that show in nothing
+	Unknown, Single, Dead []string // leaves that this API server knows nothing of, that have one legal value, and that show in nothing
 	IdleWrites            int      // of the operator when all was done
 	Seconds               float64
 	Results               []Result
@@ -210,6 +210,8 @@ func (r *Report) sum() {
 		switch {
 		case result.Effect == unknown:
 			r.Unknown = append(r.Unknown, path)
+		case result.Effect == only:
+			r.Single = append(r.Single, path)
 		case result.Effect == "" && len(result.Violations) == 0:
 			r.Dead = append(r.Dead, path)
 			r.Violations = append(r.Violations, path+": it shows in nothing")
@@ -234,6 +236,7 @@ func (r *Report) add(again *Report) {
 	r.Transitions += again.Transitions
 	r.Refusals += again.Refusals
 	r.Unknown = again.Unknown
+	r.Single = append(r.Single, again.Single...)
 	r.Dead = append(r.Dead, again.Dead...)
 	r.Violations = append(r.Violations, again.Violations...)
 	r.IdleWrites += again.IdleWrites

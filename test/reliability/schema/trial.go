@@ -256,6 +256,8 @@ func (t *trial) judge() {
 	switch {
 	case len(t.handed) > 1, len(ends) > 1 && t.result.Effect == "":
 		t.result.Effect = differ
+	case t.result.Effect == "" && t.hasOnlyValue():
+		t.result.Effect = only
 	case len(t.handed) == 1 && t.result.Effect == "":
 		t.result.Effect = unknown
 	case t.world.options.Short && t.result.Effect == "":
@@ -266,9 +268,22 @@ func (t *trial) judge() {
 // What a leaf may show in.
 const (
 	differ  = "the worlds differ"
+	only    = "none: Kubernetes takes one value, and sets it by itself"
 	unknown = "none: this API server leaves it out of a Job by hand too"
 	untold  = "none of the few that were tried"
 )
+
+// hasOnlyValue tells whether all Jobs by hand have the leaf with the one value that is legal: by default, where the template says nothing.
+func (t *trial) hasOnlyValue() bool {
+	two := twoOf(t.leaf.Path, t.leaf.schema)
+	name := fmt.Sprintf("%q: %q", t.leaf.Path[strings.LastIndexByte(t.leaf.Path, '.')+1:], two[0])
+	for job := range t.handed {
+		if len(t.handed) == 1 && two[0] == two[1] && strings.Contains(job, name) {
+			return true
+		}
+	}
+	return false
+}
 
 // withoutSpec returns a normal form without the spec of the resource itself, as text.
 func (t *trial) withoutSpec(state history.Normal) string {

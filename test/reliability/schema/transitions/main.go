@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -17,7 +16,9 @@ import (
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/example/memcached-operator/test/proof"
 	"github.com/example/memcached-operator/test/reliability/schema"
+	"github.com/example/memcached-operator/test/testenv"
 )
 
 func main() {
@@ -29,7 +30,7 @@ func main() {
 	flag.DurationVar(&options.Patience, "patience", 90*time.Second, "How long anything may take to become as it should be.")
 	only := flag.String("only", "", "Try only fields that match this regular `expression`, such as 'Foo spec.replicas'.")
 	file := flag.String("json", "", "A `file` for all that is found.")
-	proof := flag.String("proof", "", "A `directory` for a page of all that is found.")
+	page := flag.String("proof", "", "A `directory` for a page of all that is found.")
 	flag.Parse()
 	if *only != "" {
 		options.Only = regexp.MustCompile(*only)
@@ -46,13 +47,12 @@ func main() {
 	end()
 	if report != nil {
 		report.Print(os.Stdout)
-		if *file != "" {
-			content, _ := json.MarshalIndent(report, "", "  ")
-			err = errors.Join(err, os.WriteFile(*file, content, 0o644))
-		}
-		if *proof != "" {
-			err = errors.Join(err, report.Page(options.Seed, options.Short).Write(*proof))
-		}
+	}
+	if report != nil && *file != "" {
+		err = errors.Join(err, proof.Keep(*file, report))
+	}
+	if err == nil && *page != "" { // a part of what was asked for proves nothing
+		err = write(*page, report, options)
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "transitions: %v\n", err)
@@ -60,4 +60,16 @@ func main() {
 	if err != nil || len(report.Violations) > 0 {
 		os.Exit(1)
 	}
+}
+
+// write writes the page of a report to a directory.
+func write(dir string, report *schema.Report, options schema.Options) error {
+	operator := "another"
+	if options.Program == "" {
+		var err error
+		if operator, err = proof.Operator(testenv.Root()); err != nil {
+			return err
+		}
+	}
+	return report.Page(operator, options.Seed, options.Short).Write(dir)
 }

@@ -1,0 +1,60 @@
+package proof
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// operatorParts are what the operator is made of, below the repository's root: its code, and what it is deployed with.
+var operatorParts = []string{"api", "cmd", "internal", "config/crd", "config/manager", "config/rbac", "go.mod", "go.sum"}
+
+// Operator returns 12 hexadecimal digits that stand for the operator in the tree below a root: for its sources, without tests and texts.
+// They stay the same until something of the operator changes, whatever else of the repository does. So they say what was measured, and
+// whether what was found before is of the same operator.
+func Operator(root string) (string, error) {
+	sum := sha256.New()
+	for _, part := range operatorParts {
+		err := filepath.WalkDir(filepath.Join(root, part), func(path string, entry fs.DirEntry, err error) error {
+			switch {
+			case err == nil && entry.IsDir() && entry.Name() == "testdata":
+				return filepath.SkipDir
+			case err != nil || entry.IsDir() || !isOfOperator(entry.Name()):
+				return err
+			}
+			name, err := filepath.Rel(root, path)
+			if err != nil {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			_, _ = fmt.Fprintf(sum, "%s %d\n%s", filepath.ToSlash(name), len(content), content)
+			return err
+		})
+		if err != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprintf("%x", sum.Sum(nil))[:12], nil
+}
+
+// SameOperator returns an error if what a file has was found of another operator than there is now.
+func SameOperator(file, before, now string) error {
+	if before == now {
+		return nil
+	}
+	return fmt.Errorf("%s is of another operator (%s, and this one is %s): delete it, or name another file", file, before, now)
+}
+
+// isOfOperator tells whether a file says what the operator does.
+func isOfOperator(name string) bool {
+	switch filepath.Ext(name) {
+	case ".go":
+		return !strings.HasSuffix(name, "_test.go")
+	case ".yaml", ".mod", ".sum":
+		return true
+	}
+	return false
+}

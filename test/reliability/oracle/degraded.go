@@ -1,0 +1,103 @@
+package oracle
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
+	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
+	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	"github.com/example/memcached-operator/test/reliability/history"
+	"github.com/example/memcached-operator/test/reliability/proxy"
+)
+
+// degraded finds a status that says that something is wrong when nothing has been, neither in the world nor with a request. There is
+// nothing in any scenario for the reasons that are not here.
+func (p *past) degraded() []string {
+	said := typed[told](p.self.Object)
+	if !said.is("Degraded", metav1.ConditionTrue) {
+		return nil
+	}
+	var has bool
+	reason := said.reason("Degraded")
+	switch reason { // all kinds have the same names for what is the same
+	case samplev1alpha1.ReasonRefused, samplev1alpha1.ReasonError:
+		has = slices.ContainsFunc(p.run.Requests, func(r proxy.Request) bool { return r.At.Before(p.self.At) && hasFailed(&r) })
+	case samplev1alpha1.ReasonNameTaken:
+		has = p.isNameTaken()
+	case samplev1alpha1.ReasonRolloutStuck:
+		has = some(p, history.Deployments, isStuck)
+	case cachev1alpha1.ReasonNodeCrashing, cachev1alpha1.ReasonNodeNotStarting, cachev1alpha1.ReasonNodeUnschedulable:
+		has = slices.ContainsFunc(p.versions, func(v history.Version) bool {
+			return v.Resource == history.Pods && doesNotStart(typed[corev1.Pod](v.Object))
+		})
+	case tutorialv1.ReasonLastRunFailed:
+		has = some(p, history.Jobs, func(job *batchv1.Job) bool { return !failedAt(job).IsZero() })
+	}
+	if !has {
+		return []string{fmt.Sprintf("says that it is degraded, for the reason %s, and nothing of that sort has been", reason)}
+	}
+	return nil
+}
+
+// hasFailed tells whether a request of a pass has failed, other than that which tells of it. That something is not there, or has changed,
+// is no failure.
+func hasFailed(r *proxy.Request) bool {
+	switch {
+	case !isOfPass(r), r.Resource == eventResource, strings.HasSuffix(r.Resource, "/status"):
+		return false
+	case r.Fault == nil:
+		return r.Status == 0 || r.Status == http.StatusForbidden || r.Status == http.StatusTooManyRequests || r.Status >= http.StatusInternalServerError
+	}
+	switch r.Fault.Kind {
+	case proxy.Refuse:
+		return r.Fault.Code != http.StatusConflict
+	case proxy.Disown, proxy.DropAnswer, proxy.Hang, proxy.Freeze, proxy.ServerAway, proxy.ServerAwayAfter, proxy.EtcdAway:
+		return true
+	}
+	return false
+}
+
+// isNameTaken tells whether there has been an object of somebody else under a name that the resource needs.
+func (p *past) isNameTaken() bool {
+	self := map[string]bool{string(p.self.Object.GetUID()): true}
+	return slices.ContainsFunc(p.versions, func(version history.Version) bool {
+		return !version.IsGone && p.needs(version.Key) && !belongs(version.Object, self)
+	})
+}
+
+// needs tells whether a resource makes an object of that name.
+func (p *past) needs(key history.Key) bool {
+	switch p.self.Resource {
+	case history.Foos:
+		foo := specOf[samplev1alpha1.Foo](p)
+		return key.Resource == history.Deployments && (foo == nil || foo.Spec.DeploymentName == key.Name)
+	case history.Memcacheds:
+		return key.Name == p.self.Name && slices.Contains([]string{history.Deployments, history.Services, history.Budgets}, key.Resource)
+	}
+	return key.Resource == history.Jobs && strings.HasPrefix(key.Name, p.self.Name+"-")
+}
+
+// isStuck tells whether a Deployment says of itself that its pods cannot be made, or do not come up.
+func isStuck(d *appsv1.Deployment) bool {
+	return slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
+		return c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue ||
+			c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse
+	})
+}
+
+// doesNotStart tells whether a pod cannot begin, or has come to an end.
+func doesNotStart(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
+		return c.State.Waiting != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil
+	}) || slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse
+	})
+}
