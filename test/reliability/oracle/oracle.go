@@ -137,8 +137,8 @@ func isOfInterest(request *proxy.Request) bool {
 	return request.Resource != proxy.Leases && request.Resource != "/events"
 }
 
-// made returns which objects the operator has created and deleted, and how often. What it has created for a resource that was gone
-// already does not count: its cache did not show that yet, and the garbage collector takes it away.
+// made returns which objects the operator has created and deleted, and how often. The first that it has created for a resource that was gone
+// already do not count: its cache did not show that yet, and the garbage collector takes them away.
 func made(run *Run) (creates, deletes map[string]int) {
 	creates, deletes = map[string]int{}, map[string]int{}
 	requests := carriedOut(run)
@@ -156,7 +156,8 @@ func made(run *Run) (creates, deletes map[string]int) {
 	return creates, deletes
 }
 
-// isForGone tells whether the resource that an object was created for was gone by then.
+// isForGone tells whether an object was created for a resource that was gone by then, and had not had it before. One that it has had before is
+// made again only when the API server says that the resource is still there.
 func isForGone(run *Run, creation *proxy.Request) bool {
 	var owner types.UID
 	for _, version := range run.Versions {
@@ -165,10 +166,19 @@ func isForGone(run *Run, creation *proxy.Request) bool {
 			break
 		}
 	}
+	isGone, created := false, history.Key{Resource: creation.Resource, Name: creation.Name}
 	rv, _ := strconv.ParseInt(creation.AnsweredRV, 10, 64)
-	return slices.ContainsFunc(run.Versions, func(version history.Version) bool {
-		return version.IsGone && version.RV < rv && version.Object.GetUID() == owner
-	})
+	for _, version := range run.Versions {
+		controller := metav1.GetControllerOf(version.Object)
+		switch {
+		case version.RV >= rv:
+		case version.IsGone && version.Object.GetUID() == owner:
+			isGone = true
+		case version.Key == created && controller != nil && controller.UID == owner:
+			return false
+		}
+	}
+	return isGone
 }
 
 // endState finds a world that is not as without faults.

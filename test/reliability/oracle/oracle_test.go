@@ -106,7 +106,7 @@ func TestWritesOfTheSetupAreNoPositions(t *testing.T) {
 	}
 }
 
-// What is created for a resource that is gone is the garbage collector's.
+// What is created for a resource that is gone is the garbage collector's, the first time.
 func TestCountsLeaveOutWhatIsForNobody(t *testing.T) {
 	child := version(t, 3, history.Deployments, fmt.Sprintf("{metadata: {name: web, uid: d, "+ownedBy+"}}", "f"))
 	create := proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 201, AnsweredUID: "d", AnsweredRV: "3"}
@@ -114,6 +114,12 @@ func TestCountsLeaveOutWhatIsForNobody(t *testing.T) {
 	run := &Run{Requests: []proxy.Request{create}, Versions: []history.Version{owner, child}}
 	expect(t, "counts", run, &Reference{}, "created 1 times")
 	run.Versions[0].IsGone = true
+	expect(t, "counts", run, &Reference{}, "")
+
+	before := version(t, 1, history.Deployments, fmt.Sprintf("{metadata: {name: web, uid: c, "+ownedBy+"}}", "f"))
+	run.Versions = append([]history.Version{before}, run.Versions...)
+	expect(t, "counts", run, &Reference{}, "created 1 times")
+	run.Versions[0] = version(t, 1, history.Deployments, fmt.Sprintf("{metadata: {name: web, uid: c, "+ownedBy+"}}", "another"))
 	expect(t, "counts", run, &Reference{}, "")
 }
 
