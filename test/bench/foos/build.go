@@ -56,7 +56,11 @@ const (
 // unlimited makes a copy of the client-go of a module that has no limit, and a go.mod that has the module built with it, whose path it
 // returns. It is a copy, as the go command takes no build overlay of its module cache.
 func unlimited(ctx context.Context, module, directory string) (string, error) {
-	out, err := golang(ctx, module, "list", "-m", "-f", "{{.Dir}}", "k8s.io/client-go")
+	const clientGo = "k8s.io/client-go"
+	if _, err := golang(ctx, module, "mod", "download", clientGo); err != nil { // to list it does not fetch it
+		return "", err
+	}
+	out, err := golang(ctx, module, "list", "-m", "-f", "{{.Dir}}", clientGo)
 	if err != nil {
 		return "", err
 	}
