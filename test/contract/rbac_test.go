@@ -51,7 +51,7 @@ var _ = AfterSuite(func(ctx context.Context) {
 // grantedTo returns what the roles bound to a service account of the operator's grant.
 func grantedTo(ctx context.Context, serviceAccount string) []string {
 	GinkgoHelper()
-	permissions := map[string]bool{}
+	var rules []rbacv1.PolicyRule
 	isHis := func(subjects []rbacv1.Subject) bool {
 		return slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
 			return s.Kind == "ServiceAccount" && s.Namespace == testenv.OperatorNamespace && s.Name == serviceAccount
@@ -61,7 +61,7 @@ func grantedTo(ctx context.Context, serviceAccount string) []string {
 	Expect(k8s.List(ctx, &clusterBindings)).To(Succeed())
 	for _, binding := range clusterBindings.Items {
 		if isHis(binding.Subjects) {
-			maps.Copy(permissions, permissionsOf(get(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: binding.RoleRef.Name}}).Rules))
+			rules = append(rules, get(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: binding.RoleRef.Name}}).Rules...)
 		}
 	}
 	var bindings rbacv1.RoleBindingList
@@ -69,44 +69,10 @@ func grantedTo(ctx context.Context, serviceAccount string) []string {
 	for _, binding := range bindings.Items {
 		if isHis(binding.Subjects) {
 			role := get(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: binding.Namespace, Name: binding.RoleRef.Name}})
-			maps.Copy(permissions, permissionsOf(role.Rules))
+			rules = append(rules, role.Rules...)
 		}
 	}
-	return slices.Sorted(maps.Keys(permissions))
-}
-
-// permissionsOf returns rules as "verb group/resource".
-func permissionsOf(rules []rbacv1.PolicyRule) map[string]bool {
-	permissions := map[string]bool{}
-	for _, rule := range oneByOne(rules) {
-		permissions[permissionOf(rule)] = true
-	}
-	return permissions
-}
-
-// rulesWithout returns rules without a permission.
-func rulesWithout(rules []rbacv1.PolicyRule, permission string) []rbacv1.PolicyRule {
-	return slices.DeleteFunc(oneByOne(rules), func(rule rbacv1.PolicyRule) bool { return permissionOf(rule) == permission })
-}
-
-// oneByOne returns rules that grant the same, each for one verb and resource.
-func oneByOne(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
-	var each []rbacv1.PolicyRule
-	for _, rule := range rules {
-		for _, group := range rule.APIGroups {
-			for _, resource := range rule.Resources {
-				for _, verb := range rule.Verbs {
-					each = append(each, rbacv1.PolicyRule{Verbs: []string{verb}, APIGroups: []string{group}, Resources: []string{resource}, ResourceNames: rule.ResourceNames})
-				}
-			}
-		}
-	}
-	return each
-}
-
-// permissionOf returns a rule for one verb and resource as "verb group/resource".
-func permissionOf(rule rbacv1.PolicyRule) string {
-	return rule.Verbs[0] + " " + rule.APIGroups[0] + "/" + rule.Resources[0]
+	return testenv.Permissions(rules)
 }
 
 // askedFor are the permissions that the operator never uses but is asked for by clusters that enforce them on owner references,
@@ -125,7 +91,7 @@ var _ = Describe("RBAC", func() {
 	without := func(ctx context.Context, ns, permission string) client.Client {
 		GinkgoHelper()
 		role := get(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "memcached-operator-manager-role"}})
-		less := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "less"}, Rules: rulesWithout(role.Rules, permission)}
+		less := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "less"}, Rules: testenv.RulesWithout(role.Rules, permission)}
 		Expect(k8s.Create(ctx, less)).To(Succeed())
 		Expect(k8s.Create(ctx, &rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "less"},
@@ -185,10 +151,10 @@ var _ = Describe("RBAC", func() {
 			scraped := get(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "memcached-operator-metrics-auth-role"}})
 			for _, object := range []client.Object{
 				&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "less"}},
-				&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "less"}, Rules: rulesWithout(leader.Rules, lacks)},
+				&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "less"}, Rules: testenv.RulesWithout(leader.Rules, lacks)},
 				&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "less"}, Subjects: subjects,
 					RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "less"}},
-				&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "less-" + ns}, Rules: rulesWithout(scraped.Rules, lacks)},
+				&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "less-" + ns}, Rules: testenv.RulesWithout(scraped.Rules, lacks)},
 				&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "less-" + ns}, Subjects: subjects,
 					RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "less-" + ns}},
 				&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "kinds-" + ns}, Subjects: subjects,

@@ -40,6 +40,14 @@ func Operator(root string) (string, error) {
 	return fmt.Sprintf("%x", sum.Sum(nil))[:12], nil
 }
 
+// OperatorOf returns what [Operator] does for a program that was built of the tree; for a program of somebody's that cannot be told.
+func OperatorOf(root, program string) (string, error) {
+	if program != "" {
+		return "another", nil
+	}
+	return Operator(root)
+}
+
 // SameOperator returns an error if what a file has was found of another operator than there is now.
 func SameOperator(file, before, now string) error {
 	if before == now {

@@ -34,10 +34,11 @@ var onceFound = []string{
 }
 
 // stormTime is how long a storm lasts, and refusedTime how long a sort of writes is refused: longer than anything but the operator itself
-// keeps it going.
+// keeps it going. restTime is how long nothing must come of nothing.
 const (
 	stormTime   = 10 * time.Second
 	refusedTime = 5 * time.Second
+	restTime    = 30 * time.Second
 )
 
 // referenceCampaign is the one that all others need.
@@ -56,6 +57,8 @@ func (s *suite) campaigns() []campaign {
 		{name: "refusals", what: "every sort of write refused for 5 s: nothing but the operator itself has it try again", plans: s.refusals},
 		{name: "storms", what: "a quarter of all requests go wrong, for 10 s", plans: s.storms},
 		{name: "leaders", what: "the leader stands still at a write until another one has led, and goes on", plans: s.leaders},
+		{name: "cut off", what: "the leader is cut off from the API server at a write until another one has led, and has to end", plans: s.cutOff},
+		{name: "rest", what: "half a minute in which nothing happens, and another one in which everything is looked at every second", plans: s.rest},
 		{name: "clean", what: "no fault: nothing must be found", plans: s.clean, isRepeated: true},
 		{name: "outages", what: "the API server, or etcd, is killed at a write, and started again, under load", plans: s.none, other: s.outages},
 		{name: "rbac", what: "each permission taken away: something must go wrong", plans: s.none, other: s.rbac}, // the last, as it judges what all have used
@@ -117,13 +120,12 @@ func (s *suite) replayed() ([]*runner.Plan, error) {
 			plan.Storm = stormTime
 			continue
 		}
-		for text := range strings.SplitSeq(s.fault, ";") {
-			rule, err := proxy.ParseRule(text)
-			if err != nil {
-				return nil, err
-			}
-			plan.Rules = append(plan.Rules, rule)
-			plan.Pair = plan.Pair || rule.Fault == proxy.Freezing
+		var err error
+		if plan.Rules, err = proxy.ParseRules(s.fault); err != nil {
+			return nil, err
+		}
+		for _, rule := range plan.Rules {
+			plan.Pair = plan.Pair || slices.Contains(proxy.ForPairs, rule.Fault)
 			if slices.Contains(proxy.Outages, rule.Fault) {
 				plan.Outage = s.env.NewOutage(context.Background(), rule.Fault.Kind, 1)
 			}
@@ -178,12 +180,20 @@ func (s *suite) few(plans []*runner.Plan) []*runner.Plan {
 	return append(again, sample(quick, shortSingles-len(again), s.chance())...)
 }
 
-// pairs are two writes, or the same twice, with a fault each.
+// pairs are two writes, or the same twice, with a fault each: those that were played in a run that this one goes on with, and as many others
+// as there are to be.
 func (s *suite) pairs() ([]*runner.Plan, error) {
 	chance := s.chance()
 	quick := slices.DeleteFunc(slices.Clone(proxy.Faults), func(f proxy.Fault) bool { return f.Kind == proxy.Hang })
-	var plans []*runner.Plan
-	for len(plans) < pairsCount {
+	plans := s.tried("pairs")
+	known := map[string]bool{}
+	for _, plan := range plans {
+		known[plan.String()] = true
+	}
+	for range 10 * pairsCount { // of a few writes there are not so many pairs
+		if len(plans) >= pairsCount {
+			break
+		}
 		scenario := s.scenarios[chance.IntN(len(s.scenarios))]
 		positions := s.positions(scenario.Name)
 		if len(positions) == 0 {
@@ -194,7 +204,10 @@ func (s *suite) pairs() ([]*runner.Plan, error) {
 		if one.Match == other.Match && one.Nth == other.Nth {
 			other.Nth++ // what it is tried again with goes wrong too
 		}
-		plans = append(plans, planOf(scenario, one, other))
+		if plan := planOf(scenario, one, other); !known[plan.String()] {
+			known[plan.String()] = true
+			plans = append(plans, plan)
+		}
 	}
 	return plans, nil
 }
@@ -240,6 +253,33 @@ func (s *suite) leaders() ([]*runner.Plan, error) {
 	return plans, nil
 }
 
+// cutOff are a leader that is cut off, once in each scenario: at a write that is chosen by chance.
+func (s *suite) cutOff() ([]*runner.Plan, error) {
+	chance := s.chance()
+	var plans []*runner.Plan
+	for _, scenario := range s.scenarios {
+		positions := s.positions(scenario.Name)
+		if scenario.HasAbsence() || len(positions) == 0 {
+			continue
+		}
+		plan := planOf(scenario, with(positions[chance.IntN(len(positions))], proxy.Cutting))
+		plan.Pair = true
+		plans = append(plans, plan)
+	}
+	return plans, nil
+}
+
+// rest are all scenarios, with a long rest in the end.
+func (s *suite) rest() ([]*runner.Plan, error) {
+	plans := make([]*runner.Plan, 0, len(s.scenarios))
+	for _, scenario := range s.scenarios {
+		plan := planOf(scenario)
+		plan.Rest = restTime
+		plans = append(plans, plan)
+	}
+	return plans, nil
+}
+
 func (s *suite) none() ([]*runner.Plan, error) { return nil, nil }
 
 func (s *suite) clean() ([]*runner.Plan, error) {
@@ -276,13 +316,29 @@ func (s *suite) positions(name string) []proxy.Rule {
 // in some runs only, the references may have shown then and not now.
 func (s *suite) withTried(name string) []proxy.Rule {
 	positions := s.positions(name)
-	for _, plan := range s.report.campaign("singles").Plans {
-		rule, err := proxy.ParseRule(plan.Faults)
-		if position := with(rule, proxy.Fault{}); err == nil && plan.Scenario == name && !slices.Contains(positions, position) {
+	for _, plan := range s.tried("singles") {
+		if position := with(plan.Rules[0], proxy.Fault{}); plan.Scenario.Name == name && !slices.Contains(positions, position) {
 			positions = append(positions, position)
 		}
 	}
 	return positions
+}
+
+// tried returns the plans of a campaign that were played in a run that this one goes on with, of scenarios that there are.
+func (s *suite) tried(campaign string) []*runner.Plan {
+	before := s.report.campaign(campaign)
+	if before == nil {
+		return nil
+	}
+	var plans []*runner.Plan
+	for _, played := range before.Plans {
+		found := slices.IndexFunc(s.scenarios, func(s scenario.Scenario) bool { return s.Name == played.Scenario })
+		rules, err := proxy.ParseRules(played.Faults)
+		if found >= 0 && err == nil {
+			plans = append(plans, planOf(s.scenarios[found], rules...))
+		}
+	}
+	return plans
 }
 
 // sorts returns the sorts of writes of a scenario.

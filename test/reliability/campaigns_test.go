@@ -42,6 +42,42 @@ func TestFew(t *testing.T) {
 	}
 }
 
+// A run that goes on plays the pairs that are to be played again, and others only until there are enough.
+func TestPairsTriedBefore(t *testing.T) {
+	created := scenario.Scenario{Name: "foo-create"}
+	s := &suite{options: &options{seed: 1}, scenarios: []scenario.Scenario{created}, report: newReport(&options{}, "0123"),
+		references: map[string]*oracle.Reference{created.Name: {Writes: map[proxy.Match]int{{Verb: "patch", Resource: "apps/deployments"}: 3}}}}
+	first, err := s.pairs()
+	if err != nil || len(first) != pairsCount {
+		t.Fatalf("%d pairs, %v", len(first), err)
+	}
+	played := s.report.begin("pairs", "two faults")
+	for _, plan := range first[:10] {
+		played.add(&planReport{Scenario: plan.Scenario.Name, Faults: plan.Faults()})
+	}
+	s.seed, played.Plans[3].isOld = 2, true
+	again, err := s.pairs()
+	if err != nil || len(again) != pairsCount || again[3].String() != first[3].String() {
+		t.Fatalf("%d pairs, %v", len(again), err)
+	}
+	if left := slices.DeleteFunc(again, played.has); len(left) != pairsCount-9 || left[0].String() != first[3].String() {
+		t.Errorf("%d pairs are left", len(left))
+	}
+	s.references[created.Name].Writes = map[proxy.Match]int{{Verb: "patch", Resource: "apps/deployments"}: 1}
+	s.report = newReport(&options{}, "0123")
+	few, err := s.pairs()
+	seen := map[string]bool{}
+	for _, plan := range few {
+		if seen[plan.String()] {
+			t.Errorf("%s is played twice", plan)
+		}
+		seen[plan.String()] = true
+	}
+	if err != nil || len(few) == 0 || len(few) >= pairsCount {
+		t.Errorf("of one write there are %d pairs, %v", len(few), err)
+	}
+}
+
 // A write that was tried before stays one that is tried, also if the references of this run do not show it.
 func TestSinglesTriedBefore(t *testing.T) {
 	created := scenario.Scenario{Name: "foo-create"}

@@ -11,6 +11,9 @@ import (
 	"github.com/example/memcached-operator/test/reliability/runner"
 )
 
+// loadFaults is what happens to the operator that is kept busy meanwhile: it goes on when the campaign does.
+const loadFaults = "all outages"
+
 // outagePlans are each write with one of the outages, in turn.
 func (s *suite) outagePlans() []*runner.Plan {
 	var plans []*runner.Plan
@@ -50,7 +53,7 @@ func (s *suite) outages(ctx context.Context, r *campaignReport) error {
 	if err != nil {
 		return err
 	}
-	r.add(&planReport{Scenario: "load", Faults: "all outages", Fired: 1, Findings: finding})
+	r.add(&planReport{Scenario: "load", Faults: loadFaults, Fired: 1, Findings: finding})
 	return nil
 }
 

@@ -62,10 +62,9 @@ func (s *suite) rbac(ctx context.Context, r *campaignReport) error {
 	if err := k8s.Get(ctx, client.ObjectKey{Name: managerRole}, &role); err != nil {
 		return err
 	}
-	permissions := permissionsOf(role.Rules)
 	report := &rbacReport{Needed: map[string]string{}}
 	s.report.RBAC = report
-	trials := trialsOf(permissions)
+	trials := trialsOf(role.Rules)
 	wrong, err := s.tryAll(ctx, trials)
 	if err != nil {
 		return err
@@ -80,18 +79,19 @@ func (s *suite) rbac(ctx context.Context, r *campaignReport) error {
 			report.Unneeded = append(report.Unneeded, trial.lacks)
 		}
 	}
-	return s.compareRBAC(ctx, r, permissions)
+	return s.compareRBAC(ctx, r, role.Rules)
 }
 
 // compareRBAC compares what is granted with what was used or is needed.
-func (s *suite) compareRBAC(ctx context.Context, r *campaignReport, permissions []string) error {
+func (s *suite) compareRBAC(ctx context.Context, r *campaignReport, rules []rbacv1.PolicyRule) error {
 	var leader rbacv1.Role
 	key := client.ObjectKey{Namespace: testenv.OperatorNamespace, Name: "memcached-operator-leader-election-role"}
 	if err := s.env.ControlPlane.Client.Get(ctx, key, &leader); err != nil {
 		return err
 	}
 	report := s.report.RBAC
-	report.Granted = slices.Sorted(slices.Values(slices.Concat(permissions, permissionsOf(leader.Rules), slices.Collect(maps.Keys(notHere)))))
+	granted := testenv.Permissions(slices.Concat(rules, leader.Rules))
+	report.Granted = slices.Sorted(slices.Values(slices.AppendSeq(granted, maps.Keys(notHere))))
 	report.IsCompared = s.scenario == "" && s.hasRun("leaders")
 	for _, granted := range report.Granted {
 		_, isNeeded := report.Needed[granted]
@@ -122,20 +122,20 @@ func (s *suite) compareRBAC(ctx context.Context, r *campaignReport, permissions 
 // rights are those of an operator, and where it may show that some are lacking.
 type rights struct {
 	name        string
-	permissions []string
-	lacks       string // the one that is taken away; empty for none
+	rules       []rbacv1.PolicyRule
+	lacks       string // the permission that is taken away; empty for none
 	environment []string
 	scenarios   []string // the likeliest first
 }
 
 // trialsOf are all permissions but one, each in turn; and before them all permissions, with each scenario that is played without one.
-func trialsOf(permissions []string) []rights {
+func trialsOf(rules []rbacv1.PolicyRule) []rights {
 	var controls []rights
+	permissions := testenv.Permissions(rules)
 	trials := make([]rights, 0, len(permissions))
 	known := map[string]bool{}
 	for index, permission := range permissions {
-		trial := rights{name: fmt.Sprintf("less-%d", index), lacks: permission, scenarios: likely(permission)}
-		trial.permissions = slices.Delete(slices.Clone(permissions), index, index+1)
+		trial := rights{name: fmt.Sprintf("less-%d", index), rules: testenv.RulesWithout(rules, permission), lacks: permission, scenarios: likely(permission)}
 		if strings.HasPrefix(permission, "list ") {
 			trial.environment = withoutStreams
 		}
@@ -143,7 +143,7 @@ func trialsOf(permissions []string) []rights {
 		for _, scenario := range trial.scenarios {
 			if id := fmt.Sprint(scenario, trial.environment); !known[id] {
 				known[id] = true
-				controls = append(controls, rights{name: fmt.Sprintf("all-%d", len(known)), permissions: permissions,
+				controls = append(controls, rights{name: fmt.Sprintf("all-%d", len(known)), rules: rules,
 					environment: trial.environment, scenarios: []string{scenario}})
 			}
 		}
@@ -198,16 +198,10 @@ func (s *suite) goesWrong(ctx context.Context, r rights) (string, error) {
 
 // grant makes a service account that has these rights and no others.
 func (s *suite) grant(ctx context.Context, r rights) error {
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: r.name}}
-	for _, permission := range r.permissions {
-		verb, rest, _ := strings.Cut(permission, " ")
-		group, resource, _ := strings.Cut(rest, "/")
-		role.Rules = append(role.Rules, rbacv1.PolicyRule{Verbs: []string{verb}, APIGroups: []string{group}, Resources: []string{resource}})
-	}
 	k8s := s.env.ControlPlane.Client
 	return errors.Join(
 		k8s.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.OperatorNamespace, Name: r.name}}),
-		k8s.Create(ctx, role),
+		k8s.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: r.name}, Rules: r.rules}),
 		k8s.Create(ctx, &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: r.name},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: r.name},
@@ -228,19 +222,4 @@ func likely(permission string) []string {
 		return []string{"foo-create", "foo-scale"}
 	}
 	return []string{"memcached-create", "memcached-drift"}
-}
-
-// permissionsOf returns rules as "verb group/resource", sorted.
-func permissionsOf(rules []rbacv1.PolicyRule) []string {
-	permissions := map[string]bool{}
-	for _, rule := range rules {
-		for _, group := range rule.APIGroups {
-			for _, resource := range rule.Resources {
-				for _, verb := range rule.Verbs {
-					permissions[verb+" "+group+"/"+resource] = true
-				}
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(permissions))
 }

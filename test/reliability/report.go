@@ -91,7 +91,7 @@ func (r *report) resume(path string) error {
 			campaign.IsWhole, campaign.Seconds = false, 0
 		}
 		for _, plan := range campaign.Plans {
-			plan.isOld = len(plan.Findings) > 0 || plan.Faults != "" && plan.Fired == 0
+			plan.isOld = len(plan.Findings) > 0 || plan.Faults != "" && plan.Fired == 0 || campaign.Name == referenceCampaign || plan.Faults == loadFaults
 			campaign.IsWhole = campaign.IsWhole && !plan.isOld
 		}
 	}

@@ -66,11 +66,9 @@ func newSuite(ctx context.Context) (*suite, error) {
 	if err != nil {
 		return nil, err
 	}
-	operator := "another"
-	if o.manager == "" {
-		if operator, err = proof.Operator(testenv.Root()); err != nil {
-			return nil, err
-		}
+	operator, err := proof.OperatorOf(testenv.Root(), o.manager)
+	if err != nil {
+		return nil, err
 	}
 	s := &suite{options: o, begun: time.Now(), references: map[string]*oracle.Reference{}, used: map[string]bool{}, report: newReport(o, operator)}
 	if s.scenarios, err = chosen(o.scenario); err != nil {
@@ -203,10 +201,10 @@ const preparedAhead = 100
 // handOut hands plans out until the context ends. Those that need what is old come last.
 func (s *suite) handOut(ctx context.Context, plans []*runner.Plan, queue chan<- job) (err error) {
 	slices.SortStableFunc(plans, func(a, b *runner.Plan) int { return int(a.Scenario.Age - b.Scenario.Age) })
-	young := slices.IndexFunc(plans, func(plan *runner.Plan) bool { return plan.Scenario.Age > 0 })
+	old := slices.IndexFunc(plans, func(plan *runner.Plan) bool { return plan.Scenario.Age > 0 })
 	var prepared map[*runner.Plan]*runner.Prepared
 	for i, plan := range plans {
-		if i == max(0, young-preparedAhead) {
+		if i == max(0, old-preparedAhead) {
 			if prepared, err = s.prepare(ctx, plans); err != nil {
 				return err
 			}

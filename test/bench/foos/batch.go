@@ -45,6 +45,8 @@ type spread struct {
 type cost struct {
 	// CPU are seconds of CPU time by process, until the arm was at rest.
 	CPU map[string]float64 `json:"cpuSeconds"`
+	// Read are the seconds between the two readings that this is the difference of.
+	Read float64 `json:"readSeconds"`
 	// Others is the share of the machine's CPU time that went to other processes, or was kept by its host.
 	Others float64 `json:"others"`
 }
@@ -61,9 +63,9 @@ func (b *batch) system() float64 {
 	return b.controller() + (b.CPU[apiServer]+b.CPU[etcd])*1000/float64(b.Converged)
 }
 
-// busy returns which share of the machine's CPU time was taken.
+// busy returns which share of the machine's CPU time was taken, from its beginning until the arm was at rest.
 func (b *batch) busy() float64 {
-	return b.everyone() * float64(b.Converged) / 1000 / (b.Seconds * cpus)
+	return b.everyone() * float64(b.Converged) / 1000 / (b.Read * cpus)
 }
 
 // everyone returns the CPU seconds for 1,000 Foos of all processes that are read: what system has, and the harness, which every arm needs.
@@ -196,11 +198,11 @@ func (p *plane) cpu(c *controller) reading {
 
 // until returns what has been taken between two readings.
 func (r reading) until(later reading) (cost, error) {
-	spent, ofOurs := cost{CPU: map[string]float64{}}, 0.0
+	spent, ofOurs := cost{CPU: map[string]float64{}, Read: later.at.Sub(r.at).Seconds()}, 0.0
 	for name := range r.of {
 		spent.CPU[name] = later.of[name] - r.of[name]
 		ofOurs += spent.CPU[name]
 	}
-	spent.Others = max(0, (later.busy-r.busy-ofOurs)/(later.at.Sub(r.at).Seconds()*cpus))
+	spent.Others = max(0, (later.busy-r.busy-ofOurs)/(spent.Read*cpus))
 	return spent, errors.Join(r.err, later.err)
 }

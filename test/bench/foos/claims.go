@@ -89,7 +89,8 @@ func (f *found) claimIdle() []proof.Claim {
 	var claims []proof.Claim
 	for _, i := range f.Idle {
 		if i.Arm == ours.name {
-			claims = append(claims, proof.Claim{What: fmt.Sprintf("writes in %.0f s with %d Foos at rest, all looked at again %d times", i.Seconds, i.Foos, i.Passes/i.Foos),
+			claims = append(claims, proof.Claim{What: fmt.Sprintf("writes in %.0f s with %d Foos, %d Memcacheds and %[3]d CronJobs at rest, all looked at again %[4]d times",
+				i.Seconds, i.Foos, i.OtherKinds, i.Passes/i.Foos),
 				Bar: "0", Found: fmt.Sprint(i.Writes), Verdict: proof.Judge(i.Writes == 0)})
 		}
 	}
@@ -146,9 +147,9 @@ func (f *found) claimStock(bursts []*batch) []proof.Claim {
 	times := measure.IntervalOf(each(bursts, func(b *batch) float64 { return b.rate() / slow }))
 	c := claim("rate, times the stock sample-controller's when paced", fmt.Sprintf("at least %.0f", stockBar), times, atLeast(times, stockBar))
 	if c.Verdict == proof.Met {
-		c.Note = fmt.Sprintf("that is %.2f Foos a second, with %d under way: its limits make it slower in a burst", slow, paced)
+		c.Note = fmt.Sprintf("that is %.2f Foos a second, with %d under way, and was measured once: its limits make it slower in a burst", slow, paced)
 	}
-	return []proof.Claim{c}
+	return f.with("requests", []proof.Claim{c})
 }
 
 // claimShare claims what share of the floor's rate the operator has.

@@ -72,7 +72,7 @@ func (p *plane) measureGrowth(ctx context.Context, nodes int32) (*growth, error)
 	if err := p.making.Create(ctx, mc); err != nil {
 		return nil, err
 	}
-	if err := p.bringUp(ctx, namespace, mc.Name); err != nil {
+	if err := p.bringUp(ctx, namespace, mc.Name, ramp); err != nil {
 		return nil, err
 	}
 	ready := time.Now()
@@ -97,8 +97,8 @@ func (p *plane) measureGrowth(ctx context.Context, nodes int32) (*growth, error)
 }
 
 // bringUp plays the Deployment controller, the ReplicaSet controller and the kubelet for a Deployment that is about to be made: pod after
-// pod appears and is ready, and the Deployment counts them.
-func (p *plane) bringUp(ctx context.Context, namespace, name string) error {
+// pod appears and is ready, all of them in a time, and the Deployment counts them.
+func (p *plane) bringUp(ctx context.Context, namespace, name string, inAll time.Duration) error {
 	d := &appsv1.Deployment{}
 	for p.playing.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, d) != nil {
 		if err := pause(ctx, 20*time.Millisecond); err != nil {
@@ -119,7 +119,7 @@ func (p *plane) bringUp(ctx context.Context, namespace, name string) error {
 		if err := p.bringUpPod(ctx, set, i); err != nil {
 			return err
 		}
-		if err := pause(ctx, time.Until(begun.Add(ramp*time.Duration(i+1)/time.Duration(nodes)))); err != nil {
+		if err := pause(ctx, time.Until(begun.Add(inAll*time.Duration(i+1)/time.Duration(nodes)))); err != nil {
 			return err
 		}
 		// The Deployment controller counts many pods at once, too.

@@ -12,21 +12,27 @@ import (
 
 // idleness is what an arm does while nothing happens.
 type idleness struct {
-	Arm      string         `json:"arm"`
-	Foos     int            `json:"foos"`
-	Seconds  float64        `json:"seconds"`
-	Requests map[string]int `json:"requests"`
-	Writes   int            `json:"writes"`
-	// Passes are how many times the operator has looked at a Foo, which shows that it was made to; 0 where that cannot be told.
+	Arm  string `json:"arm"`
+	Foos int    `json:"foos"`
+	// OtherKinds are how many there are of each of the other kinds.
+	OtherKinds int            `json:"otherKinds"`
+	Seconds    float64        `json:"seconds"`
+	Requests   map[string]int `json:"requests"`
+	Writes     int            `json:"writes"`
+	// Passes are how many times the operator has looked at a Foo, which shows that it was made to; 0 where that cannot be told. Those of the
+	// other kinds are no fewer for each.
 	Passes int `json:"passes"`
 	cost
 }
 
 // measureIdle measures what is requested while nothing happens but that everything is looked at again.
 func measureIdle(ctx context.Context, p *plane, f *found) error {
-	f.Idle = nil
 	namespace, err := p.populate(ctx, ours, f.Scale.Idle)
 	if err != nil {
+		return err
+	}
+	f.Idle = nil
+	if err := p.populateOthers(ctx); err != nil {
 		return err
 	}
 	// Three times in the time, and none of them just then.
@@ -52,16 +58,17 @@ func (p *plane) measureIdleness(ctx context.Context, a arm, flags []string, leng
 		return nil, err
 	}
 	defer c.Stop()
-	before := 0
+	there := map[string]int{"foo": foos, "memcached": otherKinds, "cronjob": otherKinds}
 	if c.metrics != nil {
 		if err := p.passed(ctx, c, foos); err != nil {
 			return nil, err
 		}
-		if before, err = c.metrics.Passes(p.token, "foo"); err != nil {
-			return nil, err
-		}
 	}
 	if err := p.rest(ctx, a); err != nil {
+		return nil, err
+	}
+	before, err := p.passesOf(c, there)
+	if err != nil {
 		return nil, err
 	}
 	mark, cpu := p.Audit.Now(), p.cpu(c)
@@ -70,23 +77,40 @@ func (p *plane) measureIdleness(ctx context.Context, a arm, flags []string, leng
 	}
 	requests := p.Audit.Since(mark, by(a))
 	result := &idleness{
-		Arm:      a.name,
-		Foos:     foos,
-		Seconds:  length.Seconds(),
-		Requests: measure.Counted(requests),
-		Writes:   len(slices.DeleteFunc(requests, func(r testenv.Request) bool { return !r.IsWrite() })),
+		Arm:        a.name,
+		Foos:       foos,
+		OtherKinds: otherKinds,
+		Seconds:    length.Seconds(),
+		Requests:   measure.Counted(requests),
+		Writes:     len(slices.DeleteFunc(requests, func(r testenv.Request) bool { return !r.IsWrite() })),
 	}
 	if result.cost, err = cpu.until(p.cpu(c)); err != nil {
 		return nil, err
 	}
-	if c.metrics != nil {
-		after, err := c.metrics.Passes(p.token, "foo")
-		if err != nil {
-			return nil, err
-		}
-		if result.Passes = after - before; result.Passes < foos {
-			return nil, fmt.Errorf("of %d Foos only %d were looked at again: nothing was forced", foos, result.Passes)
+	after, err := p.passesOf(c, there)
+	if err != nil {
+		return nil, err
+	}
+	for kind, passes := range after {
+		if again := passes - before[kind]; again < there[kind] {
+			return nil, fmt.Errorf("of %d objects of the kind %s only %d were looked at again: nothing was forced", there[kind], kind, again)
 		}
 	}
+	result.Passes = after["foo"] - before["foo"]
 	return result, c.Alive()
+}
+
+// passesOf returns how many passes a controller has made for each kind; nothing for one that does not tell.
+func (p *plane) passesOf(c *controller, kinds map[string]int) (map[string]int, error) {
+	passes := map[string]int{}
+	if c.metrics == nil {
+		return passes, nil
+	}
+	for kind := range kinds {
+		var err error
+		if passes[kind], err = c.metrics.Passes(p.token, kind); err != nil {
+			return nil, err
+		}
+	}
+	return passes, nil
 }

@@ -119,6 +119,7 @@ func (f *found) idleSection() *proof.Section {
 	return &proof.Section{
 		Title: "At rest",
 		Text: []string{"Nothing happens, but that everything is looked at again: the operator is told to every so often (`--sync-period`), the sample-controller does by itself. " +
+			fmt.Sprintf("Beside the Foos there are %d Memcacheds and %[1]d CronJobs, which are looked at as well. ", f.Idle[0].OtherKinds) +
 			"Not counted are watches, and the leader election, which the sample-controller does not have."},
 		Tables: []proof.Table{table},
 	}
@@ -175,9 +176,10 @@ func (f *found) restartSection() *proof.Section {
 	}
 	return &proof.Section{
 		Title: "Restart",
-		Text: []string{fmt.Sprintf("A controller starts with %d Foos that are as they should be. Meanwhile a new one is made every %s: the time is told of those "+
-			"that were made after its caches were filled and before it had looked at all others. The sample-controller does not tell when that is: there, those count that "+
-			"were made within %[3]s after its caches were filled. Requests are all until %[3]s after the caches were filled, but not those for new Foos.",
+		Text: []string{fmt.Sprintf("A controller starts with %d Foos that are as they should be, in each round once with nothing else to do, and once more while a new one is made "+
+			"every %s. Of these, the time is told of those that were made after its caches were filled and before it had looked at all others, by how long that took "+
+			"the time before. The sample-controller does not tell when that is: there, those count that were made within %[3]s after its caches were filled. Requests, "+
+			"of the first start, are all until %[3]s after the caches were filled. Writes are those for objects: that somebody leads is told by a lease and an event.",
 			f.Scale.Restart, newFoosApart, startTime)},
 		Tables: []proof.Table{table, kinds},
 	}

@@ -34,6 +34,8 @@ type price struct {
 	// OfFloor and OfOurs tell whether a Foo of that arm takes such a write.
 	OfFloor bool `json:"ofFloor"`
 	OfOurs  bool `json:"ofOurs"`
+	// Instead is what the operator does, where this is what it could do instead.
+	Instead string `json:"instead,omitempty"`
 	// CPU are milliseconds of CPU time of the API server and etcd, in each round.
 	CPU []float64 `json:"cpuMilliseconds"`
 }
@@ -78,7 +80,7 @@ func measurePrices(ctx context.Context, p *plane, f *found) error {
 				return fmt.Errorf("%s: %w", w.what, err)
 			}
 			if round == 0 {
-				f.Prices = append(f.Prices, &price{Write: w.what, OfFloor: w.ofFloor, OfOurs: w.ofOurs})
+				f.Prices = append(f.Prices, &price{Write: w.what, OfFloor: w.ofFloor, OfOurs: w.ofOurs, Instead: w.instead})
 			}
 			f.Prices[i].CPU = append(f.Prices[i].CPU, cpu)
 		}
@@ -113,39 +115,54 @@ type write struct {
 	what            string
 	ofFloor, ofOurs bool
 	do              func(number int) error
+	instead         string // what the operator does instead of it
 }
+
+const (
+	applying = "apply the Deployment"
+	telling  = "status of the Foo, with conditions"
+)
 
 // writes returns all sorts of writes, in an order in which each finds what it needs.
 func (g *goods) writes(ctx context.Context) []write {
 	making, teller := g.p.making, status.Of[samplev1alpha1.Foo](g.p.making, clock.RealClock{})
 	return []write{
-		{"create the Foo", true, true, func(i int) error {
+		{what: "create the Foo", ofFloor: true, ofOurs: true, do: func(i int) error {
 			g.foos[i] = g.foo("floor", i)
 			return making.Create(ctx, g.foos[i])
 		}},
-		{"create the Deployment, the least", true, false, func(i int) error {
+		{what: "create the Deployment, the least", ofFloor: true, do: func(i int) error {
 			g.deployments[i] = least.Deployment(g.foos[i])
 			return making.Create(ctx, g.deployments[i])
 		}},
-		{"status of that Deployment", true, false, func(i int) error { return g.available(ctx, g.deployments[i]) }},
-		{"status of the Foo, the least", true, false, func(i int) error { return making.Status().Patch(ctx, g.foos[i], least.Status(1)) }},
-		{"create another Foo", false, false, func(i int) error {
+		{what: "status of that Deployment", ofFloor: true, do: func(i int) error { return g.available(ctx, g.deployments[i]) }},
+		{what: "status of the Foo, the least", ofFloor: true, do: func(i int) error { return making.Status().Patch(ctx, g.foos[i], least.Status(1)) }},
+		{what: "create another Foo", do: func(i int) error {
 			g.ourFoos[i] = g.foo("ours", i)
 			return making.Create(ctx, g.ourFoos[i])
 		}},
-		{"apply the Deployment", false, true, func(i int) error { return g.apply(ctx, i) }},
-		{"status of that Deployment, too", false, true, func(i int) error { return g.available(ctx, g.ourDeployments[i]) }},
-		{"status of the Foo, with conditions", false, true, func(i int) error {
+		{what: applying, ofOurs: true, do: func(i int) error { return g.apply(ctx, i) }},
+		{what: "status of that Deployment, too", ofOurs: true, do: func(i int) error { return g.available(ctx, g.ourDeployments[i]) }},
+		{what: telling, ofOurs: true, do: func(i int) error {
 			after := g.ourFoos[i].DeepCopy()
 			after.Status = g.sample.foo.Status
 			_, _, err := teller.Patch(ctx, g.ourFoos[i], after, true)
 			return err
 		}},
-		{"event", false, true, func(i int) error {
+		{what: "event", ofOurs: true, do: func(i int) error {
 			event := g.sample.event.DeepCopy()
 			event.ObjectMeta = metav1.ObjectMeta{Namespace: g.namespace, Name: g.ourFoos[i].Name}
 			event.Regarding.Namespace, event.Regarding.Name, event.Regarding.UID = g.namespace, g.ourFoos[i].Name, g.ourFoos[i].UID
 			return making.Create(ctx, event)
+		}},
+		{what: "create the same Deployment", instead: applying, do: func(i int) error {
+			d := g.ourDeployments[i]
+			return making.Create(ctx, &appsv1.Deployment{Spec: d.Spec, ObjectMeta: metav1.ObjectMeta{Namespace: g.namespace, Name: "created-" + d.Name,
+				Labels: d.Labels, Annotations: d.Annotations, OwnerReferences: d.OwnerReferences}})
+		}},
+		{what: "update the status of the floor's Foo with the same", instead: telling, do: func(i int) error {
+			g.foos[i].Status = g.sample.foo.Status
+			return making.Status().Update(ctx, g.foos[i])
 		}},
 	}
 }

@@ -26,17 +26,17 @@ type restart struct {
 	// be told.
 	Ready  float64 `json:"ready"`
 	Passed float64 `json:"passed,omitempty"`
-	// Requests are all until then and for some seconds more, watches too; not those for new Foos and for the leader election's renewals.
+	// Requests are all until then and for some seconds more, watches too; not those for the leader election's renewals.
 	Requests map[string]int `json:"requests"`
 	Writes   int            `json:"writes"`
-	// First is how many seconds after the start the first new Foo was as it should be. NewFoos is how long those took that were made while the
-	// controller looked at all others: after its caches were filled, and until it had passed, or was no longer watched where that cannot be
-	// told. NewFoosCount is how many these are. Missing are new Foos that were not as they should be at the end.
+	// First is how many seconds after another start the first new Foo was as it should be. NewFoos is how long those took that were made while
+	// the controller looked at all others: after its caches were filled, and for as long as Passed says, or until it was no longer watched where
+	// that cannot be told. NewFoosCount is how many these are. Missing are new Foos that were not as they should be at the end.
 	First        float64 `json:"first"`
 	NewFoos      spread  `json:"newFoos"`
 	NewFoosCount int     `json:"newFoosCount"`
 	Missing      int     `json:"missing,omitempty"`
-	// CPU are the controller's seconds of CPU time from its start on.
+	// CPU are the controller's seconds of CPU time from its start on, as long as Requests are counted.
 	CPU float64 `json:"cpuSeconds"`
 }
 
@@ -60,18 +60,57 @@ func measureRestarts(ctx context.Context, p *plane, f *found) error {
 	return p.clear(ctx, namespace)
 }
 
-func (p *plane) measureRestart(ctx context.Context, a arm, round, foos int) (_ *restart, err error) {
+// measureRestart starts a controller with nothing else to do, and once more while new Foos are made.
+func (p *plane) measureRestart(ctx context.Context, a arm, round, foos int) (*restart, error) {
 	p.bench.say("%s, round %d: starting with %d Foos", a.name, round+1, foos)
+	result := &restart{Arm: a.name, Round: round, Foos: foos}
+	if err := p.startAlone(ctx, a, result); err != nil {
+		return nil, err
+	}
+	if err := p.startAmongNew(ctx, a, result); err != nil {
+		return nil, err
+	}
+	p.bench.say("  ready after %.1f s, %d requests, %d of them writes; %d new Foos in %.2f s (p50), %.2f s (max)",
+		result.Ready, measure.All(result.Requests), result.Writes, result.NewFoosCount, result.NewFoos.P50, result.NewFoos.Max)
+	return result, nil
+}
+
+// startAlone starts a controller, and notes what that takes.
+func (p *plane) startAlone(ctx context.Context, a arm, result *restart) error {
+	mark, begun := p.Audit.Now(), time.Now()
+	c, err := p.startReady(ctx, a, nil)
+	if err != nil {
+		return err
+	}
+	defer c.Stop()
+	ready := time.Now()
+	result.Ready = ready.Sub(begun).Seconds()
+	if c.metrics != nil {
+		if err := p.passed(ctx, c, result.Foos); err != nil {
+			return err
+		}
+		result.Passed = time.Since(begun).Seconds()
+	}
+	if err := pause(ctx, time.Until(ready.Add(startTime))); err != nil {
+		return err
+	}
+	result.Requests, result.Writes = startRequests(p.Audit.Since(mark, func(r testenv.Request) bool { return r.User == a.user }))
+	result.CPU, err = measure.CPUSeconds(c.PID)
+	return errors.Join(err, c.Alive())
+}
+
+// startAmongNew starts a controller while new Foos are made, and notes what becomes of these.
+func (p *plane) startAmongNew(ctx context.Context, a arm, result *restart) (err error) {
 	fresh, err := p.namespace(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	o := p.observe(ctx, fresh)
 	defer o.stop()
-	mark, begun := p.Audit.Now(), time.Now()
+	begun := time.Now()
 	c, err := a.start(ctx, p, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() {
 		c.Stop()
@@ -81,38 +120,26 @@ func (p *plane) measureRestart(ctx context.Context, a arm, round, foos int) (_ *
 	defer stopMaking()
 	made := make(chan int, 1)
 	go func() { made <- p.makeSome(making, fresh, o) }()
-
-	result := &restart{Arm: a.name, Round: round, Foos: foos}
 	if err := c.WaitUntil(ctx, "its caches are filled", c.isReady); err != nil {
-		return nil, err
+		return err
 	}
 	ready := time.Now()
-	passed := ready.Add(startTime)
-	result.Ready = ready.Sub(begun).Seconds()
-	if c.metrics != nil {
-		if err := p.passed(ctx, c, foos); err != nil {
-			return nil, err
-		}
-		passed = time.Now()
-		result.Passed = passed.Sub(begun).Seconds()
-	}
-	if err := pause(ctx, time.Until(ready.Add(startTime))); err != nil {
-		return nil, err
+	if err := pause(ctx, startTime); err != nil {
+		return err
 	}
 	stopMaking()
 	count := <-made
 	if err := o.wait(ctx, 2*time.Minute); err != nil && !errors.Is(err, errTimeUp) {
-		return nil, err
+		return err
+	}
+	end := ready.Add(startTime)
+	if result.Passed > 0 {
+		end = begun.Add(time.Duration(result.Passed * float64(time.Second)))
 	}
 	done := o.take()
-	result.Missing = count - len(done)
-	during := madeBetween(done, ready, passed)
-	result.First, result.NewFoos, result.NewFoosCount = firstOf(done, begun), latencies(during), len(during)
-	result.Requests, result.Writes = startRequests(p.Audit.Since(mark, func(r testenv.Request) bool { return r.User == a.user && r.Namespace != fresh }))
-	result.CPU, err = measure.CPUSeconds(c.PID)
-	p.bench.say("  ready after %.1f s, %d requests, %d of them writes; %d new Foos in %.2f s (p50), %.2f s (max)",
-		result.Ready, measure.All(result.Requests), result.Writes, result.NewFoosCount, result.NewFoos.P50, result.NewFoos.Max)
-	return result, err
+	during := madeBetween(done, ready, end)
+	result.First, result.NewFoos, result.NewFoosCount, result.Missing = firstOf(done, begun), latencies(during), len(during), count-len(done)
+	return nil
 }
 
 // makeSome makes a Foo every now and then until the context ends, and returns how many it has made.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -29,15 +30,18 @@ func (p *past) degraded() []string {
 	reason := said.reason("Degraded")
 	switch reason { // all kinds have the same names for what is the same
 	case samplev1alpha1.ReasonRefused, samplev1alpha1.ReasonError:
-		has = slices.ContainsFunc(p.run.Requests, func(r proxy.Request) bool { return r.At.Before(p.self.At) && hasFailed(&r) })
+		since := p.lastWell().Add(-slack)
+		has = slices.ContainsFunc(p.run.Requests, func(r proxy.Request) bool { return r.At.After(since) && r.At.Before(p.self.At) && hasFailed(&r) })
 	case samplev1alpha1.ReasonNameTaken:
 		has = p.isNameTaken()
 	case samplev1alpha1.ReasonRolloutStuck:
 		has = some(p, history.Deployments, isStuck)
-	case cachev1alpha1.ReasonNodeCrashing, cachev1alpha1.ReasonNodeNotStarting, cachev1alpha1.ReasonNodeUnschedulable:
-		has = slices.ContainsFunc(p.versions, func(v history.Version) bool {
-			return v.Resource == history.Pods && doesNotStart(typed[corev1.Pod](v.Object))
-		})
+	case cachev1alpha1.ReasonNodeCrashing:
+		has = p.hadNode(hasCrashed)
+	case cachev1alpha1.ReasonNodeNotStarting:
+		has = p.hadNode(cannotStart)
+	case cachev1alpha1.ReasonNodeUnschedulable:
+		has = p.hadNode(isUnschedulable)
 	case tutorialv1.ReasonLastRunFailed:
 		has = some(p, history.Jobs, func(job *batchv1.Job) bool { return !failedAt(job).IsZero() })
 	}
@@ -45,6 +49,27 @@ func (p *past) degraded() []string {
 		return []string{fmt.Sprintf("says that it is degraded, for the reason %s, and nothing of that sort has been", reason)}
 	}
 	return nil
+}
+
+// slack is how much later than it was written a version may have been recorded.
+const slack = 2 * time.Second
+
+// lastWell returns when the resource has last said that nothing was wrong with it; zero if it never has.
+func (p *past) lastWell() time.Time {
+	for _, version := range slices.Backward(p.versions) {
+		if version.Object.GetUID() == p.self.Object.GetUID() && typed[told](version.Object).is("Degraded", metav1.ConditionFalse) {
+			return version.At
+		}
+	}
+	return time.Time{}
+}
+
+// hadNode tells whether there was a version of one of a Memcached's pods for which that holds.
+func (p *past) hadNode(holds func(*corev1.Pod) bool) bool {
+	nodes, _ := p.nodes()
+	return slices.ContainsFunc(p.versions, func(version history.Version) bool {
+		return version.Resource == history.Pods && nodes[version.Name] && holds(typed[corev1.Pod](version.Object))
+	})
 }
 
 // hasFailed tells whether a request of a pass has failed, other than that which tells of it. That something is not there, or has changed,
@@ -59,7 +84,7 @@ func hasFailed(r *proxy.Request) bool {
 	switch r.Fault.Kind {
 	case proxy.Refuse:
 		return r.Fault.Code != http.StatusConflict
-	case proxy.Disown, proxy.DropAnswer, proxy.Hang, proxy.Freeze, proxy.ServerAway, proxy.ServerAwayAfter, proxy.EtcdAway:
+	case proxy.Disown, proxy.DropAnswer, proxy.Hang, proxy.Freeze, proxy.CutOff, proxy.ServerAway, proxy.ServerAwayAfter, proxy.EtcdAway:
 		return true
 	}
 	return false
@@ -93,11 +118,23 @@ func isStuck(d *appsv1.Deployment) bool {
 	})
 }
 
-// doesNotStart tells whether a pod cannot begin, or has come to an end.
-func doesNotStart(pod *corev1.Pod) bool {
+// hasCrashed tells whether a container of a pod has come to an end.
+func hasCrashed(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
-		return c.State.Waiting != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil
-	}) || slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse
+		return c.State.Terminated != nil || c.LastTerminationState.Terminated != nil
+	})
+}
+
+// cannotStart tells whether a container of a pod waits for something other than that it is being started.
+func cannotStart(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
+		return c.State.Waiting != nil && !slices.Contains([]string{"", "ContainerCreating", "PodInitializing"}, c.State.Waiting.Reason)
+	})
+}
+
+// isUnschedulable tells whether there is no room for a pod.
+func isUnschedulable(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
 	})
 }

@@ -303,9 +303,12 @@ func isOfPass(request *proxy.Request) bool {
 	return isOfInterest(request) && request.Verb != "watch" && (request.IsWrite() || request.Name != "")
 }
 
+// silent are faults that say nothing new of the world: what is served late, again or old is asked for by a cache.
+var silent = []proxy.Kind{proxy.PauseWatches, proxy.CloseWatches, proxy.ExpireWatches}
+
 // isExcuse tells whether something has gone wrong with a request because of which an event may be news, or be sent by two operators: with
-// a write, or with a question about one resource, without whose answer it goes no further. What is served late or old is asked for by its
-// cache, and says nothing new of the world. An event that cannot be sent is sent again under the same name, so it is no other one.
+// a write, or with a question about one resource, without whose answer it goes no further. An event that cannot be sent is sent again under
+// the same name, so it is no other one.
 func isExcuse(request *proxy.Request) bool {
 	isEvent, fault := request.Resource == eventResource, request.Fault
 	switch {
@@ -313,6 +316,8 @@ func isExcuse(request *proxy.Request) bool {
 		return false
 	case fault == nil: // as in an outage, or for the lack of a permission
 		return !isEvent && (request.Status == 0 || request.Status == http.StatusForbidden || request.Status >= http.StatusInternalServerError)
+	case slices.Contains(silent, fault.Kind):
+		return false
 	case isEvent:
 		return !slices.Contains([]proxy.Kind{proxy.Refuse, proxy.Disown, proxy.DropAnswer, proxy.Delay, proxy.Hang}, fault.Kind)
 	}

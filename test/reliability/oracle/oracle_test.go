@@ -139,6 +139,12 @@ func TestCountsWithoutAnswers(t *testing.T) {
 	expect(t, "counts", run, &Reference{Creates: once}, "")
 	run.Requests = run.Requests[2:]
 	expect(t, "counts", run, &Reference{Creates: once}, "created 0 times")
+	run.Requests = []proxy.Request{apply}
+	expect(t, "counts", run, &Reference{Creates: once}, "")
+	for _, kind := range []proxy.Kind{proxy.Refuse, proxy.KillBefore, proxy.Hang} { // the API server never heard of it
+		run.Requests[0].Fault = &proxy.Fault{Kind: kind}
+		expect(t, "counts", run, &Reference{Creates: once}, "created 0 times")
+	}
 	run.Requests, run.Versions[0].At = []proxy.Request{apply}, time.Unix(1, 0) // it was there before
 	expect(t, "counts", run, &Reference{Creates: once}, "created 0 times")
 }
@@ -171,6 +177,9 @@ func TestEvents(t *testing.T) {
 		{wrong(proxy.Refuse, proxy.Request{Verb: "list", Resource: history.Foos, Name: "one"}), false}, // asked for by the pass
 		{proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web"}, false},              // in an outage
 		{proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 403}, false},
+		{wrong(proxy.Age, proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 200}), false},
+		{wrong(proxy.PauseWatches, proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 200}), true},
+		{wrong(proxy.ExpireWatches, proxy.Request{Verb: "create", Resource: eventResource, Name: "one.1", Status: 201}), true},
 		{wrong(proxy.Age, proxy.Request{Verb: "list", Resource: history.Foos, Status: 200}), true},
 		{wrong(proxy.Refuse, proxy.Request{Verb: "list", Resource: history.Foos}), true}, // asked for by the cache
 		{wrong(proxy.DropAnswer, proxy.Request{Verb: "watch", Resource: history.Foos}), true},
@@ -447,6 +456,52 @@ func TestStatusThatIsDegraded(t *testing.T) {
 	}
 }
 
+// What went wrong before all was well again is no reason to be degraded.
+func TestStatusThatIsDegradedForWhatIsOver(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	say := func(rv int64, degraded string, at time.Time) history.Version {
+		v := version(t, rv, history.Foos, fmt.Sprintf(`{metadata: {name: one, uid: f}, spec: {deploymentName: web, replicas: 1}, status: {conditions: [
+  {type: Available, status: Unknown}, {type: Progressing, status: "True"}, {type: Degraded, status: "%s", reason: Error}]}}`, degraded))
+		v.At = at
+		return v
+	}
+	for before, isFound := range map[time.Duration]bool{-30 * time.Second: true, -5 * time.Second: false, 5 * time.Second: true} {
+		run := &Run{Requests: []proxy.Request{{Verb: "patch", Resource: history.Deployments, Name: "web", At: at.Add(before), Status: 500}},
+			Versions: []history.Version{say(1, "False", at.Add(-20*time.Second)), say(2, "True", at)}}
+		found := ""
+		if isFound {
+			found = "nothing of that sort has been"
+		}
+		expect(t, "status", run, nil, found)
+	}
+}
+
+// Each trouble of a node is that of a pod of the Memcached's own.
+func TestStatusOfNodesInTrouble(t *testing.T) {
+	const owned = "{metadata: {name: %s, uid: %s, ownerReferences: [{kind: It, name: it, uid: %s, controller: true}]}%s}"
+	troubles := map[string]string{
+		"NodeCrashing":      "containerStatuses: [{lastState: {terminated: {exitCode: 1}}}]",
+		"NodeNotStarting":   "containerStatuses: [{state: {waiting: {reason: ImagePullBackOff}}}]",
+		"NodeUnschedulable": `conditions: [{type: PodScheduled, status: "False", reason: Unschedulable}]`,
+		"none":              "containerStatuses: [{state: {waiting: {reason: ContainerCreating}}}]",
+	}
+	for said := range troubles {
+		for is, status := range troubles {
+			for _, owner := range []string{"r", "another"} {
+				pod := version(t, 3, history.Pods, fmt.Sprintf(owned, "p", "p", owner, ", status: {"+status+"}"))
+				mc := version(t, 4, history.Memcacheds, fmt.Sprintf(`{metadata: {name: one, uid: m}, spec: {size: 1}, status: {conditions: [
+  {type: Available, status: Unknown}, {type: Progressing, status: "True"}, {type: Degraded, status: "True", reason: %s}]}}`, said))
+				found := "says that it is degraded, for the reason " + said
+				if said == is && said != "none" && owner == "r" {
+					found = ""
+				}
+				expect(t, "status", &Run{Versions: []history.Version{version(t, 1, history.Deployments, fmt.Sprintf(owned, "one", "d", "m", "")),
+					version(t, 2, history.ReplicaSets, fmt.Sprintf(owned, "one-1", "r", "d", "")), pod, mc}}, nil, found)
+			}
+		}
+	}
+}
+
 func TestStatusOfMemcached(t *testing.T) {
 	const chain = "{metadata: {name: %s, uid: %s, ownerReferences: [{kind: It, name: it, uid: %s, controller: true}]}%s}"
 	versions := []history.Version{
@@ -488,6 +543,14 @@ func TestGoroutines(t *testing.T) {
 	// The first event begins some.
 	events := map[string]int{"worker": 3, "k8s.io/client-go/tools/events.(*eventBroadcasterImpl).attemptRecording": 2}
 	expect(t, "goroutines", run(events, few, few), nil, "")
+	watching := map[string]int{watching: 2}
+	watch := proxy.Request{Verb: "watch", Resource: "/pods"}
+	open := run(watching, nil, watching)
+	open.Requests = []proxy.Request{watch, watch, {Verb: "watch", Resource: "/services"}}
+	expect(t, "goroutines", open, nil, "")
+	open.Requests = open.Requests[:2]
+	open.RestGoroutines = nil
+	expect(t, "goroutines", open, nil, "2 goroutines of k8s.io/apimachinery/pkg/watch.(*StreamWatcher).receive, and 1 in one")
 }
 
 // Of an operator of which only the log was recorded, only the log is judged.

@@ -21,7 +21,7 @@ func carriedOut(run *Run) []proxy.Request {
 	unexplained := effectsOf(run.Versions, known)
 	for i := range requests {
 		request := &requests[i]
-		if request.Status != 0 || !request.IsWrite() {
+		if request.Status != 0 || !request.IsWrite() || neverArrived(request) {
 			continue
 		}
 		found := slices.IndexFunc(unexplained, func(version history.Version) bool { return isBy(request, version) })
@@ -37,6 +37,11 @@ func carriedOut(run *Run) []proxy.Request {
 		unexplained = slices.Delete(unexplained, found, found+1)
 	}
 	return requests
+}
+
+// neverArrived tells whether the API server was not asked, whatever there is in the world.
+func neverArrived(request *proxy.Request) bool {
+	return request.Fault != nil && slices.Contains([]proxy.Kind{proxy.Refuse, proxy.KillBefore, proxy.Hang, proxy.CutOff}, request.Fault.Kind)
 }
 
 // effect is that an object has come to be, or is gone.

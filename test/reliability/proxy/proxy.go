@@ -45,6 +45,7 @@ type Proxy struct {
 	streams    streams
 	retried    time.Time // when the operator has tried again whatever it was told to try later
 	released   chan struct{}
+	isCutOff   bool // nothing arrives
 }
 
 // Options are what a proxy has to know.
@@ -141,17 +142,20 @@ func (p *Proxy) Writes() int {
 	return p.writes
 }
 
-// Release has requests be carried out that Freeze holds back. It is called once.
+// Release has requests be carried out that Freeze holds back, and arrive again after CutOff. It is called once.
 func (p *Proxy) Release() {
+	p.mu.Lock()
+	p.isCutOff = false
+	p.mu.Unlock()
 	close(p.released)
 }
 
 // IsCalm tells whether nothing that has gone wrong goes on: what was watched is watched again, no watch stands still, no old world is
-// served, nothing is to be tried later, and no answer is waited for.
+// served, nothing is to be tried later, and no answer is waited for. What is cut off has nothing to wait for.
 func (p *Proxy) IsCalm() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.underWay == 0 && p.streams.areCalm() && time.Now().After(p.retried)
+	return p.isCutOff || p.underWay == 0 && p.streams.areCalm() && time.Now().After(p.retried)
 }
 
 // begin records a request, and returns what is to go wrong with it.
@@ -166,7 +170,11 @@ func (p *Proxy) begin(request *Request) *Fault {
 		if rule.applies(request, p.chance) && request.Fault == nil {
 			fault := rule.Fault
 			request.Fault = &fault
+			p.isCutOff = p.isCutOff || fault.Kind == CutOff
 		}
+	}
+	if p.isCutOff {
+		request.Fault = &Fault{Kind: CutOff}
 	}
 	return request.Fault
 }
@@ -226,6 +234,9 @@ func (p *Proxy) goWrong(w http.ResponseWriter, r *http.Request, body []byte, req
 		refuse(w, fault.Code, "the fault proxy says so")
 	case Hang:
 		wait(r.Context(), fault.For)
+		panic(http.ErrAbortHandler)
+	case CutOff:
+		p.streams.close()
 		panic(http.ErrAbortHandler)
 	case KillAfter, Age, AgeMore:
 		version := p.before(fault.Kind)

@@ -120,6 +120,42 @@ func TestPassesOnAndRecords(t *testing.T) {
 	}
 }
 
+// From its request on nothing arrives, and no watch stays open, until it is released.
+func TestCutOff(t *testing.T) {
+	trial := start(t)
+	trial.SetRules(Rule{Match: Match{Verb: "patch", Resource: "apps/deployments"}, Nth: 1, Fault: Cutting})
+	request, err := http.NewRequest(http.MethodGet, trial.URL+"/apis/apps/v1/deployments?watch=true", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	watch, err := trial.client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watch.Body.Close()
+	<-trial.server.asked
+	for _, method := range []string{http.MethodPatch, http.MethodGet, http.MethodPatch} {
+		if _, _, err := trial.do(method, deployment, apply, "{}"); err == nil {
+			t.Errorf("%s arrives", method)
+		}
+	}
+	if told, _ := io.ReadAll(watch.Body); string(told) != "one\n" {
+		t.Errorf("the watch has told %q", told)
+	}
+	if !trial.IsCalm() {
+		t.Error("what is cut off waits for nothing")
+	}
+	trial.Release()
+	if code, _, err := trial.do(http.MethodPatch, deployment, apply, "{}"); err != nil || code != http.StatusCreated || len(trial.server.asked) != 1 {
+		t.Errorf("after it: %d, %v, %d requests arrived", code, err, len(trial.server.asked))
+	}
+	for i, request := range trial.Requests() {
+		if isCut := request.Fault != nil && *request.Fault == Cutting; isCut != (i > 0 && i < 4) {
+			t.Errorf("request %d: %s", i, request.String())
+		}
+	}
+}
+
 func TestFaultsOfOneRequest(t *testing.T) {
 	for _, test := range []struct {
 		fault  Fault

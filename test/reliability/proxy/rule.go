@@ -24,7 +24,8 @@ const (
 	Delay      Kind = "delay"       // the request is carried out late
 	Hang       Kind = "hang"        // the request is neither carried out nor answered
 
-	Freeze Kind = "freeze" // the operator stands still; the request is carried out when it goes on
+	Freeze Kind = "freeze"  // the operator stands still; the request is carried out when it goes on
+	CutOff Kind = "cut-off" // neither this request nor any other arrives until another operator leads; all watches end
 
 	ServerAway      Kind = "apiserver-away"       // the API server is killed just before the request, and started again
 	ServerAwayAfter Kind = "apiserver-away-after" // likewise, just after the request is carried out, before the operator is told
@@ -68,8 +69,12 @@ var Faults = []Fault{
 	{Kind: Age, For: 1500 * time.Millisecond}, {Kind: AgeMore, For: 1500 * time.Millisecond},
 }
 
-// Freezing is for operators of which another one can take the lead.
-var Freezing = Fault{Kind: Freeze}
+// Freezing and Cutting are for operators of which another one can take the lead.
+var (
+	Freezing = Fault{Kind: Freeze}
+	Cutting  = Fault{Kind: CutOff}
+	ForPairs = []Fault{Freezing, Cutting}
+)
 
 // Outages are for operators whose control plane can be killed.
 var Outages = []Fault{{Kind: ServerAway}, {Kind: ServerAwayAfter}, {Kind: EtcdAway}}
@@ -130,7 +135,7 @@ func (r Rule) String() string {
 
 var rulePattern = regexp.MustCompile(`^(\w+) (\S+) (?:#(\d+)|for (\w+)): (\S+)$`)
 
-// ParseRule returns the rule that String has made a text of, for one of Faults, Outages or Freezing, and one request or all for a
+// ParseRule returns the rule that String has made a text of, for one of Faults, Outages or ForPairs, and one request or all for a
 // while.
 func ParseRule(text string) (Rule, error) {
 	parts := rulePattern.FindStringSubmatch(strings.TrimSpace(text))
@@ -147,13 +152,26 @@ func ParseRule(text string) (Rule, error) {
 	if err != nil {
 		return Rule{}, err
 	}
-	for _, fault := range slices.Concat(Faults, Outages, []Fault{Freezing}) {
+	for _, fault := range slices.Concat(Faults, Outages, ForPairs) {
 		if fault.String() == parts[5] {
 			rule.Fault = fault
 			return rule, nil
 		}
 	}
 	return Rule{}, fmt.Errorf("%q is none of the faults that there are: %v", parts[5], Faults)
+}
+
+// ParseRules returns the rules of texts as [ParseRule] takes them, separated by semicolons.
+func ParseRules(texts string) ([]Rule, error) {
+	var rules []Rule
+	for text := range strings.SplitSeq(texts, ";") {
+		rule, err := ParseRule(text)
+		if err != nil {
+			return nil, err
+		}
+		rules = append(rules, rule)
+	}
+	return rules, nil
 }
 
 // counted is a rule at work.

@@ -49,6 +49,8 @@ type Plan struct {
 	ServiceAccount string
 	// Environment is more of the operator's.
 	Environment []string
+	// Rest is for how long nothing happens in the end: as it is, and as long again while everything is looked at every second; 0 for a moment.
+	Rest time.Duration
 	// Patience is how long the operator may take to come to an end; 0 for long.
 	Patience time.Duration
 }
@@ -382,9 +384,11 @@ func (s *stage) happened() int {
 // rest stops the operator and starts it anew, so that it looks at everything, and has it look again and again. Nothing must come of
 // it.
 func (s *stage) rest(ctx context.Context, run *oracle.Run) error {
-	long := restQuiet
+	long := cmp.Or(s.plan.Rest, restQuiet)
 	if s.reference == nil {
 		long = calmQuiet
+	}
+	if long > restQuiet {
 		pause(ctx, long)
 	}
 	if s.standby != nil {

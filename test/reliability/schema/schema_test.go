@@ -177,3 +177,34 @@ func TestShortIsTheSameForTheSameSeed(t *testing.T) {
 		t.Errorf("the kinds are %v", kinds)
 	}
 }
+
+// Which fields have one legal value only is told of any field, whatever its type: it is one that all Jobs by hand have.
+func TestFieldsWithOneValue(t *testing.T) {
+	var single []string
+	for _, kind := range read(t) {
+		for _, leaf := range kind.Leaves {
+			of := func(handed ...string) *trial {
+				tried := &trial{leaf: leaf, handed: map[string]bool{}}
+				for _, job := range handed {
+					tried.handed[job] = true
+				}
+				return tried
+			}
+			const job = `{"apiVersion": "v1"}`
+			if of("{}").hasOnlyValue() || of(job, "{}").hasOnlyValue() {
+				t.Errorf("%s %s is said to be what no Job has, or not every one", kind.Name, leaf.Path)
+			}
+			if of(job).hasOnlyValue() {
+				single = append(single, leaf.Path)
+			}
+		}
+	}
+	if len(single) == 0 {
+		t.Fatal("there is none")
+	}
+	for _, path := range single {
+		if !strings.HasSuffix(path, "fieldRef.apiVersion") {
+			t.Errorf("%s is said to have one value", path)
+		}
+	}
+}

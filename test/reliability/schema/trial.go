@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -276,13 +277,11 @@ const (
 // hasOnlyValue tells whether all Jobs by hand have the leaf with the one value that is legal: by default, where the template says nothing.
 func (t *trial) hasOnlyValue() bool {
 	two := twoOf(t.leaf.Path, t.leaf.schema)
-	name := fmt.Sprintf("%q: %q", t.leaf.Path[strings.LastIndexByte(t.leaf.Path, '.')+1:], two[0])
-	for job := range t.handed {
-		if len(t.handed) == 1 && two[0] == two[1] && strings.Contains(job, name) {
-			return true
-		}
+	if len(t.handed) != 1 || !reflect.DeepEqual(two[0], two[1]) {
+		return false
 	}
-	return false
+	said := fmt.Sprintf("%q: %q", t.leaf.Path[strings.LastIndexByte(t.leaf.Path, '.')+1:], two[0])
+	return strings.Contains(slices.Collect(maps.Keys(t.handed))[0], said)
 }
 
 // withoutSpec returns a normal form without the spec of the resource itself, as text.

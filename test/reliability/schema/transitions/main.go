@@ -64,12 +64,9 @@ func main() {
 
 // write writes the page of a report to a directory.
 func write(dir string, report *schema.Report, options schema.Options) error {
-	operator := "another"
-	if options.Program == "" {
-		var err error
-		if operator, err = proof.Operator(testenv.Root()); err != nil {
-			return err
-		}
+	operator, err := proof.OperatorOf(testenv.Root(), options.Program)
+	if err != nil {
+		return err
 	}
 	return report.Page(operator, options.Seed, options.Short).Write(dir)
 }
