@@ -133,7 +133,8 @@ func (f *found) claimRates() []proof.Claim {
 	}
 	return slices.Concat(claims, f.claimStock(of[ours.name]), []proof.Claim{explained(
 		claim("CPU time of the controller, as a share of the unlimited sample-controller's", fmt.Sprintf("at most %.1f", cpuBar), cpu, atMost(cpu, cpuBar)),
-		fmt.Sprintf("the floor's program, with two writes, two watches and no caches, takes %s of that one's", times((*batch).controller, lowest, lifted)))})
+		fmt.Sprintf("the floor's program, with two writes, two watches and no caches, takes %s of that one's%s",
+			times((*batch).controller, lowest, lifted), f.withoutDeciding()))})
 }
 
 // claimStock claims how many times the rate of the stock sample-controller the operator has. That one's is its paced rate: in a

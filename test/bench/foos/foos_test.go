@@ -43,6 +43,7 @@ func everything() *found {
 	f.Prices = []*price{
 		{Write: "create the Foo", OfFloor: true, OfOurs: true, CPU: []float64{1, 2, 3}}, {Write: "event", OfOurs: true, CPU: []float64{1, 2, 3}},
 	}
+	f.Parts = []*part{{deciding, 0.1}, {elsewhere, 0.9}}
 	f.Sizes = append(f.Sizes, &size{Arm: lifted.name, Foos: f.Scale.Sizes[0], Heap: 20e6, RSS: 40e6})
 	f.Idle = []*idleness{{Arm: ours.name, Foos: 200, Seconds: 600, Passes: 600, cost: cost{CPU: map[string]float64{}}}}
 	f.Restarts = []*restart{{Arm: ours.name, Foos: 200, Requests: map[string]int{"watch foos": 1}}}
@@ -263,5 +264,46 @@ func TestGarbageThatIsTraced(t *testing.T) {
 	c := &controller{Process: &measure.Process{Log: log}}
 	if heap, err := c.tracedHeap(); err != nil || heap != 27<<20 {
 		t.Errorf("the heap is %d, %v", heap, err)
+	}
+}
+
+// A sample belongs to the first part that any of its functions is of; the header of what pprof prints to none.
+func TestParts(t *testing.T) {
+	const line = "-----------+-------------------------------------------------------\n"
+	traces := "File: manager\nType: cpu\nDuration: 10s, Total samples = 1.5s\n" + line +
+		"     900ms   encoding/json.Marshal\n             github.com/example/memcached-operator/internal/owned.Apply[go.shape.struct {}]\n" +
+		"             github.com/example/memcached-operator/internal/controller/foo.(*Reconciler).sync\n" + line +
+		"     300ms   runtime.mallocgc\n             github.com/example/memcached-operator/internal/controller/foo.(*Reconciler).Reconcile\n" + line +
+		"     200ms   runtime.gcDrain\n             runtime.gcBgMarkWorker\n" + line +
+		"     0.1s    main.main\n" + line
+	found, err := partsOf(traces)
+	if err != nil || len(found) != len(parts)+1 {
+		t.Fatal(found, err)
+	}
+	for _, p := range found {
+		want := map[string]float64{"applying the Deployment": 0.6, deciding: 0.2, parts[0].what: 2. / 15, elsewhere: 1. / 15}[p.What]
+		if p.Share < want-0.001 || p.Share > want+0.001 {
+			t.Errorf("%s has %v, not %v", p.What, p.Share, want)
+		}
+	}
+	if _, err := partsOf("Type: cpu\n"); err == nil {
+		t.Error("nothing was taken for something")
+	}
+}
+
+// What the operator could write instead is told beside what it writes.
+func TestWritesInstead(t *testing.T) {
+	f := everything()
+	if tables := f.insteadTables(); tables != nil {
+		t.Errorf("nothing else was measured: %v", tables)
+	}
+	f.Prices = append(f.Prices, &price{Write: "no event", Instead: "event", CPU: []float64{0.5, 1, 1.5}})
+	if row := strings.Join(f.insteadTables()[0].Rows[0], " | "); row != "no event | 1.00 | event | 2.00 | 0.50 (0.50 to 0.50, min to max of 3)" {
+		t.Error(row)
+	}
+	for _, row := range f.pricesSection().Tables[0].Rows {
+		if row[0] == "no event" {
+			t.Error("what it could write is among what it writes")
+		}
 	}
 }

@@ -20,6 +20,7 @@ type found struct {
 
 	Paced     []*batch    `json:"paced,omitempty"`
 	Bursts    []*batch    `json:"bursts,omitempty"`
+	Parts     []*part     `json:"parts,omitempty"`
 	Prices    []*price    `json:"prices,omitempty"`
 	Steady    []*batch    `json:"steady,omitempty"`
 	Sizes     []*size     `json:"sizes,omitempty"`

@@ -27,7 +27,7 @@ func (f *found) report(out io.Writer, directory string) error {
 		Data:     f,
 	}
 	for _, section := range []*proof.Section{
-		f.requestsSection(), f.rateSection(), f.pricesSection(), f.latencySection(),
+		f.requestsSection(), f.rateSection(), f.partsSection(), f.pricesSection(), f.latencySection(),
 		f.sizesSection(limit), f.idleSection(), f.restartSection(), f.failoverSection(), f.growthSection(),
 	} {
 		if section != nil {

@@ -3,10 +3,12 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
@@ -51,6 +53,7 @@ func memcacheds() []Scenario {
 		{Name: "memcached-upgrade-image", Before: otherImages, Setup: []Step{createMemcached(2)}, Steps: []Step{
 			{Name: "upgrade", Until: keeps("one", 2, memcachedRuns(2))},
 		}},
+		{Name: "memcached-namesakes", Steps: []Step{{Name: "create both", Do: createNamesakes, Until: namesakesRun}}},
 		{Name: "memcached-foreign", Prepare: foreignService, Steps: []Step{
 			{Name: "create", Do: createMemcached(1).Do, Until: func(_ *Stage, world history.World) string {
 				return first(runs(world, history.Memcacheds, "one", "one", 1),
@@ -87,6 +90,33 @@ func resize(size int32) Step {
 		},
 		Until: memcachedRuns(size),
 	}
+}
+
+// namesakes are names that are alike without what a Service's name may not have.
+var namesakes = []string{"web.shop", "web-shop"}
+
+func createNamesakes(ctx context.Context, s *Stage) error {
+	for _, name := range namesakes {
+		mc := &cachev1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: cachev1alpha1.MemcachedSpec{Size: 1}}
+		if err := s.make(ctx, mc); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// namesakesRun is reached when each has a Service of its own.
+func namesakesRun(_ *Stage, world history.World) string {
+	for _, name := range namesakes {
+		owner := world[history.Key{Resource: history.Memcacheds, Name: name}]
+		if owner == nil || !slices.ContainsFunc(world.Of(history.Services), func(s *unstructured.Unstructured) bool { return metav1.IsControlledBy(s, owner) }) {
+			return name + " has no Service"
+		}
+		if lacking := says(world, history.Memcacheds, name, "Available=True", "Degraded=False", "Progressing=False"); lacking != "" {
+			return lacking
+		}
+	}
+	return ""
 }
 
 func deleteMemcached(ctx context.Context, s *Stage) error {

@@ -55,11 +55,12 @@ func draw(t *rapid.T, name string) resource {
 
 func TestSequences(t *testing.T) {
 	ctx, world := open(t)
-	played := map[string]int{}
+	played := newTally()
+	defer played.write(t)
 	rapid.Check(t, func(t *rapid.T) {
 		play(ctx, t, world, played)
 	})
-	t.Logf("played: %v", played)
+	t.Logf("played: %v", played.actions)
 }
 
 // What has once gone wrong, in as few steps as it takes.
@@ -90,10 +91,10 @@ func open(t *testing.T) (context.Context, *schema.World) {
 	t.Helper()
 	log.SetLogger(logr.Discard())
 	ctx := context.Background()
-	program := os.Getenv("MANAGER")
-	if program == "" {
+	manager := program()
+	if manager == "" {
 		var err error
-		if program, err = schema.Build(ctx, filepath.Join(t.TempDir(), "manager")); err != nil {
+		if manager, err = schema.Build(ctx, filepath.Join(t.TempDir(), "manager")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -109,11 +110,14 @@ func open(t *testing.T) (context.Context, *schema.World) {
 			t.Error(err)
 		}
 	})
-	if err := world.Use(ctx, program); err != nil {
+	if err := world.Use(ctx, manager); err != nil {
 		t.Fatal(err)
 	}
 	return ctx, world
 }
+
+// program returns the manager to be tried; empty for that of this tree.
+func program() string { return os.Getenv("MANAGER") }
 
 // newStage makes a stage that nobody has played on.
 func newStage(ctx context.Context, t interface{ Fatal(...any) }, world *schema.World) *stage {
@@ -125,11 +129,12 @@ func newStage(ctx context.Context, t interface{ Fatal(...any) }, world *schema.W
 }
 
 // play plays one sequence and judges its end.
-func play(ctx context.Context, t *rapid.T, world *schema.World, played map[string]int) {
+func play(ctx context.Context, t *rapid.T, world *schema.World, played *tally) {
 	s := newStage(ctx, t, world)
+	played.sequences++
 	defer func() { _ = errors.Join(s.start(ctx), s.leave(ctx)) }()
 	do := func(name string, err error) {
-		played[name]++
+		played.actions[name]++
 		if err != nil {
 			t.Fatalf("%s: %v\nplayed: %s", name, err, strings.Join(s.played, "; "))
 		}
@@ -164,7 +169,7 @@ func play(ctx context.Context, t *rapid.T, world *schema.World, played map[strin
 				t.Skip()
 			}
 			s.kill()
-			played["kill"]++
+			played.actions["kill"]++
 		},
 		"start": func(t *rapid.T) {
 			if !s.isDown {
@@ -177,7 +182,7 @@ func play(ctx context.Context, t *rapid.T, world *schema.World, played map[strin
 				t.Skip()
 			}
 			s.note("settle")
-			played["settle"]++
+			played.actions["settle"]++
 			_, _ = s.rest(ctx) // names that are taken may keep it from that
 		},
 	})
