@@ -41,8 +41,14 @@ const (
 	restTime    = 30 * time.Second
 )
 
-// referenceCampaign is the one that all others need.
-const referenceCampaign = "references"
+// referenceCampaign is the one that all others need, rbacCampaign the one that takes permissions away. Of restCampaign it is not the faults that
+// tell what is played.
+const (
+	referenceCampaign = "references"
+	rbacCampaign      = "rbac"
+	restCampaign      = "rest"
+	cutOffCampaign    = "cut off"
+)
 
 // campaigns are those that have been asked for. The references come first, always.
 func (s *suite) campaigns() []campaign {
@@ -57,11 +63,11 @@ func (s *suite) campaigns() []campaign {
 		{name: "refusals", what: "every sort of write refused for 5 s: nothing but the operator itself has it try again", plans: s.refusals},
 		{name: "storms", what: "a quarter of all requests go wrong, for 10 s", plans: s.storms},
 		{name: "leaders", what: "the leader stands still at a write until another one has led, and goes on", plans: s.leaders},
-		{name: "cut off", what: "the leader is cut off from the API server at a write until another one has led, and has to end", plans: s.cutOff},
-		{name: "rest", what: "half a minute in which nothing happens, and another one in which everything is looked at every second", plans: s.rest},
+		{name: cutOffCampaign, what: "the leader is cut off from the API server at a write until another one has led, and has to end", plans: s.cutOff},
+		{name: restCampaign, what: "half a minute in which nothing happens, and another one in which everything is looked at every second", plans: s.rest},
 		{name: "clean", what: "no fault: nothing must be found", plans: s.clean, isRepeated: true},
 		{name: "outages", what: "the API server, or etcd, is killed at a write, and started again, under load", plans: s.none, other: s.outages},
-		{name: "rbac", what: "each permission taken away: something must go wrong", plans: s.none, other: s.rbac}, // the last, as it judges what all have used
+		{name: rbacCampaign, what: "each permission taken away: something must go wrong", plans: s.none, other: s.rbac}, // the last, as it judges what all have used
 	}
 	if s.short {
 		all = all[:1]
@@ -253,18 +259,21 @@ func (s *suite) leaders() ([]*runner.Plan, error) {
 	return plans, nil
 }
 
-// cutOff are a leader that is cut off, once in each scenario: at a write that is chosen by chance.
+// cutOff are a leader that is cut off, once in each scenario: at a write that is chosen by chance, or that it was cut off at in a run that this
+// one goes on with.
 func (s *suite) cutOff() ([]*runner.Plan, error) {
 	chance := s.chance()
-	var plans []*runner.Plan
+	plans := s.tried(cutOffCampaign)
 	for _, scenario := range s.scenarios {
 		positions := s.positions(scenario.Name)
-		if scenario.HasAbsence() || len(positions) == 0 {
+		isTried := slices.ContainsFunc(plans, func(plan *runner.Plan) bool { return plan.Scenario.Name == scenario.Name })
+		if isTried || scenario.HasAbsence() || len(positions) == 0 {
 			continue
 		}
-		plan := planOf(scenario, with(positions[chance.IntN(len(positions))], proxy.Cutting))
+		plans = append(plans, planOf(scenario, with(positions[chance.IntN(len(positions))], proxy.Cutting)))
+	}
+	for _, plan := range plans {
 		plan.Pair = true
-		plans = append(plans, plan)
 	}
 	return plans, nil
 }

@@ -25,7 +25,8 @@ func (r *report) page() *proof.Page {
 				"world. Each plan is one scenario with what is to go wrong in it, in a namespace of its own. What comes of it is compared with " +
 				"what comes of the scenario without faults, and judged by oracles that see nothing but what was recorded. " +
 				"`make reliability` makes this page; test/README.md tells how.",
-			"The operator runs as it is deployed, but that it takes no part in an election except where the leader is frozen or cut off. Left out of " +
+			"The operator is the program that users run, with their defaults, but with the race detector; it looks at one namespace, serves no metrics, runs another " +
+				"image at once, and takes part in an election only where the leader is frozen or cut off. Left out of " +
 				"what is compared is what the server makes, and how Kubernetes' own controllers tell of their work (test/reliability/history/normal.go); " +
 				"of the operator's hash of what it has applied, and of times that mean nothing to the scenario, it counts that they are there.",
 		},
@@ -51,7 +52,7 @@ func (r *report) page() *proof.Page {
 			Title: "Every write, every fault",
 			Text: []string{"Plans of the campaign singles by kind and fault, and in how many of them the fault occurred. A fault does not occur where " +
 				"the write was not made this time: progress is told of as time passes. So what is tried are writes that each of three runs without " +
-				"faults has made."},
+				"faults has made; where a run went on that was cut off, likewise those of its references."},
 			Tables: []proof.Table{r.matrix()},
 			Plots:  r.timePlots(),
 		})
@@ -102,7 +103,7 @@ func (r *report) claims() []proof.Claim {
 	if unrepeated := r.unrepeated(); unrepeated > 0 {
 		violations.Note = fmt.Sprintf("%d of them without one when they were played again", unrepeated)
 	} else if faultless := r.faultless(); faultless > 0 {
-		violations.Note = fmt.Sprintf("in %d of them nothing was to go wrong", faultless)
+		violations.Note = fmt.Sprintf("in %d of all plans, nothing was to go wrong", faultless)
 	}
 	if r.Violations == 0 && slices.ContainsFunc(r.Campaigns, func(c *campaignReport) bool { return !c.IsWhole }) {
 		violations.Verdict, violations.Note = proof.NotJudged, "not all were played"
@@ -130,7 +131,7 @@ func (r *report) faultless() int {
 	count := 0
 	for _, campaign := range r.Campaigns {
 		for _, plan := range campaign.Plans {
-			if plan.Faults == "" {
+			if plan.Faults == "" && campaign.Name != rbacCampaign {
 				count++
 			}
 		}

@@ -91,8 +91,11 @@ func (r *report) resume(path string) error {
 			campaign.IsWhole, campaign.Seconds = false, 0
 		}
 		for _, plan := range campaign.Plans {
-			plan.isOld = len(plan.Findings) > 0 || plan.Faults != "" && plan.Fired == 0 || campaign.Name == referenceCampaign || plan.Faults == loadFaults
+			plan.isOld = len(plan.Findings) > 0 || plan.Faults != "" && plan.Fired == 0 || campaign.Name == referenceCampaign
 			campaign.IsWhole = campaign.IsWhole && !plan.isOld
+		}
+		for _, plan := range campaign.Plans { // goes on when there are more outages
+			plan.isOld = plan.isOld || plan.Faults == loadFaults && !campaign.IsWhole
 		}
 	}
 	return nil

@@ -150,6 +150,25 @@ func TestResumeReferences(t *testing.T) {
 	}
 }
 
+// The operator that is kept busy during outages is told of once, and kept busy again only if there are more of them.
+func TestResumeLoad(t *testing.T) {
+	for _, isWhole := range []bool{true, false} {
+		before := newReport(&options{}, "0123")
+		outages := before.begin("outages", "the API server is killed")
+		outages.add(&planReport{Scenario: "foo-create", Faults: "patch apps/deployments #1: etcd-away", Fired: 1})
+		outages.add(&planReport{Scenario: "load", Faults: loadFaults, Fired: 1})
+		outages.IsWhole = isWhole
+		r, _ := resumed(t, before)
+		outages = r.begin("outages", "the API server is killed")
+		if outages.IsWhole != isWhole || outages.Plans[1].isOld == isWhole {
+			t.Errorf("%+v, %+v", outages, outages.Plans[1])
+		}
+		if outages.add(&planReport{Scenario: "load", Faults: loadFaults, Fired: 1}); !isWhole && len(outages.Plans) != 2 {
+			t.Errorf("the load is told of %d times", len(outages.Plans)-1)
+		}
+	}
+}
+
 // What an API server refuses that knows no roles yet is told apart; anything else that is refused is held against the operator.
 func TestRefused(t *testing.T) {
 	s := &suite{used: map[string]bool{}, report: newReport(&options{}, "0123")}

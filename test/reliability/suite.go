@@ -306,7 +306,10 @@ func (s *suite) enough() error {
 // replay returns the command that plays a plan alone.
 func (s *suite) replay(plan *runner.Plan) string {
 	command := fmt.Sprintf("make reliability ARGS=\"--scenario=%s", plan.Scenario.Name)
-	if plan.Faults() != "" {
+	switch {
+	case plan.Rest > 0:
+		command += " --campaign=" + restCampaign
+	case plan.Faults() != "":
 		command += fmt.Sprintf(" --fault='%s'", plan.Faults())
 	}
 	return command + `"`

@@ -90,7 +90,7 @@ func (f *found) claimIdle() []proof.Claim {
 	for _, i := range f.Idle {
 		if i.Arm == ours.name {
 			claims = append(claims, proof.Claim{What: fmt.Sprintf("writes in %.0f s with %d Foos, %d Memcacheds and %[3]d CronJobs at rest, all looked at again %[4]d times",
-				i.Seconds, i.Foos, i.OtherKinds, i.Passes/i.Foos),
+				i.Seconds, i.Foos, i.OtherKinds, i.Looks),
 				Bar: "0", Found: fmt.Sprint(i.Writes), Verdict: proof.Judge(i.Writes == 0)})
 		}
 	}

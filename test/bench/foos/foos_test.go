@@ -45,7 +45,7 @@ func everything() *found {
 	}
 	f.Parts = []*part{{deciding, 0.1}, {elsewhere, 0.9}}
 	f.Sizes = append(f.Sizes, &size{Arm: lifted.name, Foos: f.Scale.Sizes[0], Heap: 20e6, RSS: 40e6})
-	f.Idle = []*idleness{{Arm: ours.name, Foos: 200, Seconds: 600, Passes: 600, cost: cost{CPU: map[string]float64{}}}}
+	f.Idle = []*idleness{{Arm: ours.name, Foos: 200, Seconds: 600, Looks: 3, cost: cost{CPU: map[string]float64{}}}}
 	f.Restarts = []*restart{{Arm: ours.name, Foos: 200, Requests: map[string]int{"watch foos": 1}}}
 	f.Failovers = []*failover{{Signal: "SIGTERM", Gap: 2}, {Signal: "SIGKILL", Gap: 16}}
 	f.Growths = []*growth{{Nodes: 20, StatusWrites: 5}}

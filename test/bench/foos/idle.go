@@ -19,9 +19,9 @@ type idleness struct {
 	Seconds    float64        `json:"seconds"`
 	Requests   map[string]int `json:"requests"`
 	Writes     int            `json:"writes"`
-	// Passes are how many times the operator has looked at a Foo, which shows that it was made to; 0 where that cannot be told. Those of the
-	// other kinds are no fewer for each.
-	Passes int `json:"passes"`
+	// Looks are how many times the operator has looked at all objects of each kind, on the average of the kind with the fewest, which shows
+	// that it was made to; 0 where that cannot be told.
+	Looks int `json:"looks"`
 	cost
 }
 
@@ -92,11 +92,14 @@ func (p *plane) measureIdleness(ctx context.Context, a arm, flags []string, leng
 		return nil, err
 	}
 	for kind, passes := range after {
-		if again := passes - before[kind]; again < there[kind] {
+		again := passes - before[kind]
+		if again < there[kind] {
 			return nil, fmt.Errorf("of %d objects of the kind %s only %d were looked at again: nothing was forced", there[kind], kind, again)
 		}
+		if looks := again / there[kind]; result.Looks == 0 || looks < result.Looks {
+			result.Looks = looks
+		}
 	}
-	result.Passes = after["foo"] - before["foo"]
 	return result, c.Alive()
 }
 

@@ -54,7 +54,7 @@ var sections = []section{
 	{name: "idle", isShort: true, measure: measureIdle},
 	{name: "failover", measure: measureFailovers},
 	{name: "rate", measure: measureBursts},
-	{name: "parts", measure: measureParts},
+	{name: partsSection, measure: measureParts},
 	{name: "prices", isStill: true, measure: measurePrices},
 	{name: "latency", measure: measureSteady},
 	{name: "sizes", measure: measureSizes},

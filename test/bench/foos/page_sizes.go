@@ -48,7 +48,7 @@ func (f *found) sizesSection(limit resource.Quantity) *proof.Section {
 	return &proof.Section{
 		Title: "Memory, and changes among many Foos",
 		Text: []string{fmt.Sprintf("Freshly started controllers. The operator looks at one namespace at a time, which has so many Foos, in %d rounds of all sizes, "+
-			"every other one from the most to the fewest; in each, Foos are scaled. The sample-controller looks at all there are; "+
+			"every other one from the most to the fewest; in each, Foos are scaled. The sample-controller looks at all there are, once with each number; "+
 			"its heap is that of its last garbage collection, in whole MiB, and it does not come to rest, so changes cannot be told apart.", f.Scale.Rounds),
 			fmt.Sprintf("By the most memory that a start has had, the operator can start with %s Foos and their Deployments within the limit of `config/manager`, %s. "+
 				"Who has more raises the limit: `spec.config.resources` of the Subscription.", f.carried(limit.Value()), limit.String()),
@@ -110,8 +110,8 @@ func (f *found) idleSection() *proof.Section {
 	table := proof.Table{Columns: []string{"arm", "Foos", "seconds", "looked at again", "requests", "writes", "CPU share of the controller"}}
 	for _, i := range f.Idle {
 		passes := "every 30 s"
-		if i.Passes > 0 {
-			passes = fmt.Sprintf("%d times", i.Passes)
+		if i.Looks > 0 {
+			passes = fmt.Sprintf("%d times", i.Looks)
 		}
 		table.Rows = append(table.Rows, []string{i.Arm, fmt.Sprint(i.Foos), fmt.Sprintf("%.0f", i.Seconds), passes,
 			fmt.Sprint(measure.All(i.Requests)), fmt.Sprint(i.Writes), fmt.Sprintf("%.4f", i.CPU[controllerProcess]/i.Seconds)})

@@ -25,7 +25,7 @@ var parts = []struct {
 	what string
 	of   []string
 }{
-	{"collecting garbage, whoever has made it", []string{"runtime.gc", "runtime.bgsweep", "runtime.bgscavenge"}},
+	{"collecting garbage, whoever has made it", []string{" runtime.gc", " runtime.bgsweep", " runtime.bgscavenge"}},
 	{"applying the Deployment", []string{"internal/owned.Apply"}},
 	{"writing the status", []string{"internal/status.("}},
 	{deciding, []string{"internal/controller/foo.(*Reconciler)"}},
@@ -34,8 +34,11 @@ var parts = []struct {
 	{"keeping caches", []string{"client-go/tools/cache."}},
 	{"connections: HTTP/2 and TLS", []string{"net/http", "crypto/tls."}},
 	{"the queue of the controller", []string{"controller-runtime/pkg/"}},
-	{"the Go runtime: goroutines and memory", []string{"runtime."}},
+	{"the Go runtime: goroutines and memory", []string{" runtime."}},
 }
+
+// partsSection is what says why the CPU time is what it is.
+const partsSection = "parts"
 
 const (
 	deciding  = "passes, but for their writes"
@@ -135,10 +138,9 @@ func (f *found) partsSection() *proof.Section {
 
 // withoutDeciding tells how little of the operator's CPU time goes to what it decides; nothing if that was not measured.
 func (f *found) withoutDeciding() string {
-	for _, p := range f.Parts {
-		if p.What == deciding {
-			return fmt.Sprintf("; of the operator's own, %.2f are spent on %s, and all else on requests, watches and caches", p.Share, deciding)
-		}
+	i := slices.IndexFunc(f.Parts, func(p *part) bool { return p.What == deciding })
+	if i < 0 || !f.has(partsSection) {
+		return ""
 	}
-	return ""
+	return fmt.Sprintf("; of the operator's own, %.2f are spent on %s, and all else on making requests, watches, caches and garbage", f.Parts[i].Share, deciding)
 }

@@ -34,7 +34,7 @@ func (r *report) page() *proof.Page {
 			"Each seeded bug is a change of some lines of the operator, or of what it sends, in the manner of bugs that other operators have " +
 				"had. The suites are run against the operator with that bug until one finds something. A suite that finds none of them shows nothing. " +
 				"That the same suites find nothing where nothing is wrong is told by [their](reliability.md) [own pages](transitions.md); here they end at " +
-				"the first finding, and wait less long for an operator that does not come to an end (15 to 45 s; 90 s for histories). " +
+				"the first finding, and most wait less long for an operator that does not come to an end. " +
 				"`make reliability` makes this page; test/README.md tells how.",
 		},
 		Settings: []proof.Setting{
@@ -42,12 +42,12 @@ func (r *report) page() *proof.Page {
 			{Name: "CPUs", Value: fmt.Sprint(runtime.NumCPU())},
 			{Name: "time", Value: fmt.Sprintf("%.0f s", r.Seconds)},
 		},
-		Claims:   r.claims(),
+		Claims: r.claims(),
 		Sections: []proof.Section{
 			{Title: "Seeded bugs", Tables: []proof.Table{table}, Plots: []proof.Plot{r.foundBy()}},
 			{Title: "Bugs that are not seeded", Text: []string{"Operators have had these bugs, too."}, Tables: []proof.Table{notSeeded}},
 		},
-		Data:     r,
+		Data: r,
 	}
 }
 
@@ -58,7 +58,7 @@ var notSeeded = proof.Table{
 		{"a finalizer that nobody removes", "the operator sets none"},
 		{"what only a webhook checks", "there is no webhook: the API server checks everything by the rules of the CustomResourceDefinitions"},
 		{"a conversion between versions that loses something", "each kind has one version"},
-		{"a reference into another namespace", "no field can name a namespace"},
+		{"a reference into another namespace", "the operator follows none: what a template names, Kubernetes judges by the rights of the Job's pods"},
 		{"a secret in a log, an event or a status", "the operator may not read Secrets"},
 		{"a second child, made because the cache does not show the first", "a child's name follows from its owner: names-by-the-server is the way to get there"},
 		{"errors without end in a namespace that is being deleted", "each plan has a namespace of its own, which stays; `make contract` shows it"},

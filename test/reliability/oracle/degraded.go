@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
@@ -56,12 +57,19 @@ const slack = 2 * time.Second
 
 // lastWell returns when the resource has last said that nothing was wrong with it; zero if it never has.
 func (p *past) lastWell() time.Time {
-	for _, version := range slices.Backward(p.versions) {
-		if version.Object.GetUID() == p.self.Object.GetUID() && typed[told](version.Object).is("Degraded", metav1.ConditionFalse) {
-			return version.At
+	var last time.Time
+	var before any // the status
+	for _, version := range p.versions {
+		if version.Object.GetUID() != p.self.Object.GetUID() {
+			continue
 		}
+		status := version.Object.Object["status"]
+		if !equality.Semantic.DeepEqual(status, before) && typed[told](version.Object).is("Degraded", metav1.ConditionFalse) {
+			last = version.At
+		}
+		before = status
 	}
-	return time.Time{}
+	return last
 }
 
 // hadNode tells whether there was a version of one of a Memcached's pods for which that holds.

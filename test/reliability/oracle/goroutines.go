@@ -20,14 +20,18 @@ func goroutines(run *Run, reference *Reference) []string {
 			most = max(most, run.RestGoroutines[function]+ofEvents)
 		}
 		if function == watching {
-			most = max(most, watches(run))
+			most = watches(run)
 		}
 		if n > most && !isOfConnection(function) {
 			found = append(found, fmt.Sprintf("%d goroutines of %s, and %d in one that has just begun, or without faults", n, function, most))
 		}
 	}
 	for function, n := range run.RestGoroutines {
-		if begun := run.StartGoroutines[function]; n > begun && !isOfConnection(function) && function != watching {
+		begun := run.StartGoroutines[function]
+		if function == watching {
+			begun = watches(run)
+		}
+		if n > begun && !isOfConnection(function) {
 			found = append(found, fmt.Sprintf("%d goroutines of %s, and %d before it looked at everything again", n, function, begun))
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"syscall"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -93,5 +94,5 @@ const firstStart = 1
 
 // isCutOff tells whether the operator is cut off in a plan.
 func (p *Plan) isCutOff() bool {
-	return len(p.Rules) > 0 && p.Rules[0].Fault == proxy.Cutting
+	return slices.ContainsFunc(p.Rules, func(rule proxy.Rule) bool { return rule.Fault == proxy.Cutting })
 }

@@ -112,7 +112,7 @@ func namesakesRun(_ *Stage, world history.World) string {
 		if owner == nil || !slices.ContainsFunc(world.Of(history.Services), func(s *unstructured.Unstructured) bool { return metav1.IsControlledBy(s, owner) }) {
 			return name + " has no Service"
 		}
-		if lacking := says(world, history.Memcacheds, name, "Available=True", "Degraded=False", "Progressing=False"); lacking != "" {
+		if lacking := says(world, history.Memcacheds, name, fine...); lacking != "" {
 			return lacking
 		}
 	}

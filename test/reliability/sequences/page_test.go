@@ -57,7 +57,7 @@ func (y *tally) page(operator string, hasFailed bool) *proof.Page {
 		Title: "What comes of any history",
 		Text: []string{"What happens to two Foos, a Memcached and a CronJob of one namespace is chosen by chance: they are made, changed, deleted and made again, " +
 			"their children are harmed, their names are taken by others, the operator is killed and started. In the end, the namespace is compared with one " +
-			"in which the same resources are made in their last state, and have no past. `make reliability` makes this page; test/README.md tells how."},
+			"in which the same resources are made in their last state, and have no past. What has gone wrong once is a test of its own. `make reliability` makes this page; test/README.md tells how."},
 		Settings: []proof.Setting{
 			{Name: "operator", Value: operator},
 			{Name: "CPUs", Value: fmt.Sprint(runtime.NumCPU())},

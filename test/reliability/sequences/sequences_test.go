@@ -152,8 +152,8 @@ func play(ctx context.Context, t *rapid.T, world *schema.World, played *tally) {
 		},
 		"recreate": func(t *rapid.T) {
 			name := one(t, s.wanted)
-			do("recreate", s.end(ctx, name))
-			do("recreate", s.put(ctx, draw(t, name)))
+			again := draw(t, name)
+			do("recreate", errors.Join(s.end(ctx, name), s.put(ctx, again)))
 		},
 		"harm": func(t *rapid.T) {
 			do("harm", s.harm(ctx, rapid.IntRange(0, 9).Draw(t, "child"), rapid.SampledFrom([]string{"delete", "relabel", "respec", "disown"}).Draw(t, "how")))
@@ -186,7 +186,9 @@ func play(ctx context.Context, t *rapid.T, world *schema.World, played *tally) {
 			_, _ = s.rest(ctx) // names that are taken may keep it from that
 		},
 	})
-	do("end", s.judge(ctx))
+	if err := s.judge(ctx); err != nil {
+		t.Fatalf("the end: %v\nplayed: %s", err, strings.Join(s.played, "; "))
+	}
 }
 
 // one draws a name from those that are there, and skips the step if there is none.
