@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -92,5 +94,26 @@ func TestSinglesTriedBefore(t *testing.T) {
 	plans, err := s.singles()
 	if err != nil || s.report.Positions != 2 || len(plans) != 2*len(proxy.Faults) {
 		t.Errorf("%d plans of %d writes: %v", len(plans), s.report.Positions, err)
+	}
+}
+
+// What differs from run to run without faults is kept as the most and the fewest there were.
+func TestReferencesDiffer(t *testing.T) {
+	s := &suite{references: map[string]*oracle.Reference{}}
+	told := func(times int) *oracle.Run {
+		run := &oracle.Run{Anew: times}
+		for i := range times {
+			run.Requests = append(run.Requests, proxy.Request{Verb: "create", Resource: "events.k8s.io/events", Name: fmt.Sprint(i), Reason: "Synced", Status: http.StatusCreated})
+		}
+		return run
+	}
+	for _, times := range []int{2, 3, 1} {
+		if findings := s.refer("foo-create", told(times)); len(findings) > 0 {
+			t.Error(findings)
+		}
+	}
+	reference := s.references["foo-create"]
+	if reference.Events["Synced"] != 3 || reference.FewestEvents["Synced"] != 1 || reference.Writes[proxy.Match{Verb: "create", Resource: "events.k8s.io/events"}] != 1 {
+		t.Errorf("%+v", reference)
 	}
 }

@@ -387,6 +387,9 @@ func (s *suite) refer(name string, run *oracle.Run) []oracle.Finding {
 	for reason, n := range is.Events {
 		was.Events[reason] = max(n, was.Events[reason])
 	}
+	for reason, n := range was.FewestEvents {
+		was.FewestEvents[reason] = min(n, is.Events[reason])
+	}
 	for function, n := range is.Goroutines {
 		was.Goroutines[function] = max(n, was.Goroutines[function])
 	}

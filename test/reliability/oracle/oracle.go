@@ -104,7 +104,9 @@ type Reference struct {
 	World   history.Normal
 	Creates map[string]int // successful ones of the operator, by object
 	Deletes map[string]int
-	Events  map[string]int // by reason
+	Events  map[string]int // by reason, the most there were in a run
+	// FewestEvents are the fewest that there were of each: what takes a moment is told of only if it takes long.
+	FewestEvents map[string]int
 	// Writes are the operator's since things could go wrong, each with how many there were, by verb and resource.
 	Writes map[proxy.Match]int
 	// Goroutines are those of the operator when all had come to rest, by the function that they began with.
@@ -127,6 +129,7 @@ func NewReference(run *Run) *Reference {
 		}
 	}
 	r.Events = sent(run)
+	r.FewestEvents = maps.Clone(r.Events)
 	return r
 }
 
@@ -273,7 +276,7 @@ func events(run *Run, reference *Reference) []string {
 			found = append(found, fmt.Sprintf("%d events %s, where %d are news", n, reason, most))
 		}
 	}
-	for reason, n := range reference.Events {
+	for reason, n := range reference.FewestEvents {
 		if run.Fired == 0 && all[reason] < n && !run.IsOpen {
 			found = append(found, fmt.Sprintf("%d events %s, and %d without faults", all[reason], reason, n))
 		}
