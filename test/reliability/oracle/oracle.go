@@ -159,8 +159,8 @@ func made(run *Run) (creates, deletes map[string]int) {
 	return creates, deletes
 }
 
-// isForGone tells whether an object was created for a resource that was gone by then, and had not had it before. One that it has had before is
-// made again only when the API server says that the resource is still there.
+// isForGone tells whether an object was created for a resource that was gone by then, and that had not had it before that was requested: what stands
+// still, or is late, may request it long before. One that the resource has had before is requested only when the API server says that it is there.
 func isForGone(run *Run, creation *proxy.Request) bool {
 	var owner types.UID
 	for _, version := range run.Versions {
@@ -177,7 +177,7 @@ func isForGone(run *Run, creation *proxy.Request) bool {
 		case version.RV >= rv:
 		case version.IsGone && version.Object.GetUID() == owner:
 			isGone = true
-		case version.Key == created && controller != nil && controller.UID == owner:
+		case version.Key == created && controller != nil && controller.UID == owner && version.At.Before(creation.At):
 			return false
 		}
 	}

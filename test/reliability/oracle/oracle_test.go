@@ -118,7 +118,11 @@ func TestCountsLeaveOutWhatIsForNobody(t *testing.T) {
 
 	before := version(t, 1, history.Deployments, fmt.Sprintf("{metadata: {name: web, uid: c, "+ownedBy+"}}", "f"))
 	run.Versions = append([]history.Version{before}, run.Versions...)
-	expect(t, "counts", run, &Reference{}, "created 1 times")
+	for requested, found := range map[int64]string{5: "created 1 times", 3: ""} { // by one that stood still meanwhile
+		run.Versions[0].At, run.Requests[0].At = time.Unix(4, 0), time.Unix(requested, 0)
+		expect(t, "counts", run, &Reference{}, found)
+	}
+	run.Requests[0].At = time.Unix(5, 0)
 	run.Versions[0] = version(t, 1, history.Deployments, fmt.Sprintf("{metadata: {name: web, uid: c, "+ownedBy+"}}", "another"))
 	expect(t, "counts", run, &Reference{}, "")
 }
