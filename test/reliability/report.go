@@ -86,19 +86,24 @@ func (r *report) resume(path string) error {
 	r.Begun, r.Positions, r.Used, r.Refused, r.Starting, r.RBAC = before.Begun, before.Positions, before.Used, before.Refused, before.Starting, before.RBAC
 	r.Campaigns = before.Campaigns
 	for _, campaign := range r.Campaigns {
-		if campaign.Name == referenceCampaign {
-			campaign.Plans = slices.DeleteFunc(campaign.Plans, func(p *planReport) bool { return !p.isViolated() })
-			campaign.IsWhole, campaign.Seconds = false, 0
-		}
-		for _, plan := range campaign.Plans {
-			plan.isOld = len(plan.Findings) > 0 || plan.Faults != "" && plan.Fired == 0 || campaign.Name == referenceCampaign
-			campaign.IsWhole = campaign.IsWhole && !plan.isOld
-		}
-		for _, plan := range campaign.Plans { // goes on when there are more outages
-			plan.isOld = plan.isOld || plan.Faults == loadFaults && !campaign.IsWhole
-		}
+		campaign.resume()
 	}
 	return nil
+}
+
+// resume says which plans are to be played again: all references, and the operator that is kept busy as long as there are outages.
+func (r *campaignReport) resume() {
+	if r.Name == referenceCampaign {
+		r.Plans = slices.DeleteFunc(r.Plans, func(p *planReport) bool { return !p.isViolated() })
+		r.IsWhole, r.Seconds = false, 0
+	}
+	for _, plan := range r.Plans {
+		plan.isOld = len(plan.Findings) > 0 || plan.Faults != "" && plan.Fired == 0 || r.Name == referenceCampaign
+		r.IsWhole = r.IsWhole && !plan.isOld
+	}
+	for _, plan := range r.Plans {
+		plan.isOld = plan.isOld || plan.Faults == loadFaults && !r.IsWhole
+	}
 }
 
 // begin returns the report of a campaign, with what was found before, and has its time go on.

@@ -8,9 +8,10 @@ import (
 
 // Permissions returns what rules grant, each once, as "verb group/resource", sorted.
 func Permissions(rules []rbacv1.PolicyRule) []string {
-	var permissions []string
-	for _, rule := range oneByOne(rules) {
-		permissions = append(permissions, permissionOf(rule))
+	each := oneByOne(rules)
+	permissions := make([]string, len(each))
+	for i, rule := range each {
+		permissions[i] = permissionOf(rule)
 	}
 	slices.Sort(permissions)
 	return slices.Compact(permissions)
