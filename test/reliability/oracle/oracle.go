@@ -159,8 +159,8 @@ func made(run *Run) (creates, deletes map[string]int) {
 	return creates, deletes
 }
 
-// isForGone tells whether an object was created for a resource that was gone by then, and that had not had it before that was requested: what stands
-// still, or is late, may request it long before. One that the resource has had before is requested only when the API server says that it is there.
+// isForGone tells whether an object was created for a resource that was gone by then, and of which the operator could not know that it had had it
+// before. One that a resource has had before is requested only when the API server says that the resource is there.
 func isForGone(run *Run, creation *proxy.Request) bool {
 	var owner types.UID
 	for _, version := range run.Versions {
@@ -177,11 +177,22 @@ func isForGone(run *Run, creation *proxy.Request) bool {
 		case version.RV >= rv:
 		case version.IsGone && version.Object.GetUID() == owner:
 			isGone = true
-		case version.Key == created && controller != nil && controller.UID == owner && version.At.Before(creation.At):
+		case version.Key == created && controller != nil && controller.UID == owner && version.At.Before(knownAt(run, creation)):
 			return false
 		}
 	}
 	return isGone
+}
+
+// knownAt returns of when an operator knows for sure what it goes by in a request: of when that came; but one that stood still knows what was
+// before, and goes on with that.
+func knownAt(run *Run, request *proxy.Request) time.Time {
+	for i := range run.Requests {
+		if before := &run.Requests[i]; before.Fault != nil && before.Fault.Kind == proxy.Freeze && before.At.Before(request.At) {
+			return before.At
+		}
+	}
+	return request.At
 }
 
 // endState finds a world that is not as without faults.

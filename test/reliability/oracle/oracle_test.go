@@ -123,6 +123,15 @@ func TestCountsLeaveOutWhatIsForNobody(t *testing.T) {
 		expect(t, "counts", run, &Reference{}, found)
 	}
 	run.Requests[0].At = time.Unix(5, 0)
+	for froze, found := range map[int64]string{4: "", 5: "created 1 times"} { // a pass goes on with what it knew
+		run.Versions[0].At = time.Unix(4, 1)
+		still := proxy.Request{Verb: "patch", Resource: history.Foos + "/status", Name: "one", At: time.Unix(froze, 0), Fault: &proxy.Fault{Kind: proxy.Freeze}}
+		run.Requests = []proxy.Request{still, create}
+		run.Requests[1].At = time.Unix(6, 0)
+		expect(t, "counts", run, &Reference{}, found)
+	}
+	run.Requests = []proxy.Request{create}
+	run.Requests[0].At = time.Unix(5, 0)
 	run.Versions[0] = version(t, 1, history.Deployments, fmt.Sprintf("{metadata: {name: web, uid: c, "+ownedBy+"}}", "another"))
 	expect(t, "counts", run, &Reference{}, "")
 }
