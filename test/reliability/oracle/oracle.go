@@ -159,8 +159,8 @@ func made(run *Run) (creates, deletes map[string]int) {
 	return creates, deletes
 }
 
-// isForGone tells whether an object was created for a resource that was gone by then, and of which the operator could not know that it had had it
-// before. One that a resource has had before is requested only when the API server says that the resource is there.
+// isForGone tells whether an object was created for a resource that was gone by then, and of which the operator could not know that this had it
+// before. One that a resource had before is requested only when the API server says that the resource is there.
 func isForGone(run *Run, creation *proxy.Request) bool {
 	var owner types.UID
 	for _, version := range run.Versions {
