@@ -144,8 +144,9 @@ func (s *suite) replayed() ([]*runner.Plan, error) {
 func (s *suite) singles() ([]*runner.Plan, error) {
 	var plans []*runner.Plan
 	s.report.Positions = 0
+	tried := s.tried("singles")
 	for _, scenario := range s.scenarios {
-		positions := s.withTried(scenario.Name)
+		positions := s.withTried(scenario.Name, tried)
 		s.report.Positions += len(positions)
 		for _, position := range positions {
 			for _, fault := range proxy.Faults {
@@ -321,11 +322,11 @@ func (s *suite) positions(name string) []proxy.Rule {
 	return rules
 }
 
-// withTried returns the positions of a scenario, and besides those that were tried in a run that this one goes on with: what is written
+// withTried returns the positions of a scenario, and besides those of plans that were tried in a run that this one goes on with: what is written
 // in some runs only, the references may have shown then and not now.
-func (s *suite) withTried(name string) []proxy.Rule {
+func (s *suite) withTried(name string, tried []*runner.Plan) []proxy.Rule {
 	positions := s.positions(name)
-	for _, plan := range s.tried("singles") {
+	for _, plan := range tried {
 		if position := with(plan.Rules[0], proxy.Fault{}); plan.Scenario.Name == name && !slices.Contains(positions, position) {
 			positions = append(positions, position)
 		}

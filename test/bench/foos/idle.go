@@ -27,11 +27,11 @@ type idleness struct {
 
 // measureIdle measures what is requested while nothing happens but that everything is looked at again.
 func measureIdle(ctx context.Context, p *plane, f *found) error {
+	f.Idle = nil
 	namespace, err := p.populate(ctx, ours, f.Scale.Idle)
 	if err != nil {
 		return err
 	}
-	f.Idle = nil
 	if err := p.populateOthers(ctx); err != nil {
 		return err
 	}

@@ -64,9 +64,7 @@ func measureParts(ctx context.Context, p *plane, f *found) error {
 	}
 	p.bench.say("a profile while %d Foos are made", f.Scale.Burst)
 	path, saved := filepath.Join(p.bench.work, "parts.pprof"), make(chan error, 1)
-	go func() {
-		saved <- save(http.DefaultClient, fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", c.profiles, profileSeconds), path)
-	}()
+	go func() { saved <- saveProfile(http.DefaultClient, c.profiles, path) }()
 	makeErr := p.makeFoos(ctx, namespace, "foo", o, load{count: f.Scale.Burst})
 	if err := errors.Join(makeErr, <-saved); err != nil {
 		return err

@@ -31,9 +31,7 @@ func (p *plane) profile(a arm, c *controller) (wait func()) {
 	var taking sync.WaitGroup
 	take := func(from *http.Client, server, of string) {
 		taking.Go(func() {
-			err := save(from, fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", strings.TrimSuffix(server, "/"), profileSeconds),
-				filepath.Join(b.profiles, name+"-"+of+".pprof"))
-			if err != nil {
+			if err := saveProfile(from, server, filepath.Join(b.profiles, name+"-"+of+".pprof")); err != nil {
 				b.say("  no profile of the %s: %v", of, err)
 			}
 		})
@@ -45,8 +43,9 @@ func (p *plane) profile(a arm, c *controller) (wait func()) {
 	return taking.Wait
 }
 
-// save saves what a URL answers.
-func save(from *http.Client, url, path string) error {
+// saveProfile saves a CPU profile of a server, which it takes profileSeconds for.
+func saveProfile(from *http.Client, server, path string) error {
+	url := fmt.Sprintf("%s/debug/pprof/profile?seconds=%d", strings.TrimSuffix(server, "/"), profileSeconds)
 	response, err := from.Get(url)
 	if err != nil {
 		return err
