@@ -10,26 +10,32 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	"github.com/example/memcached-operator/test/reliability/history"
 	"github.com/example/memcached-operator/test/reliability/oracle"
 	"github.com/example/memcached-operator/test/reliability/runner"
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// Of the load: how many Foos there are, how long after the other they are scaled, and how long they may take to come to rest.
+// Of the load: how many Foos there are, how long after the other they are scaled, how long they may take to come to rest, and for how long nothing
+// may be written then.
 const (
 	loadFoos     = 50
 	loadEvery    = 50 * time.Millisecond
 	loadPatience = 2 * time.Minute
+	loadRest     = 5 * time.Second
 )
 
 // load is an operator that has nothing between it and the API server, and whose Foos are scaled all the time.
 type load struct {
 	client    client.Client
+	recorder  *history.Recorder
 	namespace string
+	began     time.Time
 	manager   *testenv.Manager
 	cancel    context.CancelFunc
 	ended     chan struct{}
@@ -37,7 +43,7 @@ type load struct {
 }
 
 func startLoad(ctx context.Context, env *runner.Environment) (*load, error) {
-	l := &load{client: env.ControlPlane.Client, namespace: "load", ended: make(chan struct{})}
+	l := &load{client: env.ControlPlane.Client, recorder: env.Recorder, namespace: "load", began: time.Now(), ended: make(chan struct{})}
 	if err := l.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: l.namespace}}); err != nil {
 		return nil, err
 	}
@@ -86,15 +92,48 @@ func (l *load) settle(ctx context.Context) ([]oracle.Finding, error) {
 			return nil, err
 		}
 	}
-	var findings []oracle.Finding
-	if lacking != "" {
-		findings = append(findings, oracle.Finding{Oracle: "end state", Text: fmt.Sprintf("after %d changes, %s", l.changes, lacking)})
-	}
-	run := &oracle.Run{Log: l.manager.Logs()}
+	away := time.Now()
+	logged, happened := len(l.manager.Logs()), l.recorder.Count(l.namespace)
+	time.Sleep(loadRest)
+	findings := l.judge(lacking, l.recorder.Count(l.namespace)-happened)
+	log := l.manager.Logs()
+	run := &oracle.Run{Log: log, RestLog: log[logged:], AwayFrom: l.began, AwayTo: away}
 	if err := l.manager.Stop(); err != nil {
 		run.Ends = []string{fmt.Sprintf("it was told to end, and did so with: %v", err)}
 	}
 	return append(findings, oracle.Judge(run, &oracle.Reference{})...), nil
+}
+
+// judge returns what must not be: of what is lacking in the end, of how much has happened at rest, and of how many Deployments there ever were.
+func (l *load) judge(lacking string, happened int) []oracle.Finding {
+	deployments := map[types.UID]bool{}
+	for _, version := range l.recorder.Versions(l.namespace) {
+		if version.Resource == history.Deployments {
+			deployments[version.Object.GetUID()] = true
+		}
+	}
+	return judgeLoad(l.changes, lacking, happened, len(deployments))
+}
+
+// judgeLoad returns what must not be of a load with so many changes and Deployments.
+func judgeLoad(changes int, lacking string, happened, deployments int) []oracle.Finding {
+	var findings []oracle.Finding
+	add := func(oracleName, text string, args ...any) {
+		findings = append(findings, oracle.Finding{Oracle: oracleName, Text: fmt.Sprintf(text, args...)})
+	}
+	if lacking != "" {
+		add("end state", "after %d changes, %s", changes, lacking)
+	}
+	if lacking == "" && happened > 0 {
+		add("rest", "there was nothing to write, and %d objects have changed", happened)
+	}
+	if changes == 0 {
+		add("end state", "there was no load: nothing could be changed")
+	}
+	if deployments != loadFoos {
+		add("counts", "%d Deployments were created for %d Foos", deployments, loadFoos)
+	}
+	return findings
 }
 
 // lacking returns what is not as it should be.

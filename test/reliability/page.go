@@ -47,7 +47,11 @@ func (r *report) page() *proof.Page {
 			fmt.Sprint(c.perHour()), fmt.Sprintf("%.0f", c.Seconds/60)})
 	}
 	page.Sections = append(page.Sections,
-		proof.Section{Title: "Campaigns", Tables: []proof.Table{campaigns}, Plots: []proof.Plot{r.ratePlot()}},
+		proof.Section{
+			Title: "Campaigns",
+			Text: []string{"Faults have occurred where all that a plan has did: of two, the first may keep the write of the second from being made. An outage is for " +
+				"many plans; it has occurred where it was at the plan's own write."},
+			Tables: []proof.Table{campaigns}, Plots: []proof.Plot{r.ratePlot()}},
 		proof.Section{
 			Title: "Every write, every fault",
 			Text: []string{"Plans of the campaign singles by kind and fault, and in how many of them the fault occurred. A fault does not occur where " +
@@ -219,7 +223,9 @@ func (r *report) matrix() proof.Table {
 		}
 		c := cells[fault][kind]
 		c.plans++
-		c.fired += min(plan.Fired, 1)
+		if plan.hasOccurred() {
+			c.fired++
+		}
 		if plan.isViolated() {
 			c.violations++
 		}

@@ -85,7 +85,7 @@ func (s *suite) rbac(ctx context.Context, r *campaignReport) error {
 // compareRBAC compares what is granted with what was used or is needed.
 func (s *suite) compareRBAC(ctx context.Context, r *campaignReport, rules []rbacv1.PolicyRule) error {
 	var leader rbacv1.Role
-	key := client.ObjectKey{Namespace: testenv.OperatorNamespace, Name: "memcached-operator-leader-election-role"}
+	key := client.ObjectKey{Namespace: testenv.OperatorNamespace, Name: runner.LeaderRole}
 	if err := s.env.ControlPlane.Client.Get(ctx, key, &leader); err != nil {
 		return err
 	}

@@ -53,13 +53,18 @@ type campaignReport struct {
 type planReport struct {
 	Scenario string           `json:"scenario"`
 	Faults   string           `json:"faults,omitempty"`
-	Fired    int              `json:"fired"`
+	Fired    int              `json:"fired"` // how many of the faults have occurred
 	Requests int              `json:"requests"`
 	Seconds  float64          `json:"seconds"`
 	Findings []oracle.Finding `json:"findings,omitempty"`
 	// Before is what was found when it was played before, in a run that this one goes on with.
 	Before []oracle.Finding `json:"before,omitempty"`
 	isOld  bool             // it is from before, and to be played again
+}
+
+// hasOccurred tells whether all that was to go wrong has.
+func (p *planReport) hasOccurred() bool {
+	return p.Fired > strings.Count(p.Faults, runner.FaultSeparator)
 }
 
 // isViolated tells whether anything was found, however often it was played.
@@ -136,11 +141,11 @@ func (r *campaignReport) add(plan *planReport) {
 	r.Plans[old] = plan
 }
 
-// counts returns how many plans there were, in how many of them something went wrong as it should, and how many have findings.
+// counts returns how many plans there were, in how many of them all went wrong that was to, and how many have findings.
 func (r *campaignReport) counts() (plans, fired, violations int) {
 	for _, plan := range r.Plans {
 		plans++
-		if plan.Fired > 0 {
+		if plan.hasOccurred() {
 			fired++
 		}
 		if plan.isViolated() {

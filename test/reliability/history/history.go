@@ -14,6 +14,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
@@ -70,6 +71,15 @@ type Version struct {
 	RV     int64
 	IsGone bool // Object is then as it was in the end
 	Object *unstructured.Unstructured
+}
+
+// As returns an object as its type. It panics where that is another one, as the API server has checked it.
+func As[T any](object *unstructured.Unstructured) *T {
+	as := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, as); err != nil {
+		panic(err)
+	}
+	return as
 }
 
 // World is what there is in a namespace.

@@ -1,9 +1,10 @@
 // Command mutants puts bugs into the operator on purpose, one at a time, and looks whether the suites find them: a suite that has never
-// found anything has shown nothing. It counts alarms on the operator as it is, too. Its exit code is 1 if a bug is not found, or
-// something is found where there is none.
+// found anything has shown nothing. What has found one then tries the operator as it is, and must find nothing. Its exit code is 1 if a bug is
+// not found, or something is found where there is none.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -12,6 +13,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -27,18 +29,25 @@ import (
 
 // report is what has become of the mutants.
 type report struct {
-	Operator          string // that the bugs are put into, as proof.Operator says it
-	Seeded            int    // bugs that there are
-	Mutants, Killed   int    // those that were tried, and found
-	CleanRuns, Alarms int
-	Seconds           float64
-	Outcomes          []outcome
-	AlarmTexts        []string `json:",omitempty"`
+	Operator        string // that the bugs are put into, as proof.Operator says it
+	Seeded          int    // bugs that there are
+	Mutants, Killed int    // those that were tried, and found
+	Seconds         float64
+	Outcomes        []outcome
+	Controls        []control
+}
+
+// control is what a killer has found in the operator as it is.
+type control struct {
+	Killer  string
+	Alarm   string `json:",omitempty"` // the first finding; empty for none
+	Seconds float64
 }
 
 // outcome is what has become of one mutant.
 type outcome struct {
 	Name, Pattern string
+	Bug           string // names what is seeded; another bug of that name has another one
 	KilledBy      string // the suite and its part; empty if the mutant lives
 	Finding       string // the first
 	Findings      int
@@ -49,7 +58,6 @@ type outcome struct {
 // options is what it is told by flags.
 type options struct {
 	only   *regexp.Regexp
-	clean  int
 	output string
 	resume bool
 	proof  string
@@ -58,9 +66,8 @@ type options struct {
 func parse() (*options, error) {
 	o := &options{}
 	only := flag.String("only", "", "a regular `expression`: only mutants whose name matches")
-	flag.IntVar(&o.clean, "clean", 0, "how many times to try the operator as it is, by what the mutants are tried by")
 	flag.StringVar(&o.output, "json", "", "a `file` for all that is found, as JSON")
-	flag.BoolVar(&o.resume, "resume", false, "leave out the mutants that were found according to the file of -json")
+	flag.BoolVar(&o.resume, "resume", false, "leave out what was tried according to the file of --json, but for mutants that were not found")
 	flag.StringVar(&o.proof, "proof", "", "a `directory` for a page of all that is found")
 	flag.Parse()
 	if o.resume && o.output == "" {
@@ -95,7 +102,7 @@ func run(ctx context.Context) (isFine bool, err error) {
 	if o.proof != "" && err == nil { // a part of what was asked for proves nothing
 		err = r.page().Write(o.proof)
 	}
-	return r.Killed == r.Mutants && r.Alarms == 0, err
+	return r.Killed == r.Mutants && len(r.alarms()) == 0, err
 }
 
 // try tries the mutants, and then the operator as it is. What has been found until it cannot go on counts.
@@ -109,7 +116,7 @@ func try(ctx context.Context, o *options) (r *report, err error) {
 	if r.Operator, err = proof.Operator(testenv.Root()); err != nil {
 		return r, err
 	}
-	var before map[string]outcome
+	before := &report{}
 	if o.resume {
 		if before, err = foundBefore(o.output, r.Operator); err != nil {
 			return r, err
@@ -126,27 +133,27 @@ func try(ctx context.Context, o *options) (r *report, err error) {
 		if !o.only.MatchString(m.Name) {
 			continue
 		}
-		outcome, isKnown := before[m.Name]
-		if !isKnown {
+		outcome := before.outcomeOf(m)
+		if outcome == nil {
 			outcome = l.hunt(ctx, m)
 			if ctx.Err() != nil {
 				continue // that it was not found in part of the time says nothing; what is known stays
 			}
 		}
-		r.add(outcome)
+		r.add(*outcome)
 		fmt.Fprintf(os.Stderr, "[%4.0f s] %s\n", r.Seconds, outcome)
 		if err := r.save(o.output); err != nil {
 			return r, err
 		}
 	}
-	err = l.alarms(ctx, r, all, o.clean)
+	err = l.control(ctx, r, before, o.output)
 	return r, errors.Join(err, r.save(o.output), ctx.Err())
 }
 
 // hunt builds a mutant and asks its killers one after the other until one finds something.
-func (l *lab) hunt(ctx context.Context, m mutant) outcome {
+func (l *lab) hunt(ctx context.Context, m mutant) *outcome {
 	begun := time.Now()
-	result := outcome{Name: m.Name, Pattern: m.Pattern}
+	result := &outcome{Name: m.Name, Pattern: m.Pattern, Bug: m.bug()}
 	program, err := m.build(ctx, l.dir)
 	if err == nil {
 		defer func() { _ = os.Remove(program) }()
@@ -175,58 +182,75 @@ func (l *lab) ask(ctx context.Context, program, killer string) ([]string, error)
 	return suites[suite](ctx, l, program, part)
 }
 
-// alarms has the killers try the operator as it is, one after the other, as often as is asked for.
-func (l *lab) alarms(ctx context.Context, r *report, all []mutant, runs int) error {
-	if runs == 0 {
-		return nil
-	}
+// control has each killer that has found something try the operator as it is, but for those that have before.
+func (l *lab) control(ctx context.Context, r, before *report, output string) error {
 	l.root = testenv.Root()
-	begun := time.Now()
-	defer func() { r.Seconds += time.Since(begun).Seconds() }()
 	program, err := schema.Build(ctx, filepath.Join(l.dir, "manager"))
 	if err != nil {
 		return err
 	}
-	var killers []string
-	seen := map[string]bool{}
-	for _, m := range all {
-		for _, killer := range m.Killers {
-			if !seen[killer] {
-				seen[killer] = true
-				killers = append(killers, killer)
-			}
+	for _, killer := range r.killers() {
+		known := slices.IndexFunc(before.Controls, func(c control) bool { return c.Killer == killer && c.Alarm == "" })
+		if known >= 0 {
+			r.Controls = append(r.Controls, before.Controls[known])
+			continue
 		}
-	}
-	for i := range runs {
-		found, err := l.ask(ctx, program, killers[i%len(killers)])
-		if err != nil {
-			return err
+		begun := time.Now()
+		found, err := l.ask(ctx, program, killer)
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return fmt.Errorf("trying the operator as it is by %s: %w", killer, err)
 		}
-		r.CleanRuns++
+		c := control{Killer: killer, Seconds: time.Since(begun).Seconds()}
 		if len(found) > 0 {
-			r.Alarms++
-			r.AlarmTexts = append(r.AlarmTexts, killers[i%len(killers)]+": "+found[0])
+			c.Alarm = found[0]
+		}
+		r.Controls = append(r.Controls, c)
+		fmt.Fprintf(os.Stderr, "%s, on the operator as it is: %.160s\n", killer, cmp.Or(c.Alarm, "nothing"))
+		if err := r.save(output); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// foundBefore returns the mutants of an operator that were found according to a file, by name; none if there is no such file.
-func foundBefore(path, operator string) (map[string]outcome, error) {
-	var r report
-	if isThere, err := proof.Kept(path, &r); err != nil || !isThere {
-		return nil, err
-	}
-	if err := proof.SameOperator(path, r.Operator, operator); err != nil {
-		return nil, err
-	}
-	found := map[string]outcome{}
+// killers returns what has found something, each once.
+func (r *report) killers() []string {
+	var killers []string
 	for _, o := range r.Outcomes {
-		if o.KilledBy != "" {
-			found[o.Name] = o
+		if o.KilledBy != "" && !slices.Contains(killers, o.KilledBy) {
+			killers = append(killers, o.KilledBy)
 		}
 	}
-	return found, nil
+	return killers
+}
+
+// alarms returns what was found in the operator as it is.
+func (r *report) alarms() []string {
+	var alarms []string
+	for _, c := range r.Controls {
+		if c.Alarm != "" {
+			alarms = append(alarms, c.Killer+": "+c.Alarm)
+		}
+	}
+	return alarms
+}
+
+// foundBefore returns what has become of the mutants of an operator according to a file; nothing if there is no such file.
+func foundBefore(path, operator string) (*report, error) {
+	r := &report{}
+	if isThere, err := proof.Kept(path, r); err != nil || !isThere {
+		return r, err
+	}
+	return r, proof.SameOperator(path, r.Operator, operator)
+}
+
+// outcomeOf returns what has become of a mutant; nil if it was not tried, or not found.
+func (r *report) outcomeOf(m mutant) *outcome {
+	known := slices.IndexFunc(r.Outcomes, func(o outcome) bool { return o.Name == m.Name && o.Bug == m.bug() && o.KilledBy != "" })
+	if known < 0 {
+		return nil
+	}
+	return &r.Outcomes[known]
 }
 
 func (r *report) add(o outcome) {
@@ -273,8 +297,9 @@ func (r *report) print() {
 	for _, o := range r.Outcomes {
 		fmt.Println(o)
 	}
-	fmt.Printf("%d of %d mutants killed; %d alarms in %d clean runs; %.0f s\n", r.Killed, r.Mutants, r.Alarms, r.CleanRuns, r.Seconds)
-	for _, alarm := range r.AlarmTexts {
+	alarms := r.alarms()
+	fmt.Printf("%d of %d mutants killed; %d alarms of %d killers on the operator as it is; %.0f s\n", r.Killed, r.Mutants, len(alarms), len(r.Controls), r.Seconds)
+	for _, alarm := range alarms {
 		fmt.Println("ALARM", alarm)
 	}
 }

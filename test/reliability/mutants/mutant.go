@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	_ "embed" // the mutants
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -32,6 +34,15 @@ type edit struct {
 	File string `json:"file"`
 	Old  string `json:"old"`
 	New  string `json:"new"`
+}
+
+// bug returns a name of what is seeded, by what is replaced by what.
+func (m mutant) bug() string {
+	sum := sha256.New()
+	for _, edit := range m.Edits {
+		fmt.Fprintf(sum, "%s\x00%s\x00%s\x00", edit.File, edit.Old, edit.New)
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:12]
 }
 
 // mutants reads the list.

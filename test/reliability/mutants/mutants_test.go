@@ -31,7 +31,7 @@ func TestMutantsApply(t *testing.T) {
 			}
 		}
 	}
-	if len(all) < 30 || len(patterns) < 25 {
+	if len(all) < fewestMutants || len(patterns) < 25 {
 		t.Errorf("%d mutants of %d patterns", len(all), len(patterns))
 	}
 }

@@ -33,8 +33,8 @@ func TestPage(t *testing.T) {
 func TestResume(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "found.json")
 	r := &report{Operator: "0123"}
-	r.add(outcome{Name: "forgets", KilledBy: "scenario foo-create", Seconds: 2})
-	r.add(outcome{Name: "lives", Seconds: 3})
+	r.add(outcome{Name: "forgets", Bug: mutant{}.bug(), KilledBy: "scenario foo-create", Seconds: 2})
+	r.add(outcome{Name: "lives", Bug: mutant{}.bug(), Seconds: 3})
 	r.add(outcome{Name: "does-not-build", Error: "exit status 1"})
 	if r.Mutants != 3 || r.Killed != 1 || r.Seconds != 5 {
 		t.Errorf("%+v", r)
@@ -43,13 +43,21 @@ func TestResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	before, err := foundBefore(path, r.Operator)
-	if err != nil || len(before) != 1 || before["forgets"].KilledBy != "scenario foo-create" {
-		t.Errorf("%v, %v", before, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, isKnown := range map[string]bool{"forgets": true, "lives": false, "does-not-build": false, "new": false} {
+		if o := before.outcomeOf(mutant{Name: name}); (o != nil) != isKnown {
+			t.Errorf("%s: %v", name, o)
+		}
+	}
+	if o := before.outcomeOf(mutant{Name: "forgets", Edits: []edit{{New: "another bug"}}}); o != nil {
+		t.Error("another bug of the same name is taken for the one that was found")
 	}
 	if _, err := foundBefore(path, "4567"); err == nil {
 		t.Error("what was found in another operator is taken over")
 	}
-	if before, err := foundBefore(path+"-not-there", r.Operator); err != nil || len(before) != 0 {
+	if before, err := foundBefore(path+"-not-there", r.Operator); err != nil || len(before.Outcomes) != 0 {
 		t.Errorf("%v, %v", before, err)
 	}
 }
@@ -67,11 +75,23 @@ func TestClaims(t *testing.T) {
 		{"too few", 20, 20, 20, proof.Missed},
 	} {
 		r := &report{Seeded: c.seeded, Mutants: c.mutants, Killed: c.killed}
-		if claims := r.claims(); len(claims) != 1 || claims[0].Verdict != c.verdict {
+		if claims := r.claims(); claims[0].Verdict != c.verdict {
 			t.Errorf("%s: %+v", c.name, claims)
 		}
 	}
-	if claims := (&report{CleanRuns: 3, Alarms: 1}).claims(); len(claims) != 2 || claims[1].Verdict != proof.Missed {
-		t.Errorf("%+v", claims)
+	found := []outcome{{KilledBy: "scenario foo-create"}, {KilledBy: "scenario foo-create"}, {KilledBy: "schema Foo"}, {}}
+	silent, alarmed := control{Killer: "scenario foo-create"}, control{Killer: "schema Foo", Alarm: "end state: it lacks all"}
+	for _, c := range []struct {
+		controls []control
+		verdict  proof.Verdict
+	}{
+		{[]control{silent, {Killer: "schema Foo"}}, proof.Met},
+		{[]control{silent}, proof.NotJudged},
+		{[]control{alarmed}, proof.Missed},
+		{[]control{silent, alarmed}, proof.Missed},
+	} {
+		if claim := (&report{Outcomes: found, Controls: c.controls}).claims()[1]; claim.Verdict != c.verdict {
+			t.Errorf("%+v: %+v", c.controls, claim)
+		}
 	}
 }

@@ -37,6 +37,7 @@ var suites = map[string]suite{
 	"refusals": campaign("refusals", "--patience=45s"),
 	"storms":   campaign("storms", "--patience=45s"),
 	"leaders":  campaign("leaders", "--patience=45s"),
+	"cut-off":  campaign("cut off", "--patience=45s"),
 	"outages":  campaign("outages", "--patience=45s"),
 	"rbac":     campaign("rbac"),
 }

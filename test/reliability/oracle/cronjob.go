@@ -82,7 +82,7 @@ type contradiction struct {
 
 // conditions finds conditions of a CronJob that the rest of its status, or its specification, contradicts.
 func (p *past) conditions(status *tutorialv1.CronJobStatus) []string {
-	said, cj := typed[told](p.self.Object), specOf[tutorialv1.CronJob](p)
+	said, cj := history.As[told](p.self.Object), specOf[tutorialv1.CronJob](p)
 	if cj == nil {
 		return nil
 	}

@@ -23,7 +23,7 @@ import (
 // degraded finds a status that says that something is wrong when nothing has been, neither in the world nor with a request. There is
 // nothing in any scenario for the reasons that are not here.
 func (p *past) degraded() []string {
-	said := typed[told](p.self.Object)
+	said := history.As[told](p.self.Object)
 	if !said.is("Degraded", metav1.ConditionTrue) {
 		return nil
 	}
@@ -36,7 +36,7 @@ func (p *past) degraded() []string {
 	case samplev1alpha1.ReasonNameTaken:
 		has = p.isNameTaken()
 	case samplev1alpha1.ReasonRolloutStuck:
-		has = some(p, history.Deployments, isStuck)
+		has = lately(p, history.Deployments, isStuck)
 	case cachev1alpha1.ReasonNodeCrashing:
 		has = p.hadNode(hasCrashed)
 	case cachev1alpha1.ReasonNodeNotStarting:
@@ -64,7 +64,7 @@ func (p *past) lastWell() time.Time {
 			continue
 		}
 		status := version.Object.Object["status"]
-		if !equality.Semantic.DeepEqual(status, before) && typed[told](version.Object).is("Degraded", metav1.ConditionFalse) {
+		if !equality.Semantic.DeepEqual(status, before) && history.As[told](version.Object).is("Degraded", metav1.ConditionFalse) {
 			last = version.At
 		}
 		before = status
@@ -72,12 +72,15 @@ func (p *past) lastWell() time.Time {
 	return last
 }
 
-// hadNode tells whether there was a version of one of a Memcached's pods for which that holds.
+// hadNode tells whether one of a Memcached's pods was such that this holds, when the world was what the status was computed from.
 func (p *past) hadNode(holds func(*corev1.Pod) bool) bool {
 	nodes, _ := p.nodes()
-	return slices.ContainsFunc(p.versions, func(version history.Version) bool {
-		return version.Resource == history.Pods && nodes[version.Name] && holds(typed[corev1.Pod](version.Object))
-	})
+	for i, version := range p.versions {
+		if p.wasLately(i) && version.Resource == history.Pods && nodes[version.Name] && holds(history.As[corev1.Pod](version.Object)) {
+			return true
+		}
+	}
+	return false
 }
 
 // hasFailed tells whether a request of a pass has failed, other than that which tells of it. That something is not there, or has changed,
@@ -101,9 +104,12 @@ func hasFailed(r *proxy.Request) bool {
 // isNameTaken tells whether there has been an object of somebody else under a name that the resource needs.
 func (p *past) isNameTaken() bool {
 	self := map[string]bool{string(p.self.Object.GetUID()): true}
-	return slices.ContainsFunc(p.versions, func(version history.Version) bool {
-		return !version.IsGone && p.needs(version.Key) && !belongs(version.Object, self)
-	})
+	for i, version := range p.versions {
+		if p.wasLately(i) && !version.IsGone && p.needs(version.Key) && !belongs(version.Object, self) {
+			return true
+		}
+	}
+	return false
 }
 
 // needs tells whether a resource makes an object of that name.

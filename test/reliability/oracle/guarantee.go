@@ -22,8 +22,9 @@ func guarantee(run *Run, _ *Reference) []string {
 		}
 	}
 	var found []string
-	for i := range run.Requests {
-		request := &run.Requests[i]
+	requests := carriedOut(run)
+	for i := range requests {
+		request := &requests[i]
 		if !request.IsWrite() || !isOfInterest(request) {
 			continue
 		}
@@ -83,8 +84,11 @@ func parentOf(resource string) (parent, subresource string) {
 }
 
 // around returns the object that a write was made to, as it was before, and as the write left it. Both are nil if there was none, or if
-// nothing came of the write, and the second one is nil of a deletion.
+// nothing came of the write, and the second one is nil of a deletion, and of a write without an answer, as what came of that is not known.
 func around(run *Run, request *proxy.Request) (before, after *unstructured.Unstructured) {
+	if request.Status == 0 && !neverArrived(request) {
+		return found(run, request), nil
+	}
 	for _, version := range run.Versions {
 		switch {
 		case version.Resource != request.Resource || version.Name != request.Name:
@@ -102,6 +106,21 @@ func around(run *Run, request *proxy.Request) (before, after *unstructured.Unstr
 		return before, nil
 	}
 	return nil, nil
+}
+
+// found returns the object that a request found under its name; nil for none.
+func found(run *Run, request *proxy.Request) *unstructured.Unstructured {
+	var there *unstructured.Unstructured
+	for _, version := range run.Versions {
+		switch {
+		case version.Resource != request.Resource || version.Name != request.Name || version.At.After(request.At):
+		case version.IsGone:
+			there = nil
+		default:
+			there = version.Object
+		}
+	}
+	return there
 }
 
 // isTaken tells whether an object has got another controller.

@@ -7,7 +7,7 @@ import (
 
 // hygiene finds what a log must not have: panics and data races at any time, errors while all is at rest, and errors at all where
 // nothing has gone wrong. An end that nobody has asked for is one, too.
-func hygiene(run *Run, reference *Reference) []string {
+func hygiene(run *Run, _ *Reference) []string {
 	found := run.Ends
 	for line := range strings.Lines(run.Log) {
 		if strings.HasPrefix(line, "panic:") || strings.Contains(line, "DATA RACE") || strings.Contains(line, "Observed a panic") ||
@@ -16,7 +16,7 @@ func hygiene(run *Run, reference *Reference) []string {
 		}
 	}
 	quiet := run.RestLog
-	if reference == nil {
+	if run.isCalm() {
 		quiet = run.Log
 	}
 	for line := range strings.Lines(quiet) {

@@ -71,7 +71,7 @@ func oneAtATime(run *Run, _ *Reference) []string {
 	var found []string
 	for _, version := range run.Versions {
 		if version.Resource == history.CronJobs {
-			policies[version.Object.GetUID()] = typed[tutorialv1.CronJob](version.Object).Spec.ConcurrencyPolicy
+			policies[version.Object.GetUID()] = history.As[tutorialv1.CronJob](version.Object).Spec.ConcurrencyPolicy
 		}
 		controller := metav1.GetControllerOf(version.Object)
 		if version.Resource != history.Jobs || controller == nil {
@@ -82,7 +82,7 @@ func oneAtATime(run *Run, _ *Reference) []string {
 			jobs = map[string]bool{}
 			going[controller.UID] = jobs
 		}
-		if version.IsGone || hasEnded(typed[batchv1.Job](version.Object)) {
+		if version.IsGone || hasEnded(history.As[batchv1.Job](version.Object)) {
 			delete(jobs, version.Name)
 		} else {
 			jobs[version.Name] = true

@@ -19,20 +19,20 @@ import (
 
 // foo finds what is not true of a Foo's status.
 func (p *past) foo() []string {
-	said, status := typed[told](p.self.Object), typed[samplev1alpha1.Foo](p.self.Object).Status
+	said, status := history.As[told](p.self.Object), history.As[samplev1alpha1.Foo](p.self.Object).Status
 	spec := specOf[samplev1alpha1.Foo](p)
 	var lies []string
-	if (status.Replicas != 0 || status.AvailableReplicas != 0) && !some(p, history.Deployments, func(d *appsv1.Deployment) bool {
+	if (status.Replicas != 0 || status.AvailableReplicas != 0) && !lately(p, history.Deployments, func(d *appsv1.Deployment) bool {
 		return d.Status.Replicas == status.Replicas && d.Status.AvailableReplicas == status.AvailableReplicas
 	}) {
-		lies = append(lies, fmt.Sprintf("says that it has %d pods, %d of them available; its Deployment never did", status.Replicas, status.AvailableReplicas))
+		lies = append(lies, fmt.Sprintf("says that it has %d pods, %d of them available; its Deployment did not", status.Replicas, status.AvailableReplicas))
 	}
 	lies = append(lies, said.availability(status.AvailableReplicas, samplev1alpha1.ReasonScaledToZero, "no pod is", "pods are")...)
 	if spec != nil && said.is("Progressing", metav1.ConditionFalse) && said.is("Degraded", metav1.ConditionFalse) &&
-		!some(p, history.Deployments, func(d *appsv1.Deployment) bool {
+		!lately(p, history.Deployments, func(d *appsv1.Deployment) bool {
 			return d.Name == spec.Spec.DeploymentName && isRolledOut(d) && (spec.Spec.Replicas == nil || *spec.Spec.Replicas == *d.Spec.Replicas)
 		}) {
-		lies = append(lies, "says that it is all as wanted; it never was")
+		lies = append(lies, "says that it is all as wanted; it was not")
 	}
 	return lies
 }
@@ -45,14 +45,14 @@ func isRolledOut(d *appsv1.Deployment) bool {
 
 // memcached finds what is not true of a Memcached's status.
 func (p *past) memcached() []string {
-	said, status := typed[told](p.self.Object), typed[cachev1alpha1.Memcached](p.self.Object).Status
+	said, status := history.As[told](p.self.Object), history.As[cachev1alpha1.Memcached](p.self.Object).Status
 	spec := specOf[cachev1alpha1.Memcached](p)
 	var lies []string
 	nodes, ready := p.nodes()
 	readyNow := int32(0)
 	for _, node := range status.Nodes {
 		if !nodes[node] {
-			lies = append(lies, fmt.Sprintf("lists the node %s, which is no pod of its Deployment", node))
+			lies = append(lies, fmt.Sprintf("lists the node %s, which was no pod of its Deployment", node))
 		}
 		if ready[node] {
 			readyNow++
@@ -62,32 +62,33 @@ func (p *past) memcached() []string {
 		lies = append(lies, fmt.Sprintf("lists the nodes %v, and says that they are %d", status.Nodes, status.Size))
 	}
 	if status.ReadyNodes > readyNow {
-		lies = append(lies, fmt.Sprintf("says that %d nodes are ready; of those it lists, %d ever were", status.ReadyNodes, readyNow))
+		lies = append(lies, fmt.Sprintf("says that %d nodes are ready; of those it lists, %d were", status.ReadyNodes, readyNow))
 	}
 	lies = append(lies, said.availability(status.ReadyNodes, cachev1alpha1.ReasonScaledToZero, "no node is ready", "nodes are ready")...)
 	if spec != nil && said.is("Progressing", metav1.ConditionFalse) && said.is("Degraded", metav1.ConditionFalse) &&
-		(status.ReadyNodes != spec.Spec.Size || !some(p, history.Deployments, func(d *appsv1.Deployment) bool {
+		(status.ReadyNodes != spec.Spec.Size || !lately(p, history.Deployments, func(d *appsv1.Deployment) bool {
 			return d.Name == p.self.Name && isRolledOut(d) && *d.Spec.Replicas == spec.Spec.Size
 		})) {
-		lies = append(lies, "says that it is all as wanted; it never was")
+		lies = append(lies, "says that it is all as wanted; it was not")
 	}
 	return lies
 }
 
-// nodes returns the names of all pods that the Deployment of a Memcached has had, and of those that have been ready.
+// nodes returns the names of the pods that the Deployment of a Memcached had when the world was what the status was computed from, and of those
+// that were ready then.
 func (p *past) nodes() (nodes, ready map[string]bool) {
 	nodes, ready = map[string]bool{}, map[string]bool{}
 	owners := map[types.UID]bool{p.self.Object.GetUID(): true}
 	for _, resource := range []string{history.Deployments, history.ReplicaSets, history.Pods} {
-		for _, version := range p.versions {
+		for i, version := range p.versions {
 			controller := metav1.GetControllerOf(version.Object)
 			if version.Resource != resource || controller == nil || !owners[controller.UID] {
 				continue
 			}
 			owners[version.Object.GetUID()] = true
-			if resource == history.Pods {
+			if resource == history.Pods && !version.IsGone && p.wasLately(i) {
 				nodes[version.Name] = true
-				ready[version.Name] = ready[version.Name] || isReady(typed[corev1.Pod](version.Object))
+				ready[version.Name] = ready[version.Name] || isReady(history.As[corev1.Pod](version.Object))
 			}
 		}
 	}
@@ -107,8 +108,10 @@ func (p *past) active(status *tutorialv1.CronJobStatus) []string {
 		if slices.Contains(status.Active[:i], reference) {
 			lies = append(lies, fmt.Sprintf("lists the Job %s as active twice", reference.Name))
 		}
-		if !some(p, history.Jobs, func(job *batchv1.Job) bool { return job.UID == reference.UID && job.Name == reference.Name }) {
-			lies = append(lies, fmt.Sprintf("lists the Job %s as active, which is none of its own", reference.Name))
+		if !lately(p, history.Jobs, func(job *batchv1.Job) bool {
+			return job.UID == reference.UID && job.Name == reference.Name && !hasEnded(job)
+		}) {
+			lies = append(lies, fmt.Sprintf("lists the Job %s as active, which was none of its own that went on", reference.Name))
 		}
 	}
 	if int(status.ActiveJobs) != len(status.Active) {
@@ -119,10 +122,10 @@ func (p *past) active(status *tutorialv1.CronJobStatus) []string {
 
 // cronJob finds what is not true of a CronJob's status.
 func (p *past) cronJob() []string {
-	status := typed[tutorialv1.CronJob](p.self.Object).Status
+	status := history.As[tutorialv1.CronJob](p.self.Object).Status
 	var previous tutorialv1.CronJobStatus
 	if p.previous != nil {
-		previous = typed[tutorialv1.CronJob](p.previous).Status
+		previous = history.As[tutorialv1.CronJob](p.previous).Status
 	}
 	lies := p.active(&status)
 	for what, times := range map[string][2]*metav1.Time{

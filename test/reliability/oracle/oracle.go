@@ -45,7 +45,7 @@ type Run struct {
 	Goroutines, StartGoroutines, RestGoroutines map[string]int
 	// AwayFrom and AwayTo are from when to when a part of the control plane was away, or not ready yet; zero where none was.
 	AwayFrom, AwayTo time.Time
-	// Fired is how many things have gone wrong as the plan says.
+	// Fired is how many rules of the plan have had a request go wrong.
 	Fired int
 	// IsOpen tells that it is a matter of time how much the operator does before its resource is deleted.
 	IsOpen bool
@@ -71,6 +71,9 @@ type Oracle struct {
 func (r *Run) IsAway(at time.Time) bool {
 	return !r.AwayFrom.IsZero() && !at.Before(r.AwayFrom) && !at.After(r.AwayTo)
 }
+
+// isCalm tells whether nothing has gone wrong.
+func (r *Run) isCalm() bool { return r.Fired == 0 && r.AwayFrom.IsZero() }
 
 // All are all oracles.
 var All = []Oracle{
@@ -288,7 +291,7 @@ func events(run *Run, reference *Reference) []string {
 		}
 	}
 	for reason, n := range reference.FewestEvents {
-		if run.Fired == 0 && all[reason] < n && !run.IsOpen {
+		if run.isCalm() && all[reason] < n && !run.IsOpen {
 			found = append(found, fmt.Sprintf("%d events %s, and %d without faults", all[reason], reason, n))
 		}
 	}

@@ -245,6 +245,11 @@ func TestGuarantee(t *testing.T) {
 		{"a status for any", ours, proxy.Request{Verb: "patch", Resource: history.Foos + "/status", Name: "one", Status: 200}, "any resource of that name"},
 		{"a status", ours, proxy.Request{Verb: "patch", Resource: history.Foos + "/status", Name: "one", Status: 200, OnlyUID: "f"}, ""},
 		{"a resource itself", ours, proxy.Request{Verb: "patch", Resource: history.Foos, Name: "one", Status: 200, OnlyUID: "f"}, "its user's"},
+		{"an apply to somebody else's that is not answered", theirs, change(apply, func(r *proxy.Request) { r.Status, r.AnsweredUID, r.AnsweredRV = 0, "", "" }), "not the operator's"},
+		{"an apply to our own that is not answered", ours, change(apply, func(r *proxy.Request) { r.Status, r.AnsweredUID, r.AnsweredRV = 0, "", "" }), ""},
+		{"an apply that does not arrive", theirs, change(apply, func(r *proxy.Request) {
+			r.Status, r.AnsweredUID, r.AnsweredRV, r.Fault = 0, "", "", &proxy.Fault{Kind: proxy.KillBefore}
+		}), ""},
 		{"a creation that takes another one's", before, change(apply, func(r *proxy.Request) { r.Force, r.OnlyUID = false, "" }), "takes an object from"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -253,7 +258,9 @@ func TestGuarantee(t *testing.T) {
 				version(t, 2, history.Deployments, test.before),
 			}}
 			if test.request.Verb == "patch" {
-				run.Versions = append(run.Versions, version(t, 3, history.Deployments, ours))
+				written := version(t, 3, history.Deployments, ours)
+				run.Requests[0].At, written.At = time.Unix(1, 0), time.Unix(2, 0)
+				run.Versions = append(run.Versions, written)
 			}
 			expect(t, "guarantee", run, nil, test.found)
 		})
@@ -310,10 +317,11 @@ func TestLatestTick(t *testing.T) {
 
 func TestHygiene(t *testing.T) {
 	line := `{"level":"ERROR","msg":"Reconciler error"}` + "\n"
-	expect(t, "hygiene", &Run{Log: line}, &Reference{}, "")
-	expect(t, "hygiene", &Run{Log: line}, nil, "Reconciler error")
-	expect(t, "hygiene", &Run{RestLog: line}, &Reference{}, "the log has: Reconciler error")
-	expect(t, "hygiene", &Run{RestLog: `{"level":"ERROR","msg":"Failed to watch","err":"pods is forbidden"}`}, &Reference{}, "Failed to watch: pods is forbidden")
+	expect(t, "hygiene", &Run{Log: line, Fired: 1}, &Reference{}, "")
+	expect(t, "hygiene", &Run{Log: line, AwayFrom: time.Unix(1, 0)}, &Reference{}, "")
+	expect(t, "hygiene", &Run{Log: line}, &Reference{}, "Reconciler error")
+	expect(t, "hygiene", &Run{RestLog: line, Fired: 1}, &Reference{}, "the log has: Reconciler error")
+	expect(t, "hygiene", &Run{Fired: 1, RestLog: `{"level":"ERROR","msg":"Failed to watch","err":"pods is forbidden"}`}, &Reference{}, "Failed to watch: pods is forbidden")
 	expect(t, "hygiene", &Run{Log: "WARNING: DATA RACE\n"}, &Reference{}, "DATA RACE")
 	expect(t, "hygiene", &Run{Log: "panic: nil\n"}, &Reference{}, "panic")
 	expect(t, "hygiene", &Run{Ends: []string{"by itself"}}, &Reference{}, "by itself")
@@ -337,10 +345,10 @@ func TestStatusOfFoo(t *testing.T) {
 	}{
 		{"true", rolledOut, said(1, 1, "True", "False", 1), ""},
 		{"true still, as the cache is behind", rolledOut, said(1, 1, "False", "True", 0), ""},
-		{"pods that there never were", starting, said(1, 1, "True", "True", 1), "never did"},
+		{"pods that there never were", starting, said(1, 1, "True", "True", 1), "its Deployment did not"},
 		{"available without pods", starting, said(1, 1, "True", "True", 0), "says that it is available, and that no pod is"},
 		{"not available with pods", rolledOut, said(1, 1, "False", "True", 1), "says that it is not available"},
-		{"done too early", starting, said(1, 1, "False", "False", 0), "never was"},
+		{"done too early", starting, said(1, 1, "False", "False", 0), "it was not"},
 		{"ahead", rolledOut, said(1, 2, "True", "True", 1), "has observed 2"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -355,6 +363,39 @@ func TestStatusOfFoo(t *testing.T) {
 		}}
 		expect(t, "status", run, nil, "earlier generation")
 	})
+}
+
+// What a status says of the present was so a moment before, or longer before where something has held the world back.
+func TestStatusOfWhatIsOver(t *testing.T) {
+	rolledOut := fmt.Sprintf("{metadata: {name: web, uid: d, generation: 1, "+ownedBy+"}, spec: {replicas: 1}, "+
+		"status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1, availableReplicas: 1}}", "f")
+	at := func(second int64, v history.Version) history.Version {
+		v.At = time.Unix(second, 0)
+		return v
+	}
+	run := func(told int64, requests ...proxy.Request) *Run {
+		return &Run{Requests: requests, Versions: []history.Version{
+			at(0, version(t, 1, history.Foos, foo)),
+			at(1, version(t, 2, history.Deployments, rolledOut)),
+			at(10, version(t, 3, history.Deployments, strings.ReplaceAll(rolledOut, "eplicas: 1", "eplicas: 0"))),
+			at(told, version(t, 4, history.Foos, said(1, 1, "True", "False", 1))),
+		}}
+	}
+	faulty := func(verb string, fault proxy.Fault) proxy.Request {
+		return proxy.Request{Verb: verb, Resource: history.Deployments, Status: 200, Fault: &fault}
+	}
+	expect(t, "status", run(9), nil, "")
+	expect(t, "status", run(14), nil, "")
+	expect(t, "status", run(16), nil, "its Deployment did not")
+	expect(t, "status", run(16, faulty("patch", proxy.Fault{Kind: proxy.Delay, For: 2 * time.Second})), nil, "")
+	expect(t, "status", run(18, faulty("patch", proxy.Fault{Kind: proxy.Delay, For: 2 * time.Second})), nil, "its Deployment did not")
+	for _, long := range []proxy.Request{faulty("patch", proxy.Fault{Kind: proxy.AgeMore}), faulty("patch", proxy.Fault{Kind: proxy.Freeze}),
+		faulty("watch", proxy.Fault{Kind: proxy.Refuse, Code: 500})} {
+		expect(t, "status", run(100, long), nil, "")
+	}
+	away := run(100)
+	away.AwayFrom = time.Unix(50, 0)
+	expect(t, "status", away, nil, "")
 }
 
 func TestStatusOfCronJob(t *testing.T) {
@@ -376,6 +417,7 @@ func TestStatusOfCronJob(t *testing.T) {
 		`lastScheduleTime: "2026-01-01T00:00:00Z", active: [{name: a, uid: ja}], activeJobs: 1`: "",
 		`lastScheduleTime: "2026-01-01T01:00:00Z"`:                                              "no Job for it",
 		`active: [{name: a, uid: other}], activeJobs: 1`:                                        "none of its own",
+		`active: [{name: b, uid: jb}], activeJobs: 1`:                                           "none of its own that went on",
 		`active: [{name: a, uid: ja}, {name: a, uid: ja}], activeJobs: 2`:                       "as active twice",
 		`active: [{name: a, uid: ja}], activeJobs: 2`:                                           "says that they are 2",
 		`lastSuccessfulTime: "2026-01-01T01:00:00Z"`:                                            "none did",
@@ -531,7 +573,7 @@ func TestStatusOfMemcached(t *testing.T) {
 			nodes, count, ready))
 	}
 	expect(t, "status", &Run{Versions: append(versions[:4:4], ready, status("pod", 1, 1))}, nil, "")
-	expect(t, "status", &Run{Versions: append(versions[:4:4], status("pod", 1, 1))}, nil, "1 nodes are ready; of those it lists, 0 ever were")
+	expect(t, "status", &Run{Versions: append(versions[:4:4], status("pod", 1, 1))}, nil, "1 nodes are ready; of those it lists, 0 were")
 	expect(t, "status", &Run{Versions: append(versions[:4:4], ready, status("other", 1, 0))}, nil, "no pod of its Deployment")
 	expect(t, "status", &Run{Versions: append(versions[:4:4], ready, status("pod", 2, 1))}, nil, "says that they are 2")
 }
@@ -569,7 +611,7 @@ func TestGoroutines(t *testing.T) {
 
 // Of an operator of which only the log was recorded, only the log is judged.
 func TestLogAlone(t *testing.T) {
-	if findings := Judge(&Run{Log: `{"level":"ERROR","msg":"Reconciler error"}` + "\n"}, &Reference{}); len(findings) > 0 {
+	if findings := Judge(&Run{AwayFrom: time.Unix(1, 0), Log: `{"level":"ERROR","msg":"Reconciler error"}` + "\n"}, &Reference{}); len(findings) > 0 {
 		t.Error(findings)
 	}
 	if findings := Judge(&Run{Log: "WARNING: DATA RACE\n", Ends: []string{"by itself"}}, &Reference{}); len(findings) != 2 {

@@ -3,16 +3,18 @@ package oracle
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/example/memcached-operator/test/reliability/history"
+	"github.com/example/memcached-operator/test/reliability/proxy"
 )
 
 // told is what the statuses of all kinds have in common.
@@ -48,10 +50,12 @@ func (t *told) availability(available int32, scaledToZero, none, some string) []
 	return lies
 }
 
-// statuses finds statuses that were not true when they were written, of any version of any resource: what a status says must be what
-// the world was like at some time before. A cache may be behind, but it shows what has been.
+// statuses finds statuses that were not true when they were written, of any version of any resource: what a status says of the present must be
+// what the world was like a moment before, and what it says of the past must have been. A cache may be behind, but it shows what has been, and
+// not for long what is over.
 func statuses(run *Run, _ *Reference) []string {
 	var found []string
+	until, behind := ends(run.Versions), behind(run)
 	before := map[string]*unstructured.Unstructured{} // by UID
 	for i, version := range run.Versions {
 		if !history.IsOurs(version.Resource) || version.IsGone {
@@ -64,9 +68,12 @@ func statuses(run *Run, _ *Reference) []string {
 			previous != nil && equality.Semantic.DeepEqual(previous.Object["status"], object.Object["status"]) {
 			continue
 		}
-		past := &past{run: run, versions: run.Versions[:i], self: version, previous: previous}
+		past := &past{run: run, versions: run.Versions[:i], self: version, previous: previous, until: until}
+		if behind < forLong {
+			past.since = version.At.Add(-behind)
+		}
 		lies := append(past.generations(), past.degraded()...)
-		if previous != nil && typed[told](previous).Status.ObservedGeneration > typed[told](object).Status.ObservedGeneration {
+		if previous != nil && history.As[told](previous).Status.ObservedGeneration > history.As[told](object).Status.ObservedGeneration {
 			lies = append(lies, "has observed an earlier generation than before")
 		}
 		switch version.Resource {
@@ -90,12 +97,65 @@ type past struct {
 	versions []history.Version
 	self     history.Version
 	previous *unstructured.Unstructured // the version before; nil for the first
+	// until says of each version when the next one of its object came; zero where none did.
+	until []time.Time
+	// since is from when on the world may be what the status was computed from; zero for ever.
+	since time.Time
+}
+
+// Of what a status is computed from: pace is how much older than the status it may be where nothing holds it back, in a pass on a busy machine;
+// forLong is how old it may be where something does, so that nobody can say.
+const (
+	pace    = 5 * time.Second
+	forLong = time.Duration(math.MaxInt64)
+)
+
+// behind returns how much older than a status the world may be that it was computed from.
+func behind(run *Run) time.Duration {
+	most := pace
+	if !run.AwayFrom.IsZero() {
+		return forLong
+	}
+	for i := range run.Requests {
+		request := &run.Requests[i]
+		if request.Fault == nil {
+			continue
+		}
+		switch request.Fault.Kind {
+		case proxy.AgeMore, proxy.Freeze, proxy.CutOff:
+			return forLong
+		}
+		if request.Verb == "list" || request.Verb == "watch" { // it is tried again after longer and longer
+			return forLong
+		}
+		most += request.Fault.For
+	}
+	return most
+}
+
+// ends returns of each version when the next one of its object came; zero where none did.
+func ends(versions []history.Version) []time.Time {
+	until := make([]time.Time, len(versions))
+	last := map[string]int{} // by UID
+	for i, version := range versions {
+		uid := string(version.Object.GetUID())
+		if before, ok := last[uid]; ok {
+			until[before] = version.At
+		}
+		last[uid] = i
+	}
+	return until
+}
+
+// wasLately tells whether a version was there when the world was what the status was computed from.
+func (p *past) wasLately(index int) bool {
+	return p.since.IsZero() || p.until[index].IsZero() || p.until[index].After(p.since)
 }
 
 // generations finds statuses of generations that there were not yet, and conditions that are missing or contradict each other.
 func (p *past) generations() []string {
 	var lies []string
-	said := typed[told](p.self.Object)
+	said := history.As[told](p.self.Object)
 	if said.Status.ObservedGeneration > said.Metadata.Generation {
 		lies = append(lies, fmt.Sprintf("is of generation %d, and has observed %d", said.Metadata.Generation, said.Status.ObservedGeneration))
 	}
@@ -113,29 +173,33 @@ func (p *past) generations() []string {
 
 // specOf returns the resource as it was at the generation that its status is of; nil if that was before the record began.
 func specOf[T any](p *past) *T {
-	observed := typed[told](p.self.Object).Status.ObservedGeneration
+	observed := history.As[told](p.self.Object).Status.ObservedGeneration
 	for _, version := range append(slices.Clone(p.versions), p.self) {
 		if version.Key == p.self.Key && version.Object.GetUID() == p.self.Object.GetUID() && version.Object.GetGeneration() == observed {
-			return typed[T](version.Object)
+			return history.As[T](version.Object)
 		}
 	}
 	return nil
 }
 
-// some tells whether there was a version of an object of the resource's own for which that holds.
+// some tells whether there was, ever, a version of an object of the resource's own for which that holds.
 func some[T any](p *past, resource string, holds func(*T) bool) bool {
-	uid := map[string]bool{string(p.self.Object.GetUID()): true}
-	return slices.ContainsFunc(p.versions, func(version history.Version) bool {
-		return version.Resource == resource && !version.IsGone && belongs(version.Object, uid) && holds(typed[T](version.Object))
-	})
+	return slices.ContainsFunc(p.versions, func(version history.Version) bool { return isOwn(p, &version, resource, holds) })
 }
 
-func typed[T any](object *unstructured.Unstructured) *T {
-	as := new(T)
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, as); err != nil {
-		panic(err) // the API server has checked it
+// lately tells whether there was one when the world was what the status was computed from.
+func lately[T any](p *past, resource string, holds func(*T) bool) bool {
+	for i := range p.versions {
+		if p.wasLately(i) && isOwn(p, &p.versions[i], resource, holds) {
+			return true
+		}
 	}
-	return as
+	return false
+}
+
+func isOwn[T any](p *past, version *history.Version, resource string, holds func(*T) bool) bool {
+	self := map[string]bool{string(p.self.Object.GetUID()): true}
+	return version.Resource == resource && !version.IsGone && belongs(version.Object, self) && holds(history.As[T](version.Object))
 }
 
 func sortedKeys(set map[string]bool) []string {

@@ -166,10 +166,10 @@ func (p *Proxy) begin(request *Request) *Fault {
 	if request.IsWrite() && request.Resource != Leases {
 		p.writes++
 	}
-	for _, rule := range p.rules {
+	for i, rule := range p.rules {
 		if rule.applies(request, p.chance) && request.Fault == nil {
 			fault := rule.Fault
-			request.Fault = &fault
+			request.Fault, request.Rule = &fault, i+1
 			p.isCutOff = p.isCutOff || fault.Kind == CutOff
 		}
 	}
@@ -284,7 +284,7 @@ func (p *Proxy) await(request *Request) bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	request.Fault = nil
+	request.Fault, request.Rule = nil, 0
 	return false
 }
 

@@ -110,7 +110,7 @@ func TestPassesOnAndRecords(t *testing.T) {
 	}
 	recorded := trial.Requests()[0]
 	recorded.At = time.Time{}
-	want := Request{Verb: "patch", Resource: "apps/deployments", Namespace: "ns", Name: "web", Status: 201,
+	want := Request{Verb: "patch", Resource: "apps/deployments", Name: "web", Status: 201,
 		AnsweredUID: "u", AnsweredRV: "7", OnlyUID: "only", Force: true}
 	if recorded != want || trial.Writes() != 1 {
 		t.Errorf("recorded %+v", recorded)

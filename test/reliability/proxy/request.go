@@ -21,24 +21,24 @@ const Leases = "coordination.k8s.io/leases"
 
 // Request is one that the operator has made.
 type Request struct {
-	At        time.Time `json:"at"`
-	Verb      string    `json:"verb"`
-	Resource  string    `json:"resource"` // with its group and subresource; empty for a URL that is no resource
-	Namespace string    `json:"namespace,omitempty"`
-	Name      string    `json:"name,omitempty"`
-	// Fault is what went wrong with it; nil if nothing did.
-	Fault *Fault `json:"fault,omitempty"`
+	At       time.Time
+	Verb     string
+	Resource string // with its group and subresource; empty for a URL that is no resource
+	Name     string
+	// Fault is what went wrong with it; nil if nothing did. Rule is which of the proxy's rules says so, from 1; 0 for none.
+	Fault *Fault
+	Rule  int
 	// Status is what the API server answered; 0 if it was not asked, or has not answered yet.
-	Status int `json:"status"`
+	Status int
 	// AnsweredUID and AnsweredRV are of the object that the answer to a write holds.
-	AnsweredUID string `json:"answeredUID,omitempty"`
-	AnsweredRV  string `json:"answeredRV,omitempty"`
+	AnsweredUID string
+	AnsweredRV  string
 	// OnlyUID is the UID of the only object that a write is for; empty if it is for any of the name.
-	OnlyUID string `json:"onlyUID,omitempty"`
+	OnlyUID string
 	// Reason is that of an event that is created.
-	Reason string `json:"reason,omitempty"`
+	Reason string
 	// Force tells of an apply that it takes fields from others.
-	Force bool `json:"force,omitempty"`
+	Force bool
 }
 
 func (r *Request) String() string {
@@ -76,7 +76,7 @@ func read(r *http.Request, body []byte) (*Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	request := &Request{At: time.Now(), Verb: info.Verb, Namespace: info.Namespace, Name: info.Name}
+	request := &Request{At: time.Now(), Verb: info.Verb, Name: info.Name}
 	if !info.IsResourceRequest {
 		return request, nil
 	}

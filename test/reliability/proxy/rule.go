@@ -40,12 +40,12 @@ const (
 
 // Fault is something to go wrong.
 type Fault struct {
-	Kind Kind `json:"kind"`
+	Kind Kind
 	// Code is what Refuse and Disown answer.
-	Code int `json:"code,omitempty"`
+	Code int
 	// For is how long Delay and PauseWatches take, after which time Hang breaks the connection if the operator has not, and for how
 	// long Age and AgeMore hold back what came after.
-	For time.Duration `json:"for,omitempty"`
+	For time.Duration
 }
 
 func (f Fault) String() string {
@@ -96,9 +96,9 @@ func storm(fault Fault) Rule {
 // Match says which requests a rule is about.
 type Match struct {
 	// Verb is as RBAC has it; "any" for all that are about a resource.
-	Verb string `json:"verb,omitempty"`
+	Verb string
 	// Resource is with its group and subresource, such as samplecontroller.k8s.io/foos/status; empty for all.
-	Resource string `json:"resource,omitempty"`
+	Resource string
 }
 
 func (m Match) String() string {
@@ -112,14 +112,14 @@ func (m Match) fits(r *Request) bool {
 
 // Rule has some requests go wrong.
 type Rule struct {
-	Match Match `json:"match"`
+	Match Match
 	// Nth is which of the requests that match, from 1; 0 for all.
-	Nth int `json:"nth,omitempty"`
+	Nth int
 	// For is for how long they do, from the first of them on; 0 for ever.
-	For time.Duration `json:"for,omitempty"`
+	For time.Duration
 	// Share is how many of them, by chance; 0 for all.
-	Share float64 `json:"share,omitempty"`
-	Fault Fault   `json:"fault"`
+	Share float64
+	Fault Fault
 }
 
 func (r Rule) String() string {

@@ -192,6 +192,12 @@ func (m *manager) current() string {
 	return m.logs.String()
 }
 
+// rest begins to note what is logged; the function returned returns what that was.
+func (m *manager) rest() func() string {
+	before := len(m.log())
+	return func() string { return m.log()[before:] }
+}
+
 // log returns the logs of all processes.
 func (m *manager) log() string {
 	m.mu.Lock()

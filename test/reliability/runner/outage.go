@@ -57,7 +57,7 @@ func (e *Environment) NewOutage(ctx context.Context, kind proxy.Kind, plans int)
 
 // wait waits until the part is away. It is false if that was over already.
 func (o *Outage) wait() bool {
-	if o.hasHappened() {
+	if o.HasHappened() {
 		return false
 	}
 	o.mu.Lock()
@@ -112,7 +112,8 @@ func (o *Outage) when() (from, to time.Time) {
 	return o.from, o.to
 }
 
-func (o *Outage) hasHappened() bool {
+// HasHappened tells whether the part has gone away.
+func (o *Outage) HasHappened() bool {
 	select {
 	case <-o.begun:
 		return true

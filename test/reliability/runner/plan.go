@@ -27,7 +27,7 @@ import (
 const (
 	patience   = 100 * time.Second      // for the operator to come to an end; what fails is tried again a minute later at the latest
 	quiet      = 400 * time.Millisecond // between steps
-	restQuiet  = 2 * time.Second        // after the last one, while an operator is started and looks at everything every second
+	restQuiet  = 2 * time.Second        // after the last one: as it is, and while an operator is started and looks at everything every second
 	startQuiet = 500 * time.Millisecond // of that, until it has begun all that goes on
 	thawQuiet  = 2 * time.Second        // after an operator goes on that has stood still
 	calmQuiet  = 6 * time.Second        // likewise, of runs that are to be references
@@ -49,14 +49,17 @@ type Plan struct {
 	ServiceAccount string
 	// Environment is more of the operator's.
 	Environment []string
-	// Rest is for how long nothing happens in the end: as it is, and as long again while everything is looked at every second; 0 for a moment.
+	// Rest is for how long nothing happens in the end: as it is, and as long again while everything is looked at every second; 0 for as long as most plans.
 	Rest time.Duration
 	// Patience is how long the operator may take to come to an end; 0 for long.
 	Patience time.Duration
 }
 
-// StormFault is what a storm is called among faults, with its seed after it.
-const StormFault = "storm "
+// StormFault is what a storm is called among faults, with its seed after it, and FaultSeparator what is between faults.
+const (
+	StormFault     = "storm "
+	FaultSeparator = "; "
+)
 
 // Faults returns what is to go wrong, as text.
 func (p *Plan) Faults() string {
@@ -67,7 +70,7 @@ func (p *Plan) Faults() string {
 	for i, rule := range p.Rules {
 		texts[i] = rule.String()
 	}
-	return strings.Join(texts, "; ")
+	return strings.Join(texts, FaultSeparator)
 }
 
 func (p *Plan) String() string {
@@ -210,7 +213,9 @@ func (s *stage) play(ctx context.Context) (*oracle.Run, error) {
 		}
 	}
 	run.Ends = append(run.Ends, s.manager.ends()...)
-	run.Log = s.manager.log()
+	for _, m := range s.managers() {
+		run.Log += m.log()
+	}
 	run.Requests = s.requests()
 	if s.plan.Outage != nil {
 		run.AwayFrom, run.AwayTo = s.plan.Outage.when()
@@ -250,18 +255,23 @@ func (s *stage) passes(ctx context.Context) string {
 	return ""
 }
 
-// fired returns how many things have gone wrong as the plan says.
+// fired returns how many of the rules of the plan have had a request go wrong.
 func (s *stage) fired() int {
-	count := 0
+	rules := map[int]bool{}
 	for _, request := range s.requests() {
-		if request.Fault != nil {
-			count++
+		if request.Rule > 0 {
+			rules[request.Rule] = true
 		}
 	}
-	if s.plan.Outage != nil && s.plan.Outage.hasHappened() {
-		return max(count, 1) // at its write or not, it was there
+	return len(rules)
+}
+
+// managers returns the operators.
+func (s *stage) managers() []*manager {
+	if s.standby == nil {
+		return []*manager{s.manager}
 	}
-	return count
+	return []*manager{s.manager, s.standby.manager}
 }
 
 // requests returns all of the operators.
@@ -388,8 +398,13 @@ func (s *stage) rest(ctx context.Context, run *oracle.Run) error {
 	if s.reference == nil {
 		long = calmQuiet
 	}
-	if long > restQuiet {
-		pause(ctx, long)
+	var logged []func() string
+	for _, m := range s.managers() {
+		logged = append(logged, m.rest())
+	}
+	pause(ctx, long)
+	for _, log := range logged {
+		run.RestLog += log()
 	}
 	if s.standby != nil {
 		_ = s.standby.manager.stop(syscall.SIGTERM)
@@ -419,7 +434,7 @@ func (s *stage) rest(ctx context.Context, run *oracle.Run) error {
 	if err := s.manager.stop(syscall.SIGTERM); err != nil {
 		run.Ends = append(run.Ends, fmt.Sprintf("it was told to end, and did so with: %v", err))
 	}
-	run.RestLog = s.manager.current()
+	run.RestLog += s.manager.current()
 	return ctx.Err()
 }
 

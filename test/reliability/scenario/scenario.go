@@ -10,8 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -155,15 +153,7 @@ func in[T any](world history.World, resource, name string) *T {
 	if !ok {
 		return nil
 	}
-	return typed[T](found)
-}
-
-func typed[T any](object *unstructured.Unstructured) *T {
-	as := new(T)
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, as); err != nil {
-		panic(err) // the API server has checked it
-	}
-	return as
+	return history.As[T](found)
 }
 
 // says returns what is missing for a resource to say of itself what it is to say, such as "Available=True".
@@ -172,7 +162,7 @@ func says(world history.World, resource, name string, conditions ...string) stri
 	if !ok {
 		return name + " is not there"
 	}
-	said := typed[struct {
+	said := history.As[struct {
 		Metadata metav1.ObjectMeta `json:"metadata"`
 		Status   struct {
 			ObservedGeneration int64              `json:"observedGeneration"`
