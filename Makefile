@@ -75,7 +75,7 @@ help: ## Tell what there is.
 	@awk 'BEGIN {FS = ":.*##"; printf "Usage: make TARGET [VARIABLE=value]\n"} \
 		/^##@/ {printf "\n%s\n", substr($$0, 5)} \
 		/^[a-z0-9-]+:.*##/ {printf "  %-24s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@printf '\nVariables:\n  FOCUS=text      only tests whose name matches (test, unit, contract, scorecard-selftest)\n  V=1             tell of each test\n  COUNT=1000, PAIRS=1, BENCH_JSON=file\n                  how many CronJobs bench-cronjobs compares, how many times, and a file for all it finds\n  REGISTRY=name   where images are pushed to (%s)\n  IMG=image       the image to build, push and deploy (%s)\n  RELATED_IMAGE_MEMCACHED=image, RELATED_IMAGE_NGINX=image\n                  what the deployed operator runs, where docker.io is out of reach\n  CACHE=dir       where all that is built goes (%s)\n\nThe map of the code is internal/README.md.\n' '$(REGISTRY)' '$(IMG)' '$(CACHE)'
+	@printf '\nVariables:\n  FOCUS=text      only tests whose name matches (test, unit, contract, scorecard-selftest, e2e)\n  V=1             tell of each test\n  RESUME=1        go on where a run was cut off (reliability, bench)\n  ARGS=flags      play a part of the faults (reliability); ONLY=section measure one section (bench)\n  COUNT=1000, PAIRS=1, BENCH_JSON=file\n                  how many CronJobs bench-cronjobs compares, how many times, and a file for all it finds\n  REGISTRY=name   where images are pushed to (%s)\n  IMG=image       the image to build, push and deploy (%s)\n  RELATED_IMAGE_MEMCACHED=image, RELATED_IMAGE_NGINX=image\n                  what the deployed operator runs, where docker.io is out of reach\n  CACHE=dir       where all that is built goes (%s)\n\nThe map of the code is internal/README.md.\n' '$(REGISTRY)' '$(IMG)' '$(CACHE)'
 
 ##@ Change
 
@@ -131,6 +131,7 @@ unit: kubectl ## Test what needs no cluster.
 	@KUBECTL='$(KUBECTL)' go test -race $(if $(V),-v) $(if $(FOCUS),-run '$(FOCUS)') $$(go list ./... | grep -v -e /test/contract -e /test/e2e -e /test/scorecard)
 	@cd test/cluster && CGO_ENABLED=0 go test -trimpath $(if $(V),-v) $(if $(FOCUS),-run '$(FOCUS)') ./...
 	@cd test/reliability/security && KUBECTL='$(KUBECTL)' CGO_ENABLED=0 go test -trimpath $(if $(V),-v) $(if $(FOCUS),-run '$(FOCUS)') ./...
+	@cd test/reliability/sequences && CGO_ENABLED=0 go test -trimpath $(if $(V),-v) -run '^TestPage' .
 
 .PHONY: contract
 contract: control-plane ## Test the contract, on a real API server.
@@ -146,11 +147,12 @@ WITH_PLANE = KUBEBUILDER_ASSETS='$(ASSETS)' KUBE_CONTROLLER_MANAGER='$(CONTROLLE
 
 # What was found by the faults, and which seeded bugs were, is kept one by one, so that a run that was cut off goes on: "make reliability RESUME=1".
 .PHONY: reliability
-reliability: control-plane ## Show what faults, changes and seeded bugs come to, and write docs/proof. Takes hours; ARGS="--help" plays a part of the faults alone.
+reliability: control-plane kubectl ## Show what faults, changes and seeded bugs come to, and write docs/proof. Takes hours; ARGS="--campaign=pairs" plays a part, ARGS=--help tells which.
 	@mkdir -p '$(CACHE)/reliability'; export $(WITH_PLANE); $(if $(ARGS),go run ./test/reliability $(ARGS),status=0; \
 		go run ./test/reliability $(if $(RESUME),--resume) --json='$(CACHE)/reliability/found.json' --proof=docs/proof || status=1; \
 		go run ./test/reliability/schema/transitions --proof=docs/proof || status=1; \
 		(cd test/reliability/sequences && go test -count=1 -timeout 30m . -rapid.checks=100 -proof='$(CURDIR)/docs/proof') || status=1; \
+		(cd test/reliability/security && KUBECTL='$(KUBECTL)' CGO_ENABLED=0 go test -trimpath -count=1 -v .) || status=1; \
 		go run ./test/reliability/mutants $(if $(RESUME),--resume) --json='$(CACHE)/reliability/mutants.json' --proof=docs/proof || status=1; \
 		exit $$status)
 
@@ -210,7 +212,7 @@ BENCH = KUBEBUILDER_ASSETS='$(ASSETS)' go run ./test/bench/foos --programs='$(CA
 
 .PHONY: bench
 bench: control-plane ## Measure the operator beside the sample-controller, and write docs/proof/bench.md. Takes hours of a machine that nobody else uses.
-	@$(BENCH) $(if $(RESUME),--resume) --found='$(CACHE)/bench/found.json' --out=docs/proof
+	@$(BENCH) $(if $(RESUME),--resume) --json='$(CACHE)/bench/found.json' --proof=docs/proof
 
 .PHONY: bench-short
 bench-short: control-plane ## Count what the operator requests, with few objects; fails if it is too much.

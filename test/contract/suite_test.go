@@ -132,7 +132,7 @@ func checkEnd() {
 	if path := os.Getenv("MANAGER_LOG"); path != "" {
 		Expect(os.WriteFile(path, []byte(logs.String()), 0o600)).To(Succeed())
 	}
-	Expect(logs.String()).NotTo(Or(ContainSubstring("DATA RACE"), ContainSubstring("panic")))
+	Expect(testenv.Defects(logs.String())).To(BeEmpty())
 	for line := range strings.Lines(logs.String()) {
 		if strings.Contains(line, `"level":"ERROR"`) {
 			Expect(line).To(MatchRegexp(expectedErrors.String()))

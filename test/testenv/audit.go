@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -37,6 +38,9 @@ type Request struct {
 	ResponseUID string // of the object answered; empty where answers are not logged
 	ResponseRV  string
 	OnlyUID     string // of a deletion: the UID that it is for; empty if it is for any, or where requests are not logged
+	// Refused is the object that a creation was for which the API server has refused as invalid; nil of all else, and where requests are
+	// not logged.
+	Refused json.RawMessage
 }
 
 func (r Request) String() string {
@@ -165,6 +169,10 @@ func parse(line []byte) (Request, bool) {
 			panic(fmt.Sprintf("audit log: %v: %s", err, line))
 		}
 	}
+	var refused json.RawMessage
+	if event.Verb == "create" && event.ResponseStatus.Code == http.StatusUnprocessableEntity {
+		refused = event.RequestObject
+	}
 	url, _, _ := strings.Cut(event.RequestURI, "?")
 	return Request{
 		User:        event.User.Username,
@@ -179,5 +187,6 @@ func parse(line []byte) (Request, bool) {
 		ResponseUID: string(event.ResponseObject.Metadata.UID),
 		ResponseRV:  event.ResponseObject.Metadata.ResourceVersion,
 		OnlyUID:     options.Preconditions.UID,
+		Refused:     refused,
 	}, true
 }

@@ -3,17 +3,16 @@ package oracle
 import (
 	"encoding/json"
 	"strings"
+
+	"github.com/example/memcached-operator/test/testenv"
 )
 
 // hygiene finds what a log must not have: panics and data races at any time, errors while all is at rest, and errors at all where
 // nothing has gone wrong. An end that nobody has asked for is one, too.
 func hygiene(run *Run, _ *Reference) []string {
 	found := run.Ends
-	for line := range strings.Lines(run.Log) {
-		if strings.HasPrefix(line, "panic:") || strings.Contains(line, "DATA RACE") || strings.Contains(line, "Observed a panic") ||
-			strings.Contains(line, "fatal error:") || strings.Contains(line, "mutated") {
-			found = append(found, "the log has: "+strings.TrimSpace(line))
-		}
+	for _, defect := range testenv.Defects(run.Log) {
+		found = append(found, "the log has: "+defect)
 	}
 	quiet := run.RestLog
 	if run.isCalm() {

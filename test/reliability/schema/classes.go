@@ -98,6 +98,9 @@ func (l Leaf) Classes() []Class {
 	return append(classes, Class{"wrong type", l.wrongType(), refused})
 }
 
+// classesOfTemplate is how many classes each leaf of the template has.
+const classesOfTemplate = 4
+
 func (l Leaf) templateClasses() []Class {
 	pair := twoOf(l.Path, l.schema)
 	missing := Class{"absent", absent, legal}

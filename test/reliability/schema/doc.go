@@ -10,9 +10,9 @@
 //   - a value that is refused is refused by the name of its field, and changes nothing.
 //
 // A fresh resource is compared with what its documentation says (expect.go), and what a CronJob hands on to its Jobs with the Job that the API
-// server makes of the same template by hand: what that would refuse has to be told, in the same words. A field that shows in nothing is a
-// violation.
+// server makes of the same template by hand: what that would refuse has to be told, in the same words, and what the operator has asked for
+// has to be what was asked for by hand. A field that shows in nothing is a violation. So is a write of the operator at rest (rest.go).
 //
-// The fields below spec.jobTemplate are Kubernetes' own, so they have three classes: left out, and two values. When one is due is not waited
-// for: CronJobs run every hour and are told that the hour before has passed. Their Jobs name another controller, so nobody works on them.
+// The fields below spec.jobTemplate are Kubernetes' own, so they have four classes: left out, two values, and a wrong type. When one is due is
+// not waited for: CronJobs run every hour and are told that the hour before has passed. Their Jobs name another controller, so nobody works on them.
 package schema

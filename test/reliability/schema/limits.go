@@ -32,11 +32,8 @@ func tryHistory(ctx context.Context, w *World, kind *Kind, leaf Leaf) Result {
 			t.plan.base[strings.TrimPrefix(path, "spec.")] = int64(finishedJobs)
 		}
 	}
-	var (
-		mu    sync.Mutex
-		pairs sync.WaitGroup
-		kept  = map[string]bool{}
-	)
+	var pairs sync.WaitGroup
+	kept := map[string]bool{}
 	for _, from := range t.taken {
 		for _, to := range t.taken {
 			if from.Name == to.Name {
@@ -44,8 +41,8 @@ func tryHistory(ctx context.Context, w *World, kind *Kind, leaf Leaf) Result {
 			}
 			pairs.Go(func() {
 				left, err := t.pair(ctx, from, to)
-				mu.Lock()
-				defer mu.Unlock()
+				t.mu.Lock()
+				defer t.mu.Unlock()
 				t.result.Transitions++
 				kept[fmt.Sprint(left)] = true
 				if err != nil {
@@ -113,7 +110,7 @@ func (t *trial) pair(ctx context.Context, from, to Class) (left []string, err er
 			return nil, err
 		}
 	}
-	return ours, s.delete(ctx)
+	return ours, errors.Join(t.watchRest(ctx, s), s.delete(ctx))
 }
 
 // limit returns how many Jobs a class allows: the default where it says nothing.

@@ -36,16 +36,40 @@ const podRoom = 6
 // kept is the name of a Job that goes on through all changes.
 const kept = "kept"
 
-// planOf returns the plan for a leaf.
-func planOf(leaf Leaf) plan {
-	template := map[string]any{"spec": jobSpec()}
+// planOf returns the plan for a leaf of a kind. One that nothing special is known of has the least that its kind takes for a base.
+func planOf(kind *Kind, leaf Leaf) plan {
+	switch kind.Name {
+	case "Foo":
+		return planOfFoo(leaf)
+	case "Memcached":
+		return planOfMemcached(leaf)
+	case "CronJob":
+		return planOfCronJob(leaf)
+	}
+	return plan{base: map[string]any{}}
+}
+
+func planOfFoo(leaf Leaf) plan {
+	named := map[string]any{"deploymentName": "web"}
 	switch leaf.Path {
 	case "spec.deploymentName":
 		return plan{base: map[string]any{"replicas": int64(2)}}
 	case "spec.replicas":
-		return plan{base: map[string]any{"deploymentName": "web"}, pods: podRoom, carried: countCarried, carry: scale}
-	case "spec.size":
+		return plan{base: named, pods: podRoom, carried: countCarried, carry: scale}
+	}
+	return plan{base: named}
+}
+
+func planOfMemcached(leaf Leaf) plan {
+	if leaf.Path == "spec.size" {
 		return plan{base: map[string]any{}, pods: podRoom}
+	}
+	return plan{base: map[string]any{"size": int64(1)}}
+}
+
+func planOfCronJob(leaf Leaf) plan {
+	template := map[string]any{"spec": jobSpec()}
+	switch leaf.Path {
 	case "spec.schedule", "spec.timeZone":
 		return plan{
 			base:     map[string]any{"schedule": "0 12 1 1 *", "jobTemplate": template},

@@ -46,13 +46,20 @@ const (
 
 // Report is what has been found.
 type Report struct {
-	Leaves, Tried, Opaque int
+	Leaves                int // that are declared
+	Tried                 int // those of them whose values can be told from each other
 	Transitions, Refusals int
+	Opaque                []string // fields that declare no fields of their own
 	Unknown, Single, Dead []string // leaves that this API server knows nothing of, that have one legal value, and that show in nothing
-	IdleWrites            int      // of the operator when all was done
+	Wrong                 []string // changes that have ended otherwise than a fresh resource, or were not refused as they should be
+	RestWindows           int      // over which a resource was watched that had come to rest
+	RestWrites            []string // of the operator in those
+	EndWrites             []string // of the operator when all was deleted
+	Left                  []string // children of resources that are gone
+	Defects               []string // what the log of the manager must not have
 	Seconds               float64
 	Results               []Result
-	Violations            []string
+	Violations            []string // all that must not be, whatever it is
 }
 
 // gated is an API server that has the gates open behind which there are fields of Jobs.
@@ -71,11 +78,7 @@ func Run(ctx context.Context, options Options) (*Report, error) {
 			return nil, err
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
-		var flags []string
-		if options.Short {
-			flags = []string{"-race"} // as for all other tests, so that little is left to build
-		}
-		if options.Program, err = Build(ctx, filepath.Join(dir, "manager"), flags...); err != nil {
+		if options.Program, err = Build(ctx, filepath.Join(dir, "manager"), "-race"); err != nil {
 			return nil, err
 		}
 	}
@@ -119,23 +122,19 @@ func (w *World) Try(ctx context.Context, options Options) (*Report, error) {
 	report := &Report{}
 	for i := range kinds {
 		report.Leaves += len(kinds[i].Leaves)
-		report.Opaque += len(kinds[i].Opaque)
+		for _, path := range kinds[i].Opaque {
+			report.Opaque = append(report.Opaque, kinds[i].Name+" "+path)
+		}
 	}
 	report.Results = w.tryAll(ctx, choose(kinds, options), options)
 	report.sum()
 	if options.IsHasty && len(report.Violations) > 0 {
 		return report, nil
 	}
-	report.Violations = append(report.Violations, w.left(ctx)...)
-	report.IdleWrites = w.idleWrites()
-	if report.IdleWrites > 0 {
-		report.Violations = append(report.Violations, fmt.Sprintf("the operator has written %d times in 3 s in which nothing happened", report.IdleWrites))
-	}
-	for _, word := range []string{"panic", "DATA RACE"} {
-		if strings.Contains(w.Manager.Logs(), word) {
-			report.Violations = append(report.Violations, "the log of the manager says "+word)
-		}
-	}
+	report.Left = w.left(ctx)
+	report.EndWrites = w.settledWrites(ctx, "")
+	report.Defects = w.Defects()
+	report.sum()
 	report.Seconds = time.Since(begun).Seconds()
 	return report, ctx.Err()
 }
@@ -200,77 +199,84 @@ func (w *World) tryAll(ctx context.Context, tasks []task, options Options) []Res
 	return results
 }
 
-// sum adds up the results.
+// sum adds up the results, and sorts them.
 func (r *Report) sum() {
+	slices.SortFunc(r.Results, func(a, b Result) int { return cmp.Compare(a.name(), b.name()) })
+	r.Tried, r.Transitions, r.Refusals, r.RestWindows = 0, 0, 0, 0
+	r.Unknown, r.Single, r.Dead, r.RestWrites, r.Wrong = nil, nil, nil, nil, nil
 	for _, result := range r.Results {
-		r.Tried++
-		r.Transitions += result.Transitions
-		r.Refusals += result.Refusals
-		path := result.Kind + " " + result.Path
 		switch {
 		case result.Effect == unknown:
-			r.Unknown = append(r.Unknown, path)
+			r.Unknown = append(r.Unknown, result.name())
 		case result.Effect == only:
-			r.Single = append(r.Single, path)
-		case result.Effect == "" && len(result.Violations) == 0:
-			r.Dead = append(r.Dead, path)
-			r.Violations = append(r.Violations, path+": it shows in nothing")
+			r.Single = append(r.Single, result.name())
+		case result.Transitions+result.Refusals > 0 || len(result.Violations) > 0:
+			r.Tried++
 		}
-		for _, violation := range result.Violations {
-			r.Violations = append(r.Violations, path+": "+violation)
+		if result.isDead() {
+			r.Dead = append(r.Dead, result.name())
 		}
+		r.Transitions += result.Transitions
+		r.Refusals += result.Refusals
+		r.RestWindows += result.RestWindows
+		r.RestWrites = append(r.RestWrites, each(result.name()+": ", result.RestWrites)...)
+		r.Wrong = append(r.Wrong, each(result.name()+": ", result.Violations)...)
 	}
+	r.Violations = slices.Concat(r.Wrong,
+		each("it shows in nothing: ", r.Dead),
+		each("all is at rest, and the operator writes: ", r.RestWrites),
+		each("all is deleted, and the operator writes: ", r.EndWrites),
+		each("what it belonged to is gone, and it is left: ", r.Left),
+		each("the log of the manager has: ", r.Defects))
 }
+
+// each returns texts with the same words before each.
+func each(words string, texts []string) []string {
+	all := make([]string, len(texts))
+	for i, text := range texts {
+		all[i] = words + text
+	}
+	return all
+}
+
+// isDead tells whether a leaf shows in nothing although nothing has gone wrong with it.
+func (r *Result) isDead() bool { return r.Effect == "" && len(r.Violations) == 0 }
 
 // add adds what has been found of leaves that were tried again.
 func (r *Report) add(again *Report) {
 	for _, result := range again.Results {
-		i := slices.IndexFunc(r.Results, func(before Result) bool { return before.Kind == result.Kind && before.Path == result.Path })
-		if result.Effect != unknown {
-			result.Effect += ", with its feature gate open"
-		}
-		result.Transitions += r.Results[i].Transitions
-		result.Refusals += r.Results[i].Refusals
-		r.Results[i] = result
+		before := &r.Results[slices.IndexFunc(r.Results, func(before Result) bool { return before.name() == result.name() })]
+		result.IsGated = result.Effect != unknown
+		result.Transitions += before.Transitions
+		result.Refusals += before.Refusals
+		result.RestWindows += before.RestWindows
+		result.RestWrites = append(before.RestWrites, result.RestWrites...)
+		result.Violations = append(before.Violations, result.Violations...)
+		*before = result
 	}
-	r.Transitions += again.Transitions
-	r.Refusals += again.Refusals
-	r.Unknown = again.Unknown
-	r.Single = append(r.Single, again.Single...)
-	r.Dead = append(r.Dead, again.Dead...)
-	r.Violations = append(r.Violations, again.Violations...)
-	r.IdleWrites += again.IdleWrites
+	r.EndWrites = append(r.EndWrites, again.EndWrites...)
+	r.Left = append(r.Left, again.Left...)
+	r.Defects = append(r.Defects, again.Defects...)
 	r.Seconds += again.Seconds
-}
-
-// idleWrites returns how many writes the operator makes in a window in which nothing happens. It takes the first that is without, of
-// several: the last deletions may still be on their way.
-func (w *World) idleWrites() (writes int) {
-	const window, windows = 3 * time.Second, 5
-	for range windows {
-		mark := w.ControlPlane.Audit.Now()
-		time.Sleep(window)
-		writes = len(w.ControlPlane.Audit.Since(mark, testenv.ByOperator, testenv.Request.IsWrite))
-		if writes == 0 {
-			break
-		}
-	}
-	return writes
+	r.sum()
 }
 
 // left returns which children are left of resources that are gone.
 func (w *World) left(ctx context.Context) []string {
 	var left []string
-	_ = w.until(ctx, func() error {
+	err := w.until(ctx, func() error {
 		found, err := w.tried(ctx, childResources)
 		left = make([]string, 0, len(found))
 		for i := range found {
-			left = append(left, fmt.Sprintf("%s %s/%s is left, and what it belonged to is gone", found[i].GetKind(), found[i].GetNamespace(), found[i].GetName()))
+			left = append(left, fmt.Sprintf("%s %s/%s", found[i].GetKind(), found[i].GetNamespace(), found[i].GetName()))
 		}
 		if len(left) > 0 {
 			return errors.New("there are children left")
 		}
 		return err
 	})
+	if err != nil && len(left) == 0 {
+		return []string{err.Error()}
+	}
 	return left[:min(len(left), 20)]
 }

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -74,6 +75,40 @@ func countTypes(schema map[string]any) int {
 	return 1
 }
 
+// A field that nobody has thought of yet is tried on a resource of its own kind, and of nothing but what that kind takes and requires.
+func TestPlansOfNewFields(t *testing.T) {
+	leaf := Leaf{Path: "spec.madeUp", schema: &props{Type: "string"}}
+	bases := map[string][]string{"Foo": {"deploymentName"}, "Memcached": {"size"}, "CronJob": {"jobTemplate", "schedule"}}
+	for _, kind := range read(t) {
+		base := planOf(&kind, leaf).base
+		if names := slices.Sorted(maps.Keys(base)); !slices.Equal(names, bases[kind.Name]) {
+			t.Errorf("%s: the base has %v", kind.Name, names)
+		}
+		for _, name := range kind.spec.Required {
+			if base[name] == nil {
+				t.Errorf("%s: the base has no %s, which is required", kind.Name, name)
+			}
+		}
+		if isProvoked := planOf(&kind, leaf).provoke != nil; isProvoked != (kind.Name == "CronJob") {
+			t.Errorf("%s: whether it is made due is %v", kind.Name, isProvoked)
+		}
+	}
+	if base := planOf(&Kind{Name: "New"}, leaf).base; len(base) > 0 {
+		t.Errorf("of a new kind, the base has %v", base)
+	}
+}
+
+// The package's documentation and the page say which classes the fields of the template have.
+func TestClassesOfTheTemplate(t *testing.T) {
+	for _, kind := range read(t) {
+		for _, leaf := range kind.Leaves {
+			if classes := leaf.Classes(); leaf.inTemplate() && len(classes) != classesOfTemplate {
+				t.Errorf("%s has the classes %v", leaf.Path, classes)
+			}
+		}
+	}
+}
+
 // The types of a CronJob carry every value of its template, but for a false that is the same as nothing. What the cluster makes of it is tried
 // there.
 func TestTypesCarryTheTemplate(t *testing.T) {
@@ -83,7 +118,7 @@ func TestTypesCarryTheTemplate(t *testing.T) {
 				continue
 			}
 			for _, class := range leaf.Classes()[1:3] {
-				spec := kind.apply(planOf(leaf).base, leaf, class)
+				spec := kind.apply(planOf(&kind, leaf).base, leaf, class)
 				var typed tutorialv1.CronJobSpec
 				if err := runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &typed); err != nil {
 					t.Fatalf("%s: %v", leaf.Path, err)

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/memcached-operator/test/reliability/history"
+	"github.com/example/memcached-operator/test/testenv"
 )
 
 // objectName is the name of every resource that is tried: each has a namespace of its own.
@@ -34,6 +35,8 @@ type subject struct {
 	// is room until now.
 	ticks []time.Time
 	last  time.Time
+	// begun is where the audit log was when there was no such subject.
+	begun testenv.Mark
 	// known is the normal form of what there was after so many changes in the namespace; nil for unknown.
 	known history.Normal
 	after int
@@ -65,7 +68,7 @@ func (w *World) place(ctx context.Context, kind *Kind, pods int) (*subject, erro
 	if err != nil {
 		return nil, err
 	}
-	s := &subject{world: w, kind: kind, namespace: namespace, last: time.Now().UTC().Truncate(time.Second).Add(-period / 2)}
+	s := &subject{world: w, kind: kind, namespace: namespace, last: time.Now().UTC().Truncate(time.Second).Add(-period / 2), begun: w.ControlPlane.Audit.Now()}
 	if pods == 0 {
 		return s, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -25,6 +26,9 @@ type Result struct {
 	Refusals    int      // of a class that it does not take, from one that it does
 	Ends        int      // how many different worlds the classes have made
 	Effect      string   // in what the leaf shows; empty if in nothing
+	IsGated     bool     `json:",omitempty"` // it shows only where more feature gates are open
+	RestWindows int      `json:",omitempty"` // over which a resource was watched that had come to rest
+	RestWrites  []string `json:",omitempty"` // of the operator in those
 	Violations  []string `json:",omitempty"`
 }
 
@@ -36,9 +40,12 @@ type trial struct {
 	plan   plan
 	taken  []Class // by the API server
 	others []Class
-	result Result
 	ends   map[string]history.Normal // what there is of a fresh resource, by class and what is carried
 	handed map[string]bool           // what Jobs by hand have from the templates
+	asked  map[string]bool           // what Jobs by hand that are refused would have had from them
+
+	mu     sync.Mutex // for those that have several resources at the same time
+	result Result
 }
 
 // try tries all ordered pairs of the classes of a leaf on one resource: from each class that the API server takes to each other one, and
@@ -55,8 +62,8 @@ func try(ctx context.Context, w *World, kind *Kind, leaf Leaf) Result {
 }
 
 func newTrial(w *World, kind *Kind, leaf Leaf) *trial {
-	t := &trial{world: w, kind: kind, leaf: leaf, plan: planOf(leaf), ends: map[string]history.Normal{}, handed: map[string]bool{},
-		result: Result{Kind: kind.Name, Path: leaf.Path}}
+	t := &trial{world: w, kind: kind, leaf: leaf, plan: planOf(kind, leaf), ends: map[string]history.Normal{}, handed: map[string]bool{},
+		asked: map[string]bool{}, result: Result{Kind: kind.Name, Path: leaf.Path}}
 	for _, class := range leaf.Classes() {
 		isLarge := class.Name == "max" && t.plan.pods > 0 // there is no room for its pods, and to tell of that takes long
 		switch {
@@ -78,11 +85,15 @@ func newTrial(w *World, kind *Kind, leaf Leaf) *trial {
 
 // some returns some classes of a leaf, as a seed chooses.
 func some(classes []Class, seed uint64, path string) []Class {
+	randomOf(seed, path).Shuffle(len(classes), func(i, j int) { classes[i], classes[j] = classes[j], classes[i] })
+	return classes[:min(shortClasses, len(classes))]
+}
+
+// randomOf returns the random numbers of a leaf, which are always the same for a seed.
+func randomOf(seed uint64, path string) *rand.Rand {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(path))
-	random := rand.New(rand.NewPCG(seed, hash.Sum64()))
-	random.Shuffle(len(classes), func(i, j int) { classes[i], classes[j] = classes[j], classes[i] })
-	return classes[:min(shortClasses, len(classes))]
+	return rand.New(rand.NewPCG(seed, hash.Sum64()))
 }
 
 func (t *trial) violated(format string, args ...any) {
@@ -117,7 +128,7 @@ func (t *trial) walk(ctx context.Context) (err error) {
 		at = class
 	}
 	t.judge()
-	return nil
+	return t.watchRest(ctx, s)
 }
 
 // fresh makes a resource of a class, lets it come to rest, and notes what it is then.
@@ -255,33 +266,46 @@ func (t *trial) judge() {
 	}
 	t.result.Ends = len(ends)
 	switch {
-	case len(t.handed) > 1, len(ends) > 1 && t.result.Effect == "":
+	case t.result.Effect != "":
+	case len(t.handed) > 1, len(ends) > 1 && len(t.asked) == 0:
 		t.result.Effect = differ
-	case t.result.Effect == "" && t.hasOnlyValue():
+	case len(ends) > 1:
+		t.result.Effect = someRefused
+	case len(t.asked) > 1:
+		t.result.Effect = allRefused
+	case t.hasOnlyValue():
 		t.result.Effect = only
-	case len(t.handed) == 1 && t.result.Effect == "":
+	case len(t.byHand()) == 1:
 		t.result.Effect = unknown
-	case t.world.options.Short && t.result.Effect == "":
+	case t.world.options.Short:
 		t.result.Effect = untold
 	}
 }
 
 // What a leaf may show in.
 const (
-	differ  = "the worlds differ"
-	only    = "none: Kubernetes takes one value, and sets it by itself"
-	unknown = "none: this API server leaves it out of a Job by hand too"
-	untold  = "none of the few that were tried"
+	differ      = "the worlds differ"
+	someRefused = "refused by Kubernetes, and told"
+	allRefused  = "refused by Kubernetes whatever the value, and the Jobs that the operator asks for differ"
+	forbidden   = "must be left out, and the API server says so"
+	only        = "none: Kubernetes takes one value, and sets it by itself"
+	unknown     = "none: this API server leaves it out of a Job by hand too"
+	untold      = "none of the few that were tried"
 )
+
+// byHand returns what all Jobs by hand have from the templates, or would have had if they had not been refused.
+func (t *trial) byHand() []string {
+	return append(slices.Collect(maps.Keys(t.handed)), slices.Collect(maps.Keys(t.asked))...)
+}
 
 // hasOnlyValue tells whether all Jobs by hand have the leaf with the one value that is legal: by default, where the template says nothing.
 func (t *trial) hasOnlyValue() bool {
-	two := twoOf(t.leaf.Path, t.leaf.schema)
-	if len(t.handed) != 1 || !reflect.DeepEqual(two[0], two[1]) {
+	two, all := twoOf(t.leaf.Path, t.leaf.schema), t.byHand()
+	if len(all) != 1 || !reflect.DeepEqual(two[0], two[1]) {
 		return false
 	}
 	said := fmt.Sprintf("%q: %q", t.leaf.Path[strings.LastIndexByte(t.leaf.Path, '.')+1:], two[0])
-	return strings.Contains(slices.Collect(maps.Keys(t.handed))[0], said)
+	return strings.Contains(all[0], said)
 }
 
 // withoutSpec returns a normal form without the spec of the resource itself, as text.

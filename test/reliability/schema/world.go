@@ -21,13 +21,19 @@ import (
 // World is one control plane and one manager for all that is tried: what is tried keeps to namespaces of its own.
 type World struct {
 	ControlPlane *testenv.ControlPlane
-	Manager      *testenv.Manager
 
 	program    string
+	managers   []manager // that have worked since all was cleared: the last one works now, unless it was killed
 	recorder   *history.Recorder
 	end        context.CancelFunc
 	namespaces atomic.Int64
 	options    Options
+}
+
+// manager is what a world has to do with a testenv.Manager once it works.
+type manager interface {
+	Kill()
+	Logs() string
 }
 
 // childResources are what the operator makes.
@@ -69,13 +75,15 @@ func Build(ctx context.Context, name string, flags ...string) (string, error) {
 
 // Use has a manager program work from now on, and no other one: those before are killed. There is no leader election, as there is nobody
 // else, and who loses the lead because the machine is busy would end.
-func (w *World) Use(ctx context.Context, program string) (err error) {
+func (w *World) Use(ctx context.Context, program string) error {
 	w.Kill()
 	w.program = program
-	if w.Manager, err = w.ControlPlane.StartManager(ctx, program, nil, "--leader-elect=false"); err != nil {
+	manager, err := w.ControlPlane.StartManager(ctx, program, nil, "--leader-elect=false")
+	if err != nil {
 		return err
 	}
-	return w.Manager.WaitUntilReady(ctx)
+	w.managers = append(w.managers, manager)
+	return manager.WaitUntilReady(ctx)
 }
 
 // Restart kills the manager and starts another one.
@@ -85,14 +93,27 @@ func (w *World) Restart(ctx context.Context) error {
 
 // Kill ends the manager without warning.
 func (w *World) Kill() {
-	if w.Manager != nil {
-		w.Manager.Kill()
+	if len(w.managers) > 0 {
+		w.managers[len(w.managers)-1].Kill()
 	}
 }
 
-// Clear takes away everything that was tried, with the manager, whatever state it is in.
+// Managers returns how many managers have worked since all was cleared.
+func (w *World) Managers() int { return len(w.managers) }
+
+// Defects returns what the logs of all those managers have that no log may have.
+func (w *World) Defects() []string {
+	var all strings.Builder
+	for _, manager := range w.managers {
+		all.WriteString(manager.Logs())
+	}
+	return testenv.Defects(all.String())
+}
+
+// Clear takes away everything that was tried, with the manager, whatever state it is in. The logs of the managers so far are forgotten.
 func (w *World) Clear(ctx context.Context) error {
 	w.Kill()
+	w.managers = nil
 	found, err := w.tried(ctx, append([]string{history.Foos, history.Memcacheds, history.CronJobs}, childResources...))
 	if err != nil {
 		return err

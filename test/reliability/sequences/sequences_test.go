@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -55,10 +56,9 @@ func draw(t *rapid.T, name string) resource {
 
 func TestSequences(t *testing.T) {
 	ctx, world := open(t)
-	played := newTally()
-	defer played.write(t)
+	defer func() { played.hasFailed = t.Failed() }()
 	rapid.Check(t, func(t *rapid.T) {
-		play(ctx, t, world, played)
+		play(ctx, t, world)
 	})
 	t.Logf("played: %v", played.actions)
 }
@@ -78,6 +78,12 @@ func TestFound(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			played.found++
+			defer func() {
+				if t.Failed() {
+					played.foundAgain = append(played.foundAgain, name)
+				}
+			}()
 			s := newStage(ctx, t, world)
 			if err := errors.Join(append(steps(s), s.judge(ctx))...); err != nil {
 				t.Error(err)
@@ -86,7 +92,7 @@ func TestFound(t *testing.T) {
 	}
 }
 
-// open makes a world with the manager that MANAGER names, or else that of this tree.
+// open makes a world with the manager that MANAGER names, or else that of this tree. In the end, the logs of all managers are looked through.
 func open(t *testing.T) (context.Context, *schema.World) {
 	t.Helper()
 	log.SetLogger(logr.Discard())
@@ -94,7 +100,7 @@ func open(t *testing.T) (context.Context, *schema.World) {
 	manager := program()
 	if manager == "" {
 		var err error
-		if manager, err = schema.Build(ctx, filepath.Join(t.TempDir(), "manager")); err != nil {
+		if manager, err = schema.Build(ctx, filepath.Join(t.TempDir(), "manager"), "-race"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -103,9 +109,12 @@ func open(t *testing.T) (context.Context, *schema.World) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if world.Manager != nil && strings.Contains(world.Manager.Logs(), "panic") {
-			t.Error("the manager has panicked")
+		defects := world.Defects()
+		for _, defect := range defects {
+			t.Errorf("the log of a manager has: %s", defect)
 		}
+		played.managers += world.Managers()
+		played.defects = append(played.defects, defects...)
 		if err := world.Stop(); err != nil {
 			t.Error(err)
 		}
@@ -129,7 +138,7 @@ func newStage(ctx context.Context, t interface{ Fatal(...any) }, world *schema.W
 }
 
 // play plays one sequence and judges its end.
-func play(ctx context.Context, t *rapid.T, world *schema.World, played *tally) {
+func play(ctx context.Context, t *rapid.T, world *schema.World) {
 	s := newStage(ctx, t, world)
 	played.sequences++
 	defer func() { _ = errors.Join(s.start(ctx), s.leave(ctx)) }()
@@ -200,7 +209,11 @@ func one[T any](t *rapid.T, from map[string]T) string {
 	return rapid.SampledFrom(names).Draw(t, "name")
 }
 
-// judge takes away what keeps resources from what they want, and compares the namespace with one that has the same resources and no past.
+// restWindow is how long nothing may be written when all has come to rest.
+const restWindow = time.Second
+
+// judge takes away what keeps resources from what they want, and compares the namespace with one that has the same resources and no past. When
+// it is like that one, nothing more may be written in it.
 func (s *stage) judge(ctx context.Context) error {
 	if err := s.start(ctx); err != nil {
 		return err
@@ -240,5 +253,11 @@ func (s *stage) judge(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.becomes(ctx, want)
+	if err := s.becomes(ctx, want); err != nil {
+		return err
+	}
+	if writes := s.world.RestWrites(ctx, s.namespace, restWindow); len(writes) > 0 {
+		return fmt.Errorf("all is at rest, and the operator writes: %s", strings.Join(writes, ", "))
+	}
+	return nil
 }
