@@ -16,13 +16,19 @@ var operatorParts = []string{"api", "cmd", "internal", "config/crd", "config/man
 // They stay the same until something of the operator changes, whatever else of the repository does. So they say what was measured, and
 // whether what was found before is of the same operator.
 func Operator(root string) (string, error) {
+	return Fingerprint(root, operatorParts, func(string) bool { return false })
+}
+
+// Fingerprint returns 12 hexadecimal digits that stand for the sources in some parts of the tree below a root, which are files and
+// directories: without tests, texts and testdata, and without files of a name that is left out. A part that is not there is an error.
+func Fingerprint(root string, parts []string, isLeftOut func(name string) bool) (string, error) {
 	sum := sha256.New()
-	for _, part := range operatorParts {
+	for _, part := range parts {
 		err := filepath.WalkDir(filepath.Join(root, part), func(path string, entry fs.DirEntry, err error) error {
 			switch {
 			case err == nil && entry.IsDir() && entry.Name() == "testdata":
 				return filepath.SkipDir
-			case err != nil || entry.IsDir() || !isOfOperator(entry.Name()):
+			case err != nil || entry.IsDir() || !isSource(entry.Name()) || isLeftOut(entry.Name()):
 				return err
 			}
 			name, err := filepath.Rel(root, path)
@@ -56,8 +62,8 @@ func SameOperator(file, before, now string) error {
 	return fmt.Errorf("%s is of another operator (%s, and this one is %s): delete it, or name another file", file, before, now)
 }
 
-// isOfOperator tells whether a file says what the operator does.
-func isOfOperator(name string) bool {
+// isSource tells whether a file says what a program does.
+func isSource(name string) bool {
 	switch filepath.Ext(name) {
 	case ".go":
 		return !strings.HasSuffix(name, "_test.go")

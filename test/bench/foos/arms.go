@@ -12,20 +12,23 @@ import (
 
 // arm is one of those that are compared.
 type arm struct {
-	name   string // in tables
-	user   string // that it makes its requests as
-	warmUp int    // how many Foos it makes before it is measured
-	start  func(ctx context.Context, p *plane, environment []string, flags ...string) (*controller, error)
+	name       string // in tables
+	user       string // that it makes its requests as
+	warmUp     int    // how many Foos it makes before it is measured
+	isRestless bool   // it makes requests on and on, also when all Foos are as they should be
+	start      func(ctx context.Context, p *plane, environment []string, flags ...string) (*controller, error)
 }
 
 // The arms there are.
 var (
-	ours = arm{"this operator", testenv.OperatorUser, 50, startOurs}
+	ours = arm{name: "this operator", user: testenv.OperatorUser, warmUp: 50, start: startOurs}
 	// lowest is the least that could be done, by a program that does nothing else.
-	lowest = arm{"floor", userPrefix + floorProgram, 50, startOther(floorProgram, floorProgram, "begun")}
-	stock  = arm{"sample-controller", userPrefix + stockProgram, 3, startOther(stockProgram, stockProgram, "Started workers")}
+	lowest = arm{name: "floor", user: userPrefix + floorProgram, warmUp: 50, start: startOther(floorProgram, floorProgram, "begun")}
+	stock  = arm{name: "sample-controller", user: userPrefix + stockProgram, warmUp: 3, isRestless: true,
+		start: startOther(stockProgram, stockProgram, "Started workers")}
 	// lifted is the sample-controller without the limits of its clients.
-	lifted = arm{"sample-controller, unlimited", userPrefix + stockProgram, 50, startOther(unlimitedProgram, stockProgram, "Started workers")}
+	lifted = arm{name: "sample-controller, unlimited", user: userPrefix + stockProgram, warmUp: 50, isRestless: true,
+		start: startOther(unlimitedProgram, stockProgram, "Started workers")}
 )
 
 // controller is an arm that runs.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -12,24 +13,27 @@ import (
 )
 
 const (
+	// countedAfter is how long after the last Foo requests are still counted and CPU time is read, the same for all arms: events follow then,
+	// and who comes to rest at all has done so.
+	countedAfter = 3 * time.Second
 	// quiet is how long nothing must have been requested to say that an arm is at rest.
 	quiet = 2 * time.Second
-	// restless is how long after the last Foo it is waited for that.
-	restless = 15 * time.Second
+	// restless is how long that is waited for of an arm that never rests, and patience of all others.
+	restless, patience = 15 * time.Second, 5 * time.Minute
 )
 
 // batch is what an arm has done with Foos.
 type batch struct {
 	Arm   string `json:"arm"`
 	Round int    `json:"round"`
-	// Foos are how many there were to be, Converged how many were as they should be when the time was up.
+	// Foos are how many there were to be, Converged how many of them came to be as they should; fewer only where the load may lack some.
 	Foos      int `json:"foos"`
 	Converged int `json:"converged"`
 	// Seconds are from the first to the last of them.
 	Seconds float64 `json:"seconds"`
-	// Latency is how many seconds each of them took.
+	// Latency is how many seconds each that converged took.
 	Latency spread `json:"latency"`
-	// Requests are those of the arm until it was at rest; not those of the leader election, and not watches.
+	// Requests are those of the arm until countedAfter the last; not those of the leader election, and not watches.
 	Requests map[string]int `json:"requests"`
 	cost
 }
@@ -41,19 +45,20 @@ type spread struct {
 	Max float64 `json:"max"`
 }
 
-// cost is CPU time.
+// cost is CPU time between two readings; of Foos, from before the first until countedAfter the last.
 type cost struct {
-	// CPU are seconds of CPU time by process, until the arm was at rest.
+	// CPU are seconds of CPU time by process.
 	CPU map[string]float64 `json:"cpuSeconds"`
-	// Read are the seconds between the two readings that this is the difference of.
-	Read float64 `json:"readSeconds"`
-	// Others is the share of the machine's CPU time that went to other processes, or was kept by its host.
+	// Machine are the seconds of CPU time that the machine had.
+	Machine float64 `json:"machineSeconds"`
+	// Others is the share of them that went to other processes, or was kept by the machine's host.
 	Others float64 `json:"others"`
 }
 
 // controllerProcess is what the process that is measured is called among the others.
 const controllerProcess = "controller"
 
+func (b *batch) armName() string     { return b.Arm }
 func (b *batch) rate() float64       { return float64(b.Converged) / b.Seconds }
 func (b *batch) perFoo() float64     { return float64(measure.All(b.Requests)) / float64(b.Converged) }
 func (b *batch) controller() float64 { return b.CPU[controllerProcess] * 1000 / float64(b.Converged) }
@@ -63,9 +68,9 @@ func (b *batch) system() float64 {
 	return b.controller() + (b.CPU[apiServer]+b.CPU[etcd])*1000/float64(b.Converged)
 }
 
-// busy returns which share of the machine's CPU time was taken, from its beginning until the arm was at rest.
+// busy returns which share of the machine's CPU time was taken by the processes that are read.
 func (b *batch) busy() float64 {
-	return b.everyone() * float64(b.Converged) / 1000 / (b.Read * cpus)
+	return b.everyone() * float64(b.Converged) / 1000 / b.Machine
 }
 
 // everyone returns the CPU seconds for 1,000 Foos of all processes that are read: what system has, and the harness, which every arm needs.
@@ -109,28 +114,45 @@ func (p *plane) makeBatch(ctx context.Context, a arm, round int, l load) (_ *bat
 func (p *plane) measure(ctx context.Context, a arm, c *controller, o *observer, do func() error) (*batch, error) {
 	defer p.profile(a, c)()
 	mark, before, begun := p.Audit.Now(), p.cpu(c), time.Now()
-	if err := do(); err != nil && !errors.Is(err, errTimeUp) {
+	if err := do(); err != nil {
 		return nil, err
 	}
 	done := o.take()
 	if len(done) == 0 {
 		return nil, errors.New("nothing has converged")
 	}
-	if err := p.rest(ctx, a); err != nil {
+	if err := pause(ctx, countedAfter); err != nil {
 		return nil, err
 	}
 	spent, err := before.until(p.cpu(c))
 	if err != nil {
 		return nil, err
 	}
+	counted := p.Audit.Since(mark, by(a))
+	if !a.isRestless {
+		if err := p.rest(ctx, a); err != nil {
+			return nil, err
+		}
+		if err := allCounted(counted, p.Audit.Since(mark, by(a))); err != nil {
+			return nil, err
+		}
+	}
 	return &batch{
 		Arm:       a.name,
 		Converged: len(done),
 		Seconds:   done[len(done)-1].to.Sub(begun).Seconds(),
 		Latency:   latencies(done),
-		Requests:  measure.Counted(p.Audit.Since(mark, by(a))),
+		Requests:  measure.Counted(counted),
 		cost:      spent,
 	}, nil
+}
+
+// allCounted returns an error if more was requested than was counted.
+func allCounted(counted, all []testenv.Request) error {
+	if more := all[len(counted):]; len(more) > 0 {
+		return fmt.Errorf("requests that came later than %s after the last Foo: %d, the first of them %s", countedAfter, len(more), more[0])
+	}
+	return nil
 }
 
 func latencies(done []convergence) spread {
@@ -157,10 +179,20 @@ func by(a arm) func(testenv.Request) bool {
 	}
 }
 
-// rest waits until an arm requests nothing more, or has not stopped to for long.
+// rest waits until an arm requests nothing more. It gives up on one that is restless; that another one does not come to rest is an error.
 func (p *plane) rest(ctx context.Context, a arm) error {
+	limit := patience
+	if a.isRestless {
+		limit = restless
+	}
 	mark, begun := p.Audit.Now(), time.Now()
-	for last := begun; time.Since(last) < quiet && time.Since(begun) < restless; {
+	for last := begun; time.Since(last) < quiet; {
+		if time.Since(begun) >= limit {
+			if a.isRestless {
+				return nil
+			}
+			return fmt.Errorf("%s does not come to rest in %s", a.name, limit)
+		}
 		if err := pause(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
@@ -179,12 +211,13 @@ type reading struct {
 	err  error
 }
 
-// cpu reads how much CPU time has been taken so far, by a controller and by what is beside it.
+// cpu reads how much CPU time has been taken so far, by a controller and by what is beside it. Without a controller, or before it has
+// begun, c is nil.
 func (p *plane) cpu(c *controller) reading {
 	r := reading{at: time.Now(), of: map[string]float64{}}
-	pids := map[string]int{controllerProcess: c.PID}
-	for name, pid := range p.pids {
-		pids[name] = pid
+	pids := maps.Clone(p.pids)
+	if c != nil {
+		pids[controllerProcess] = c.PID
 	}
 	errs := make([]error, 0, len(pids)+1)
 	for name, pid := range pids {
@@ -196,13 +229,13 @@ func (p *plane) cpu(c *controller) reading {
 	return r
 }
 
-// until returns what has been taken between two readings.
+// until returns what has been taken between two readings; of a process that has begun in between, all.
 func (r reading) until(later reading) (cost, error) {
-	spent, ofOurs := cost{CPU: map[string]float64{}, Read: later.at.Sub(r.at).Seconds()}, 0.0
-	for name := range r.of {
+	spent, ofOurs := cost{CPU: map[string]float64{}, Machine: later.at.Sub(r.at).Seconds() * cpus}, 0.0
+	for name := range later.of {
 		spent.CPU[name] = later.of[name] - r.of[name]
 		ofOurs += spent.CPU[name]
 	}
-	spent.Others = max(0, (later.busy-r.busy-ofOurs)/(spent.Read*cpus))
+	spent.Others = max(0, (later.busy-r.busy-ofOurs)/spent.Machine)
 	return spent, errors.Join(r.err, later.err)
 }

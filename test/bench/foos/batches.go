@@ -17,19 +17,18 @@ const steadyShare = 0.5
 // measurePaced counts the requests of Foos that are made no faster than they converge.
 func measurePaced(ctx context.Context, p *plane, f *found) error {
 	f.Paced = nil
-	for _, a := range []arm{lowest, ours, lifted} {
-		b, err := p.makeBatch(ctx, a, 0, load{count: f.Scale.Paced, underWay: paced})
+	arms := []arm{lowest, ours, lifted}
+	if f.Scale.StockTime > 0 {
+		arms = append(arms, stock)
+	}
+	for _, a := range arms {
+		b, err := p.makeBatch(ctx, a, 0, load{count: f.Scale.Paced, underWay: paced}.of(a, f.Scale.StockTime))
 		if err != nil {
 			return err
 		}
 		f.Paced = append(f.Paced, b)
 	}
-	if f.Scale.StockTime == 0 {
-		return nil
-	}
-	b, err := p.makeBatch(ctx, stock, 0, load{count: f.Scale.Paced, underWay: paced, limit: f.Scale.StockTime})
-	f.Paced = append(f.Paced, b)
-	return err
+	return nil
 }
 
 // measureBursts measures how fast many Foos converge that are made at once, in rounds of all arms, every other one the other way round.
@@ -45,7 +44,7 @@ func measureBursts(ctx context.Context, p *plane, f *found) error {
 		}
 	}
 	for round := range max(1, f.Scale.Rounds/3) {
-		b, err := p.makeBatch(ctx, stock, round, load{count: f.Scale.Burst, limit: f.Scale.StockTime})
+		b, err := p.makeBatch(ctx, stock, round, load{count: f.Scale.Burst}.of(stock, f.Scale.StockTime))
 		if err != nil {
 			return err
 		}
@@ -57,7 +56,7 @@ func measureBursts(ctx context.Context, p *plane, f *found) error {
 // measureSteady measures how long Foos take that come at half the rate that the floor can do.
 func measureSteady(ctx context.Context, p *plane, f *found) error {
 	f.Steady = nil
-	rate := steadyShare * p.floorRate(f)
+	rate := steadyShare * f.floorRate()
 	if rate == 0 {
 		b, err := p.makeBatch(ctx, lowest, 0, load{count: f.Scale.Burst})
 		if err != nil {
@@ -77,18 +76,13 @@ func measureSteady(ctx context.Context, p *plane, f *found) error {
 	return nil
 }
 
-// floorRate returns how many Foos a second the floor has made, or 0 if that was not measured.
-func (p *plane) floorRate(f *found) float64 {
-	var rates []float64
-	for _, b := range f.Bursts {
-		if b.Arm == lowest.name {
-			rates = append(rates, b.rate())
-		}
-	}
-	if len(rates) == 0 {
+// floorRate returns how many Foos a second the floor has made, or 0 if that was not measured as it would be now.
+func (f *found) floorRate() float64 {
+	bursts := byArm(f.Bursts)[lowest.name]
+	if len(bursts) == 0 || !f.has("rate") {
 		return 0
 	}
-	return measure.Median(rates)
+	return measure.Median(each(bursts, (*batch).rate))
 }
 
 // order returns arms in their order, and in every other round from the last to the first.

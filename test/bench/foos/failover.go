@@ -23,6 +23,8 @@ type failover struct {
 	Gap float64 `json:"gap"`
 	// Slowest is how many seconds the slowest Foo took.
 	Slowest float64 `json:"slowest"`
+	// Others is the share of the machine's CPU time that went to other processes meanwhile; the leader that ended is among them.
+	Others float64 `json:"others"`
 }
 
 // measureFailovers ends the leader of two operators, by the one signal and by the other in turn.
@@ -53,6 +55,7 @@ func measureFailovers(ctx context.Context, p *plane, f *found) error {
 			return err
 		}
 		o.take()
+		before := p.cpu(standby)
 		ending := time.AfterFunc(lead, func() { end(leader.Process) })
 		err = p.makeFoos(ctx, namespace, fmt.Sprintf("foo%d", round), o, load{count: failoverRate * 25, rate: failoverRate, limit: 2 * time.Minute})
 		if err != nil {
@@ -62,8 +65,12 @@ func measureFailovers(ctx context.Context, p *plane, f *found) error {
 		}
 		<-leader.Ended()
 		leader = standby
+		spent, err := before.until(p.cpu(leader))
+		if err != nil {
+			return err
+		}
 		done := o.take()
-		result := &failover{Signal: signal, Round: round / 2, Gap: gap(done), Slowest: latencies(done).Max}
+		result := &failover{Signal: signal, Round: round / 2, Gap: gap(done), Slowest: latencies(done).Max, Others: spent.Others}
 		p.bench.say("  nothing for %.2f s", result.Gap)
 		f.Failovers = append(f.Failovers, result)
 	}

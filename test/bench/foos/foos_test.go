@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -22,11 +24,14 @@ func batchOf(a arm, round, foos int, seconds, cpu float64, requests map[string]i
 
 // everything returns something found in every section, with all bars met.
 func everything() *found {
-	f := &found{Scale: short, Settings: []proof.Setting{{Name: "machine", Value: "2 CPUs"}}, operator: "0123456789ab",
-		Measured: map[string]measured{"requests": {time.Unix(1, 0).UTC(), "0123456789ab"}}}
+	f := &found{Scale: short, operator: "0123456789ab", benchmark: "fedcba987654", Measured: map[string]measured{}}
+	for _, name := range names(sections) {
+		f.Measured[name] = measured{time.Unix(1, 0).UTC(), f.operator, f.benchmark, []proof.Setting{{Name: "machine", Value: "2 CPUs"}, {Name: "Go", Value: "1.26"}}}
+	}
 	f.Scale.Rounds = 2
 	three := map[string]int{"patch deployments": 100, "patch foos/status": 100, "create events": 100}
 	f.Paced = []*batch{batchOf(ours, 0, 100, 1, 1, three), batchOf(stock, 0, 100, 100, 1, map[string]int{"create deployments": 100})}
+	f.Paced[1].Foos = 120
 	for round := range 2 {
 		f.Bursts = append(f.Bursts, batchOf(lowest, round, 100, 1, 0.1, three), batchOf(ours, round, 100, 1.2, 1, three), batchOf(lifted, round, 100, 5, 3, three))
 		f.Steady = append(f.Steady, batchOf(ours, round, 100, 2, 1, three))
@@ -44,11 +49,15 @@ func everything() *found {
 		{Write: "create the Foo", OfFloor: true, OfOurs: true, CPU: []float64{1, 2, 3}}, {Write: "event", OfOurs: true, CPU: []float64{1, 2, 3}},
 	}
 	f.Parts = []*part{{deciding, 0.1}, {elsewhere, 0.9}}
-	f.Sizes = append(f.Sizes, &size{Arm: lifted.name, Foos: f.Scale.Sizes[0], Heap: 20e6, RSS: 40e6})
+	f.Sizes = append(f.Sizes, &size{Arm: lifted.name, Foos: f.Scale.Sizes[0], Ready: 1, Heap: 20e6, RSS: 40e6, Peak: 40e6})
 	f.Idle = []*idleness{{Arm: ours.name, Foos: 200, Seconds: 600, Looks: 3, cost: cost{CPU: map[string]float64{}}}}
-	f.Restarts = []*restart{{Arm: ours.name, Foos: 200, Requests: map[string]int{"watch foos": 1}}}
+	for round := range 2 {
+		f.Restarts = append(f.Restarts,
+			&restart{Arm: ours.name, Round: round, Foos: 200, Ready: 2, Passed: 3, Requests: map[string]int{"watch foos": 1}, First: 2.5, CPU: 1},
+			&restart{Arm: lifted.name, Round: round, Foos: 200, Ready: 1, Requests: map[string]int{"update foos/status": 100}, Writes: 100, First: 9, CPU: 4})
+	}
 	f.Failovers = []*failover{{Signal: "SIGTERM", Gap: 2}, {Signal: "SIGKILL", Gap: 16}}
-	f.Growths = []*growth{{Nodes: 20, StatusWrites: 5}}
+	f.Growths = []*growth{{Nodes: 20, StatusWrites: 5}, {Nodes: 30, StatusWrites: 4}}
 	return f
 }
 
@@ -125,7 +134,7 @@ func TestFoundIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	same, err := read(path, f.Scale)
-	if err != nil || len(same.Bursts) != len(f.Bursts) || same.Measured["requests"] != f.Measured["requests"] || same.Idle[0].CPU == nil {
+	if err != nil || len(same.Bursts) != len(f.Bursts) || !reflect.DeepEqual(same.Measured, f.Measured) || same.Idle[0].CPU == nil {
 		t.Errorf("read %+v, %v", same, err)
 	}
 	if _, err := read(path, full); err == nil {
@@ -151,7 +160,7 @@ func TestFoosThatTheMemoryLimitCarries(t *testing.T) {
 	f := &found{Scale: scale{Sizes: []int{1000, 10_000, 50_000}}}
 	for round := range 3 {
 		for i, peak := range []int64{80e6, 200e6, 700e6} {
-			f.Sizes = append(f.Sizes, &size{Arm: ours.name, Foos: f.Scale.Sizes[i], Peak: peak + int64(round)*1e6})
+			f.Sizes = append(f.Sizes, &size{Arm: ours.name, Foos: f.Scale.Sizes[i], Peak: peak + int64(round)*1e6, Change: batchOf(ours, round, 50, 1, 0.1, nil)})
 		}
 	}
 	for limit, want := range map[int64]string{
@@ -207,44 +216,130 @@ func TestNewFoosOfARestart(t *testing.T) {
 	if len(between) != 2 || between[0] != at(1) || between[1] != at(2) {
 		t.Errorf("these count: %v", between)
 	}
-	none := &restart{Arm: ours.name}
+	if first := firstOf([]convergence{at(1)}, ready); first != 60 {
+		t.Errorf("the first was as it should be after %v s", first)
+	}
+	none := &restart{Arm: ours.name, First: firstOf(nil, ready), Missing: 2}
 	for _, test := range []struct {
 		of   []*restart
 		want string
 	}{
-		{[]*restart{none}, "0 - -"},
-		{[]*restart{none, {NewFoosCount: 3, NewFoos: spread{1, 2, 3}}, {NewFoosCount: 1, NewFoos: spread{2, 3, 5}}}, "4 1.500 4.000"},
+		{[]*restart{none}, "- - 0 - - 2 0.000"},
+		{[]*restart{none, {Arm: ours.name, Passed: 7, First: 6, NewFoosCount: 3, NewFoos: spread{1, 2, 3}, Others: 0.2},
+			{Arm: ours.name, Passed: 8, First: 5, NewFoosCount: 1, NewFoos: spread{2, 3, 5}, Missing: 1, Others: 0.1}}, "7.50 5.50 4 1.500 4.000 3 0.200"},
 	} {
-		if count, p50, longest := newFoos(test.of); count+" "+p50+" "+longest != test.want {
-			t.Errorf("%d restarts: %s %s %s, not %s", len(test.of), count, p50, longest, test.want)
+		row := armTable("", byArm(test.of), moreStartColumns...).Rows[0]
+		if got := strings.Join(row[1:], " "); got != test.want {
+			t.Errorf("%d restarts: %s, not %s", len(test.of), got, test.want)
 		}
 	}
 }
 
-// What was measured with another operator is measured again, and told as such until then.
-func TestOfWhichOperator(t *testing.T) {
-	for operator, test := range map[string]struct {
-		has  bool
-		told string
+// What was measured with another operator, or with another form of the benchmark, is measured again, and until then told as such and not judged.
+func TestOfWhichOperatorAndBenchmark(t *testing.T) {
+	for name, test := range map[string]struct {
+		operator, benchmark string
+		differs             string
 	}{
-		"0123456789ab": {true, "1970-01-01 00:00:01 UTC, operator 0123456789ab\n"},
-		"ba9876543210": {false, "operator ba9876543210, which is not this one"},
+		"these":              {"0123456789ab", "fedcba987654", ""},
+		"another operator":   {"ba9876543210", "fedcba987654", "of another operator, ba9876543210"},
+		"another benchmark":  {"0123456789ab", "456789abcdef", "with another form of this benchmark"},
+		"before it was kept": {"0123456789ab", "", "with another form of this benchmark"},
+		"both others":        {"ba9876543210", "", "of another operator, ba9876543210, with another form of this benchmark"},
 	} {
-		f := everything()
-		f.Measured["requests"] = measured{time.Unix(1, 0).UTC(), operator}
-		if got := f.has("requests"); got != test.has {
-			t.Errorf("of the operator %q: left out %v", operator, got)
+		t.Run(name, func(t *testing.T) {
+			f := everything()
+			f.Measured["requests"] = measured{At: time.Unix(1, 0).UTC(), Operator: test.operator, Benchmark: test.benchmark}
+			f.Paced[0].Requests["patch foos/status"]++ // which misses a bar
+			isSame := test.differs == ""
+			if f.has("requests") != isSame || !f.has("idle") {
+				t.Errorf("left out are requests: %v, idle: %v", f.has("requests"), f.has("idle"))
+			}
+			told := "section requests: 1970-01-01 00:00:01 UTC, operator 0123456789ab\n"
+			if !isSame {
+				told = "section requests: 1970-01-01 00:00:01 UTC, " + test.differs + ": measure it again\n"
+			}
+			var out strings.Builder
+			if err := f.report(&out, ""); (err != nil) != isSame || !strings.Contains(out.String(), told) {
+				t.Errorf("%v\n%s", err, out.String())
+			}
+			counted, timed := f.claims()
+			for _, claim := range append(counted, timed...) {
+				isOfSection := strings.Contains(claim.What, "per Foo") || strings.Contains(claim.What, "have not become") || strings.Contains(claim.What, "stock")
+				if isOpen := claim.Verdict == proof.NotJudged; isOpen != (isOfSection && !isSame) || isOpen && !strings.HasSuffix(claim.Note, test.differs) {
+					t.Errorf("%+v", claim)
+				}
+			}
+			delete(f.Measured, "requests")
+			if f.has("requests") {
+				t.Error("what was never measured is left out")
+			}
+		})
+	}
+}
+
+// Where sections were measured with different settings, each tells its own.
+func TestSettings(t *testing.T) {
+	f := everything()
+	told := func() string {
+		var lines []string
+		for _, setting := range f.settings() {
+			lines = append(lines, setting.Name+" = "+setting.Value)
 		}
-		var out strings.Builder
-		if err := f.report(&out, ""); err != nil || !strings.Contains(out.String(), test.told) || strings.Contains(out.String(), "not this one") != (operator == "ba9876543210") {
-			t.Errorf("of the operator %q: %v\n%s", operator, err, out.String())
+		return strings.Join(lines, "\n") + "\n"
+	}
+	const same = "machine = 2 CPUs\nGo = 1.26\noperator = 0123456789ab\nsection requests = 1970-01-01 00:00:01 UTC, operator 0123456789ab\n"
+	if got := told(); !strings.HasPrefix(got, same) {
+		t.Errorf("with the same settings: %s", got)
+	}
+	idle := f.Measured["idle"]
+	idle.Settings = []proof.Setting{{Name: "machine", Value: "4 CPUs"}, {Name: "Go", Value: "1.26"}}
+	f.Measured["idle"] = idle
+	got := told()
+	for _, want := range []string{"section requests = 1970-01-01 00:00:01 UTC, operator 0123456789ab; machine: 2 CPUs\n",
+		"section idle = 1970-01-01 00:00:01 UTC, operator 0123456789ab; machine: 4 CPUs\n"} {
+		if !strings.HasPrefix(got, "Go = 1.26\noperator = ") || !strings.Contains(got, want) {
+			t.Errorf("there is no %q in %s", want, got)
 		}
-		if counted, _ := f.claims(); strings.HasSuffix(counted[0].Note, "of another operator, "+operator) == test.has {
-			t.Errorf("of the operator %q: %+v", operator, counted[0])
+	}
+}
+
+// Only what measures changes what stands for the benchmark.
+func TestBenchmark(t *testing.T) {
+	root := t.TempDir()
+	write := func(name, content string) {
+		t.Helper()
+		path := filepath.Join(root, "test", "bench", name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o600)); err != nil {
+			t.Fatal(err)
 		}
-		if f.has("rate") {
-			t.Error("what was never measured is left out")
+	}
+	now := func() string {
+		t.Helper()
+		digits, err := benchmark(root)
+		if err != nil || len(digits) != 12 {
+			t.Fatalf("%q, %v", digits, err)
 		}
+		return digits
+	}
+	for _, name := range []string{"foos/batch.go", "measure/cpu.go", "samplecontroller/go.mod"} {
+		write(name, "one")
+	}
+	before := now()
+	for name, measures := range map[string]bool{
+		"foos/batch.go": true, "foos/floor/main.go": true, "measure/cpu.go": true, "samplecontroller/go.mod": true, "samplecontroller/go.sum": true,
+		"foos/page.go": false, "foos/page_sizes.go": false, "foos/claims.go": false, "foos/settings.go": false, "foos/found.go": false,
+		"foos/foos_test.go": false, "cronjobs/main.go": false,
+	} {
+		write(name, "two")
+		after := now()
+		if (after != before) != measures {
+			t.Errorf("%s: %s after %s", name, after, before)
+		}
+		before = after
+	}
+	if digits, err := benchmark(testenv.Root()); err != nil || len(digits) != 12 {
+		t.Errorf("of this tree: %q, %v", digits, err)
 	}
 }
 

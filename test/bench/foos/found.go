@@ -2,7 +2,7 @@ package main
 
 import (
 	"fmt"
-	"slices"
+	"strings"
 	"time"
 
 	"github.com/example/memcached-operator/test/proof"
@@ -11,12 +11,11 @@ import (
 // found is all that has been measured, section by section; what has not been is empty. It is kept in a file, so that a run that was cut
 // off can go on.
 type found struct {
-	Scale    scale           `json:"scale"`
-	Settings []proof.Setting `json:"settings"`
-	// Measured says of each section when it was, and with which operator.
+	Scale scale `json:"scale"`
+	// Measured says of each section when and how it was.
 	Measured map[string]measured `json:"measured"`
-	// operator is that which there is now, as proof.Operator says it.
-	operator string
+	// operator and benchmark are those which there are now, as proof.Operator and benchmark say it.
+	operator, benchmark string
 
 	Paced     []*batch    `json:"paced,omitempty"`
 	Bursts    []*batch    `json:"bursts,omitempty"`
@@ -31,33 +30,52 @@ type found struct {
 	Growths   []*growth   `json:"growths,omitempty"`
 }
 
-// measured is when a section was measured, and with which operator.
+// measured is when a section was measured, with which operator and benchmark, and with which settings.
 type measured struct {
 	At       time.Time `json:"at"`
 	Operator string    `json:"operator"`
+	// Benchmark and Settings are empty where a section was measured before they were kept.
+	Benchmark string          `json:"benchmark,omitempty"`
+	Settings  []proof.Setting `json:"settings,omitempty"`
 }
 
-// has tells whether a section was measured with the operator that there is now.
-func (f *found) has(section string) bool {
-	m, isMeasured := f.Measured[section]
-	return isMeasured && m.Operator == f.operator
+// benchmarkParts are what measures, below the repository's root: this program, what it shares with others, and the sample-controller as it
+// is pinned.
+var benchmarkParts = []string{"test/bench/foos", "test/bench/measure", "test/bench/samplecontroller"}
+
+// benchmark returns 12 hexadecimal digits that stand for this benchmark in the tree below a root, as those of proof.Operator for the
+// operator.
+func benchmark(root string) (string, error) {
+	return proof.Fingerprint(root, benchmarkParts, onlyTells)
 }
 
-// settings are what the numbers depend on: what was the same for all sections, and when each was measured, and with which operator.
-func (f *found) settings() []proof.Setting {
-	all := slices.Concat(f.Settings, []proof.Setting{{Name: "operator", Value: f.operator}})
-	for _, name := range names(sections) {
-		m, isMeasured := f.Measured[name]
-		if !isMeasured {
-			continue
-		}
-		value := fmt.Sprintf("%s UTC, operator %s", m.At.UTC().Format(time.DateTime), m.Operator)
-		if !f.has(name) {
-			value += ", which is not this one: measure it again"
-		}
-		all = append(all, proof.Setting{Name: "section " + name, Value: value})
+// onlyTells tells whether a file only tells what was found, and measures nothing: what hours were spent on holds when that is told in
+// another way.
+func onlyTells(name string) bool {
+	switch name {
+	case "claims.go", "found.go", "settings.go":
+		return true
 	}
-	return all
+	return strings.HasPrefix(name, "page")
+}
+
+// has tells whether a section was measured with the operator and the benchmark that there are now.
+func (f *found) has(section string) bool {
+	_, isMeasured := f.Measured[section]
+	return isMeasured && f.differs(section) == ""
+}
+
+// differs tells what a section was measured with that is not what there is now; nothing if all is.
+func (f *found) differs(section string) string {
+	var all []string
+	m := f.Measured[section]
+	if m.Operator != f.operator {
+		all = append(all, "of another operator, "+m.Operator)
+	}
+	if m.Benchmark != f.benchmark {
+		all = append(all, "with another form of this benchmark")
+	}
+	return strings.Join(all, ", ")
 }
 
 // scale is how much is measured.

@@ -54,7 +54,7 @@ func (f *found) carried(limit int64) string {
 		if len(of) == 0 {
 			continue
 		}
-		most := slices.Max(eachSize(of, func(s *size) float64 { return float64(s.Peak) }))
+		most := slices.Max(each(of, func(s *size) float64 { return float64(s.Peak) }))
 		if most >= float64(limit) {
 			if foos == 0 {
 				return fmt.Sprintf("fewer than %d", count)

@@ -15,9 +15,6 @@ import (
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
 )
 
-// errTimeUp says that Foos did not converge in the time there was.
-var errTimeUp = errors.New("the time is up")
-
 // makers is how many requests that make or change Foos are under way at most.
 const makers = 16
 
@@ -30,10 +27,21 @@ type load struct {
 	rate float64
 	// limit is how long all of them may take. Default: long enough for all but the slowest.
 	limit time.Duration
+	// mayLack says that when the time is up, it is no error if not all Foos are as they should be.
+	mayLack bool
+}
+
+// of returns the load for an arm: the stock sample-controller makes as much of it as it can in a time, and all others make all of it.
+func (l load) of(a arm, stockTime time.Duration) load {
+	if a.name == stock.name {
+		l.limit, l.mayLack = stockTime, true
+	}
+	return l
 }
 
 // run does something count times, as the load says, and waits until all Foos are as they should be. What is done is given a number, the
-// time since when its effect is waited for, and what to call when it is there.
+// time since when its effect is waited for, and what to call when it is there. It is an error if the time is up before, unless the load
+// may lack some.
 func (l load) run(ctx context.Context, o *observer, do func(number int, since time.Time, reached func()) error) error {
 	limit := l.limit
 	if limit == 0 {
@@ -58,11 +66,16 @@ func (l load) run(ctx context.Context, o *observer, do func(number int, since ti
 		}
 		return err
 	})
-	l.hand(ctx, numbers, room, begun, limit)
+	handed := l.hand(ctx, numbers, room, begun, limit)
 	if err := wait(); err != nil {
 		return err
 	}
-	return o.wait(ctx, limit-time.Since(begun))
+	missing, err := o.wait(ctx, limit-time.Since(begun))
+	missing += l.count - handed
+	if err != nil || missing == 0 || l.mayLack {
+		return err
+	}
+	return fmt.Errorf("the time is up: %d of %d Foos are as they should be after %s", l.count-missing, l.count, limit)
 }
 
 // work has makers do something with the numbers that come. To wait closes numbers, and returns what has gone wrong.
@@ -83,17 +96,17 @@ func work(numbers chan int, do func(number int) error) (wait func() error) {
 	}
 }
 
-// hand hands out all numbers at their times, until the time is up.
-func (l load) hand(ctx context.Context, numbers chan<- int, room chan struct{}, begun time.Time, limit time.Duration) {
+// hand hands out all numbers at their times, until the time is up, and returns how many it has.
+func (l load) hand(ctx context.Context, numbers chan<- int, room chan struct{}, begun time.Time, limit time.Duration) int {
 	timeUp := time.After(limit)
 	for number := range l.count {
 		if l.underWay > 0 {
 			select {
 			case room <- struct{}{}:
 			case <-timeUp:
-				return
+				return number
 			case <-ctx.Done():
-				return
+				return number
 			}
 		}
 		if l.rate > 0 {
@@ -102,9 +115,10 @@ func (l load) hand(ctx context.Context, numbers chan<- int, room chan struct{}, 
 		select {
 		case numbers <- number:
 		case <-ctx.Done():
-			return
+			return number
 		}
 	}
+	return l.count
 }
 
 func (l load) after(number int) time.Duration {

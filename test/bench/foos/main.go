@@ -86,9 +86,9 @@ func run(ctx context.Context) (err error) {
 	factor := flag.Float64("scale", 1, "how many Foos there are, as a `share` of all")
 	rounds := flag.Int("rounds", 0, "how often to measure what is compared (default: 8, or 1 with -short)")
 	only := flag.String("only", "", "measure these `sections` only, comma-separated: "+strings.Join(names(sections), ", "))
-	resume := flag.Bool("resume", false, "leave out what the file of -found has already, if it was measured with the same operator")
-	file := flag.String("found", "", "a `file` that keeps what was found, section by section (default: none)")
-	output := flag.String("out", "", "the `directory` to write the page to (default: none)")
+	resume := flag.Bool("resume", false, "leave out what the file of --json has already, if it was measured with the same operator and the same form of this benchmark")
+	file := flag.String("json", "", "a `file` that keeps what was found, section by section (default: none)")
+	output := flag.String("proof", "", "the `directory` to write the page to (default: none)")
 	programs := flag.String("programs", "", "a `directory` for the programs that are measured, to be built faster the next time (default: one that goes away)")
 	profiles := flag.String("profiles", "", "a `directory` for CPU profiles of the operator and the API server, which cost some time themselves (default: none)")
 	flag.Parse()
@@ -130,6 +130,9 @@ func run(ctx context.Context) (err error) {
 	if f.operator, err = proof.Operator(testenv.Root()); err != nil {
 		return err
 	}
+	if f.benchmark, err = benchmark(testenv.Root()); err != nil {
+		return err
+	}
 	if err := b.measureAll(ctx, chosen, f, *file, *resume); err != nil {
 		return err
 	}
@@ -137,7 +140,7 @@ func run(ctx context.Context) (err error) {
 }
 
 // measureAll measures sections one after the other, and keeps what is found in a file after each. Where it resumes, it leaves out what
-// the file has already of the operator that there is now.
+// the file has already of the operator and the benchmark that there are now.
 func (b *bench) measureAll(ctx context.Context, chosen []section, f *found, file string, resume bool) error {
 	for _, section := range chosen {
 		if resume && f.has(section.name) {
@@ -170,8 +173,8 @@ func (b *bench) measure(ctx context.Context, s section, f *found) (err error) {
 	if err := s.measure(ctx, p, f); err != nil {
 		return err
 	}
-	f.Measured[s.name] = measured{time.Now().UTC().Truncate(time.Second), f.operator}
-	f.Settings, err = p.settings(ctx)
+	settings, err := p.settings(ctx)
+	f.Measured[s.name] = measured{At: time.Now().UTC().Truncate(time.Second), Operator: f.operator, Benchmark: f.benchmark, Settings: settings}
 	return err
 }
 

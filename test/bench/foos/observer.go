@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -82,22 +81,21 @@ func (o *observer) check(name string, now time.Time) {
 	}
 }
 
-// wait waits until all that is expected has come, or the time is up.
-func (o *observer) wait(ctx context.Context, limit time.Duration) error {
+// wait waits until all that is expected has come, or the time is up, and returns how many Foos are still not as they should be.
+func (o *observer) wait(ctx context.Context, limit time.Duration) (missing int, err error) {
 	timeUp := time.After(limit)
 	for {
 		o.mu.Lock()
-		missing := len(o.awaited)
+		missing = len(o.awaited)
 		o.mu.Unlock()
-		if missing == 0 {
-			return nil
+		if missing == 0 || ctx.Err() != nil {
+			return missing, context.Cause(ctx)
 		}
 		select {
 		case <-o.progress:
 		case <-timeUp:
-			return fmt.Errorf("%w: %d Foos are still not as they should be after %s", errTimeUp, missing, limit)
+			return missing, nil
 		case <-ctx.Done():
-			return context.Cause(ctx)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 // ceilings returns, of each round, the share of the floor's rate that could be had by who does to the control plane what the operator does,
 // and takes no time itself. A burst keeps the machine busy, so the CPU time that all processes take for a Foo decides the rate.
 func (f *found) ceilings() []float64 {
-	of := f.rounds()
+	of := byArm(f.Bursts)
 	floor, own := of[lowest.name], of[ours.name]
 	if len(floor) != len(own) {
 		return nil
@@ -25,14 +25,16 @@ func (f *found) pricesSection() *proof.Section {
 	}
 	table := proof.Table{Columns: []string{"CPU of the API server and etcd, ms", lowest.name, ours.name}}
 	var floor, own float64
+	var others []float64
 	for _, p := range f.Prices {
-		median := measure.Median(p.CPU)
+		cpu := measure.Median(p.CPU)
+		others = append(others, p.Others...)
 		cells := []string{p.Write, "", ""}
 		if p.OfFloor {
-			floor, cells[1] = floor+median, fmt.Sprintf("%.2f", median)
+			floor, cells[1] = floor+cpu, fmt.Sprintf("%.2f", cpu)
 		}
 		if p.OfOurs {
-			own, cells[2] = own+median, fmt.Sprintf("%.2f", median)
+			own, cells[2] = own+cpu, fmt.Sprintf("%.2f", cpu)
 		}
 		if p.OfFloor || p.OfOurs {
 			table.Rows = append(table.Rows, cells)
@@ -42,17 +44,20 @@ func (f *found) pricesSection() *proof.Section {
 	text := []string{fmt.Sprintf("Each sort of write is made %d times in each of %d rounds, with what the operator has written for "+
 		"a Foo, and nobody else at work. The floor tells of two numbers and makes a Deployment with a name and an image. This operator's "+
 		"status has conditions, its Deployment is secured and applied, so that what others add to it stays, and it makes an event.", priced, pricedRounds)}
+	if len(others) > 0 {
+		text[0] += fmt.Sprintf(" Other processes took at most %s of the machine's CPU time meanwhile.", most(others))
+	}
 	if ceilings := f.ceilings(); len(ceilings) > 0 {
-		of := f.rounds()
+		of := byArm(f.Bursts)
 		cells := []string{"a Foo of the bursts, with its watches and all else"}
 		for _, a := range []arm{lowest, ours} {
 			cells = append(cells, fmt.Sprintf("%.2f", measure.Median(each(of[a.name], func(b *batch) float64 { return b.system() - b.controller() }))))
 		}
 		table.Rows = append(table.Rows, cells)
 		busy := func(a arm) float64 { return measure.Median(each(of[a.name], (*batch).busy)) }
-		text = append(text, fmt.Sprintf("What could be had at most is told by the bursts. The floor's take %.2f of the machine's CPU time and this operator's %.2f, some "+
-			"seconds of rest in the end included, so the time of all processes for a Foo decides the rate. The floor's, harness and controller included, is %s of this operator's without its controller. So who makes "+
-			"these writes and takes no time itself reaches that share of the floor's rate.", busy(lowest), busy(ours), measure.IntervalOf(ceilings)))
+		text = append(text, fmt.Sprintf("What could be had at most is told by the bursts. The floor's take %.2f of the machine's CPU time and this operator's %.2f, the "+
+			"%s after the last Foo included, so the time of all processes for a Foo decides the rate. The floor's, harness and controller included, is %s of this operator's without its controller. So who makes "+
+			"these writes and takes no time itself reaches that share of the floor's rate.", busy(lowest), busy(ours), countedAfter, measure.IntervalOf(ceilings)))
 	}
 	return &proof.Section{Title: "What writes cost", Text: text, Tables: append([]proof.Table{table}, f.insteadTables()...)}
 }

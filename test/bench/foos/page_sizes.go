@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -11,51 +10,88 @@ import (
 	"github.com/example/memcached-operator/test/proof"
 )
 
+// Columns of what an arm takes with so many Foos; those of a change are of who comes to rest before it.
+var (
+	memoryColumns = []column[*size]{
+		{"heap, MB", func(s *size) float64 { return megabytes(s.Heap) }, median("%.1f")},
+		{"memory, MB", func(s *size) float64 { return megabytes(s.RSS) }, median("%.1f")},
+		{"most memory, MB", func(s *size) float64 { return megabytes(s.Peak) }, median("%.1f")},
+		{"ready after, s", func(s *size) float64 { return s.Ready }, median("%.2f")},
+	}
+	changeColumns = []column[*size]{
+		{"CPU ms per change", (*size).change, median("%.2f")},
+		{"requests per change", func(s *size) float64 { return s.Change.perFoo() }, median("%.2f")},
+		{othersColumn, func(s *size) float64 { return s.Change.Others }, most},
+	}
+)
+
 func (f *found) sizesSection(limit resource.Quantity) *proof.Section {
 	if len(f.Sizes) == 0 {
 		return nil
 	}
-	table := proof.Table{Columns: []string{"arm", "Foos", "heap, MB", "memory, MB", "most memory, MB", "ready after, s", "CPU ms per change", "requests per change"}}
-	heap := proof.Plot{Name: "heap", Title: "Live heap", X: proof.Axis{Label: "Foos", Log: true}, Y: proof.Axis{Label: "MB"}}
-	memory := proof.Plot{Name: "memory", Title: "Memory of the process (RSS)", X: proof.Axis{Label: "Foos", Log: true}, Y: proof.Axis{Label: "MB"}}
-	changes := proof.Plot{Name: "change", Title: "CPU time of the controller for a change",
-		X: proof.Axis{Label: "Foos that there are", Log: true}, Y: proof.Axis{Label: "ms"}}
+	foos := proof.Axis{Label: "Foos that there are", Log: true}
+	heap := proof.Plot{Name: "heap", Title: "Live heap", X: foos, Y: proof.Axis{Label: "MB"}}
+	memory := proof.Plot{Name: "memory", Title: "Memory of the process (RSS)", X: foos, Y: proof.Axis{Label: "MB"}}
 	for _, a := range []arm{ours, lifted} {
-		heapLine, memoryLine, changeLine := proof.Line{Name: a.name}, proof.Line{Name: a.name}, proof.Line{Name: a.name}
-		for _, count := range f.Scale.Sizes {
-			of := f.sizesOf(a, count)
-			if len(of) == 0 {
-				continue
-			}
-			median := func(value func(*size) float64) float64 { return measure.Median(eachSize(of, value)) }
-			heapMB, memoryMB := median(func(s *size) float64 { return megabytes(s.Heap) }), median(func(s *size) float64 { return megabytes(s.RSS) })
-			row := []string{a.name, fmt.Sprint(count), fmt.Sprintf("%.1f", heapMB), fmt.Sprintf("%.1f", memoryMB),
-				fmt.Sprintf("%.1f", median(func(s *size) float64 { return megabytes(s.Peak) })), fmt.Sprintf("%.2f", median(func(s *size) float64 { return s.Ready })), "", ""}
-			heapLine.Points = append(heapLine.Points, proof.Point{X: float64(count), Y: heapMB})
-			memoryLine.Points = append(memoryLine.Points, proof.Point{X: float64(count), Y: memoryMB})
-			if of[0].Change != nil {
-				change := median((*size).change)
-				row[6], row[7] = fmt.Sprintf("%.2f", change), fmt.Sprintf("%.2f", median(func(s *size) float64 { return s.Change.perFoo() }))
-				changeLine.Points = append(changeLine.Points, proof.Point{X: float64(count), Y: change})
-			}
-			table.Rows = append(table.Rows, row)
-		}
-		heap.Lines, memory.Lines = append(heap.Lines, heapLine), append(memory.Lines, memoryLine)
-		if len(changeLine.Points) > 0 {
-			changes.Lines = append(changes.Lines, changeLine)
-		}
+		heap.Lines = append(heap.Lines, f.line(a, memoryColumns[0].of))
+		memory.Lines = append(memory.Lines, f.line(a, memoryColumns[1].of))
 	}
+	changes := proof.Plot{Name: "change", Title: "CPU time of the controller for a change", X: foos, Y: proof.Axis{Label: "ms"},
+		Lines: []proof.Line{f.line(ours, (*size).change)}}
 	return &proof.Section{
 		Title: "Memory, and changes among many Foos",
 		Text: []string{fmt.Sprintf("Freshly started controllers. The operator looks at one namespace at a time, which has so many Foos, in %d rounds of all sizes, "+
-			"every other one from the most to the fewest; in each, Foos are scaled. The sample-controller looks at all there are, once with each number; "+
+			"every other one from the most to the fewest; in each, Foos are scaled. The sample-controller looks at all there are, and was measured once with each number; "+
 			"its heap is that of its last garbage collection, in whole MiB, and it does not come to rest, so changes cannot be told apart.", f.Scale.Rounds),
 			fmt.Sprintf("By the most memory that a start has had, the operator can start with %s Foos and their Deployments within the limit of `config/manager`, %s. "+
 				"Who has more raises the limit: `spec.config.resources` of the Subscription.", f.carried(limit.Value()), limit.String()),
 		},
-		Tables: append([]proof.Table{table, f.slopeTable()}, f.roomTables()...),
-		Plots:  []proof.Plot{heap, memory, changes},
+		Tables: slices.Concat([]proof.Table{f.sizesTable("", memoryColumns, ours, lifted), f.sizesTable("A change", changeColumns, ours),
+			f.onceTable(), f.slopeTable()}, f.roomTables()),
+		Plots: []proof.Plot{heap, memory, changes},
 	}
+}
+
+// line is the line of the medians of an arm, over the numbers of Foos.
+func (f *found) line(a arm, of func(*size) float64) proof.Line {
+	line := proof.Line{Name: a.name}
+	for _, count := range f.Scale.Sizes {
+		if sizes := f.sizesOf(a, count); len(sizes) > 0 {
+			line.Points = append(line.Points, proof.Point{X: float64(count), Y: measure.Median(each(sizes, of))})
+		}
+	}
+	return line
+}
+
+// sizesTable returns a table with a row for each arm with each number of Foos.
+func (f *found) sizesTable(title string, columns []column[*size], arms ...arm) proof.Table {
+	table := proof.Table{Title: title, Columns: slices.Concat([]string{"arm", "Foos"}, heads(columns))}
+	for _, a := range arms {
+		for _, count := range f.Scale.Sizes {
+			if of := f.sizesOf(a, count); len(of) > 0 {
+				table.Rows = append(table.Rows, slices.Concat([]string{a.name, fmt.Sprint(count)}, cells(columns, of)))
+			}
+		}
+	}
+	return table
+}
+
+// onceTable tells how many times as much the operator has in its rounds as the sample-controller, which was measured once.
+func (f *found) onceTable() proof.Table {
+	table := proof.Table{Title: "This operator, as a multiple of " + lifted.name + ", which was measured once: from the least to the most of this operator's rounds",
+		Columns: slices.Concat([]string{"Foos"}, heads(memoryColumns))}
+	for _, count := range f.Scale.Sizes {
+		own, other := f.sizesOf(ours, count), f.sizesOf(lifted, count)
+		if len(own) == 0 || len(other) != 1 {
+			continue
+		}
+		multiples := each(memoryColumns, func(c column[*size]) string {
+			once := slices.Repeat([]float64{c.of(other[0])}, len(own))
+			return measure.RangeOf(measure.Ratios(each(own, c.of), once)).String()
+		})
+		table.Rows = append(table.Rows, slices.Concat([]string{fmt.Sprint(count)}, multiples))
+	}
+	return table
 }
 
 // roomTables tell what a change costs with more memory to use until garbage is collected, and nothing else different; none if that was not
@@ -66,7 +102,7 @@ func (f *found) roomTables() []proof.Table {
 		return nil
 	}
 	change := func(of []*size) string {
-		return fmt.Sprintf("%.2f", measure.Median(eachSize(of, (*size).change)))
+		return fmt.Sprintf("%.2f", measure.Median(each(of, (*size).change)))
 	}
 	return []proof.Table{{
 		Title:   fmt.Sprintf("A change with %d Foos, by how much memory is used until garbage is collected", little[0].Foos),
@@ -88,7 +124,7 @@ func (f *found) sizesOf(a arm, count int) []*size {
 	return of
 }
 
-// slopeTable tells how many bytes each Foo takes, by what the most take more than the fewest.
+// slopeTable tells how many bytes each Foo takes, by what the most take more than the fewest; with an interval if there are rounds.
 func (f *found) slopeTable() proof.Table {
 	table := proof.Table{Title: "For each Foo with its Deployment", Columns: []string{"arm", "bytes of heap", "bytes of memory"}}
 	for _, a := range []arm{ours, lifted} {
@@ -96,9 +132,14 @@ func (f *found) slopeTable() proof.Table {
 		if len(few) == 0 || len(few) != len(many) || few[0].Foos == many[0].Foos {
 			continue
 		}
-		table.Rows = append(table.Rows, []string{a.name,
-			fmt.Sprintf("%.0f", measure.Median(slopes(few, many, func(s *size) int64 { return s.Heap }))),
-			fmt.Sprintf("%.0f", measure.Median(slopes(few, many, func(s *size) int64 { return s.RSS })))})
+		bytes := func(of func(*size) int64) string {
+			all := slopes(few, many, of)
+			if len(all) == 1 {
+				return fmt.Sprintf("%.0f, measured once", all[0])
+			}
+			return measure.IntervalOf(all).String()
+		}
+		table.Rows = append(table.Rows, []string{a.name, bytes(func(s *size) int64 { return s.Heap }), bytes(func(s *size) int64 { return s.RSS })})
 	}
 	return table
 }
@@ -107,112 +148,37 @@ func (f *found) idleSection() *proof.Section {
 	if len(f.Idle) == 0 {
 		return nil
 	}
-	table := proof.Table{Columns: []string{"arm", "Foos", "seconds", "looked at again", "requests", "writes", "CPU share of the controller"}}
+	table := proof.Table{Columns: []string{"arm", "Foos", "seconds", "looked at again", "requests", "writes", "CPU share of the controller", othersColumn}}
 	for _, i := range f.Idle {
 		passes := "every 30 s"
 		if i.Looks > 0 {
 			passes = fmt.Sprintf("%d times", i.Looks)
 		}
 		table.Rows = append(table.Rows, []string{i.Arm, fmt.Sprint(i.Foos), fmt.Sprintf("%.0f", i.Seconds), passes,
-			fmt.Sprint(measure.All(i.Requests)), fmt.Sprint(i.Writes), fmt.Sprintf("%.4f", i.CPU[controllerProcess]/i.Seconds)})
+			fmt.Sprint(measure.All(i.Requests)), fmt.Sprint(i.Writes), fmt.Sprintf("%.4f", i.CPU[controllerProcess]/i.Seconds), most([]float64{i.Others})})
 	}
 	return &proof.Section{
 		Title: "At rest",
 		Text: []string{"Nothing happens, but that everything is looked at again: the operator is told to every so often (`--sync-period`), the sample-controller does by itself. " +
 			fmt.Sprintf("Beside the Foos there are %d Memcacheds and %[1]d CronJobs, which are looked at as well. ", f.Idle[0].OtherKinds) +
-			"Not counted are watches, and the leader election, which the sample-controller does not have."},
+			"Not counted are watches, and the leader election, which the sample-controller does not have. Each arm was measured once, so there is no interval."},
 		Tables: []proof.Table{table},
 	}
-}
-
-func (f *found) restartSection() *proof.Section {
-	if len(f.Restarts) == 0 {
-		return nil
-	}
-	table := proof.Table{Columns: []string{"arm", "ready after, s", "all looked at after, s", "requests", "writes", "CPU s", "first new Foo after, s",
-		"new Foos", "p50, s", "longest, s", "not made"}}
-	kinds := proof.Table{Title: "The requests, of the last round", Columns: []string{"request"}}
-	sorts, last := map[string]int{}, []*restart{}
-	for _, a := range []arm{ours, lifted} {
-		var of []*restart
-		for _, r := range f.Restarts {
-			if r.Arm == a.name {
-				of = append(of, r)
-			}
-		}
-		if len(of) == 0 {
-			continue
-		}
-		median := func(format string, value func(*restart) float64) string {
-			values := make([]float64, len(of))
-			for i, r := range of {
-				values[i] = value(r)
-			}
-			return fmt.Sprintf(format, measure.Median(values))
-		}
-		passed := ""
-		if of[0].Passed > 0 {
-			passed = median("%.2f", func(r *restart) float64 { return r.Passed })
-		}
-		count, p50, longest := newFoos(of)
-		table.Rows = append(table.Rows, []string{a.name,
-			median("%.2f", func(r *restart) float64 { return r.Ready }), passed,
-			median("%.0f", func(r *restart) float64 { return float64(measure.All(r.Requests)) }),
-			median("%.0f", func(r *restart) float64 { return float64(r.Writes) }),
-			median("%.2f", func(r *restart) float64 { return r.CPU }),
-			median("%.2f", func(r *restart) float64 { return r.First }),
-			count, p50, longest,
-			median("%.0f", func(r *restart) float64 { return float64(r.Missing) }),
-		})
-		measure.Add(sorts, of[len(of)-1].Requests)
-		last, kinds.Columns = append(last, of[len(of)-1]), append(kinds.Columns, a.name)
-	}
-	for _, sort := range slices.Sorted(maps.Keys(sorts)) {
-		row := []string{sort}
-		for _, r := range last {
-			row = append(row, fmt.Sprint(r.Requests[sort]))
-		}
-		kinds.Rows = append(kinds.Rows, row)
-	}
-	return &proof.Section{
-		Title: "Restart",
-		Text: []string{fmt.Sprintf("A controller starts with %d Foos that are as they should be, in each round once with nothing else to do, and once more while a new one is made "+
-			"every %s. Of these, the time is told of those that were made after its caches were filled and before it had looked at all others, by how long that took "+
-			"the time before. The sample-controller does not tell when that is: there, those count that were made within %[3]s after its caches were filled. Requests, "+
-			"of the first start, are all until %[3]s after the caches were filled. Writes are those for objects: that somebody leads is told by a lease and an event.",
-			f.Scale.Restart, newFoosApart, startTime)},
-		Tables: []proof.Table{table, kinds},
-	}
-}
-
-// newFoos returns cells: how many new Foos were made while a controller looked at all others, in all restarts, and the medians of how long
-// half of them took and how long the longest did, of the restarts with such Foos.
-func newFoos(restarts []*restart) (count, p50, longest string) {
-	all, halves, most := 0, []float64{}, []float64{}
-	for _, r := range restarts {
-		if r.NewFoosCount > 0 {
-			all, halves, most = all+r.NewFoosCount, append(halves, r.NewFoos.P50), append(most, r.NewFoos.Max)
-		}
-	}
-	if all == 0 {
-		return "0", "-", "-"
-	}
-	return fmt.Sprint(all), fmt.Sprintf("%.3f", measure.Median(halves)), fmt.Sprintf("%.3f", measure.Median(most))
 }
 
 func (f *found) failoverSection() *proof.Section {
 	if len(f.Failovers) == 0 {
 		return nil
 	}
-	table := proof.Table{Columns: []string{"signal", "longest time without a Foo, s", "least", "most", "times"}}
+	table := proof.Table{Columns: []string{"signal", "longest time without a Foo, s", "least", "most", "times", othersColumn}}
 	plot := proof.Plot{Name: "failover", Title: "How long nobody works when the leader ends", X: proof.Axis{Label: "seconds"}}
 	for _, signal := range []string{"SIGTERM", "SIGKILL"} {
-		gaps := f.gaps(signal)
+		gaps, others := f.gaps(signal)
 		if len(gaps) == 0 {
 			continue
 		}
 		table.Rows = append(table.Rows, []string{signal, fmt.Sprintf("%.2f", measure.Median(gaps)),
-			fmt.Sprintf("%.2f", slices.Min(gaps)), fmt.Sprintf("%.2f", slices.Max(gaps)), fmt.Sprint(len(gaps))})
+			fmt.Sprintf("%.2f", slices.Min(gaps)), fmt.Sprintf("%.2f", slices.Max(gaps)), fmt.Sprint(len(gaps)), most(others)})
 		plot.Bars = append(plot.Bars, proof.Bar{Name: signal, Value: measure.Median(gaps), Low: slices.Min(gaps), High: slices.Max(gaps)})
 	}
 	return &proof.Section{

@@ -19,7 +19,6 @@ import (
 	"github.com/example/memcached-operator/internal/owned"
 	"github.com/example/memcached-operator/internal/status"
 	"github.com/example/memcached-operator/test/bench/foos/least"
-	"github.com/example/memcached-operator/test/bench/measure"
 )
 
 // How many writes of a sort are measured, and how often.
@@ -38,6 +37,8 @@ type price struct {
 	Instead string `json:"instead,omitempty"`
 	// CPU are milliseconds of CPU time of the API server and etcd, in each round.
 	CPU []float64 `json:"cpuMilliseconds"`
+	// Others are the shares of the machine's CPU time that went to other processes, in each round.
+	Others []float64 `json:"others"`
 }
 
 // written is what the operator has written for a Foo.
@@ -75,14 +76,14 @@ func measurePrices(ctx context.Context, p *plane, f *found) error {
 			foos: make([]*samplev1alpha1.Foo, priced), ourFoos: make([]*samplev1alpha1.Foo, priced),
 			deployments: make([]*appsv1.Deployment, priced), ourDeployments: make([]*appsv1.Deployment, priced)}
 		for i, w := range g.writes(ctx) {
-			cpu, err := p.priceOf(w.do)
+			spent, err := p.priceOf(w.do)
 			if err != nil {
 				return fmt.Errorf("%s: %w", w.what, err)
 			}
 			if round == 0 {
 				f.Prices = append(f.Prices, &price{Write: w.what, OfFloor: w.ofFloor, OfOurs: w.ofOurs, Instead: w.instead})
 			}
-			f.Prices[i].CPU = append(f.Prices[i].CPU, cpu)
+			f.Prices[i].add(spent)
 		}
 	}
 	return nil
@@ -194,25 +195,20 @@ func (g *goods) available(ctx context.Context, d *appsv1.Deployment) error {
 	return g.p.making.Status().Update(ctx, d)
 }
 
-// priceOf returns the milliseconds of CPU time that the API server and etcd take for what is done many times.
-func (p *plane) priceOf(do func(number int) error) (float64, error) {
-	before, err := p.spent()
-	if err != nil {
-		return 0, err
-	}
-	numbers := make(chan int)
+// priceOf returns what is taken for what is done many times.
+func (p *plane) priceOf(do func(number int) error) (cost, error) {
+	before, numbers := p.cpu(nil), make(chan int)
 	wait := work(numbers, do)
 	for number := range priced {
 		numbers <- number
 	}
 	doErr := wait()
-	after, err := p.spent()
-	return (after - before) * 1000 / priced, errors.Join(doErr, err)
+	spent, err := before.until(p.cpu(nil))
+	return spent, errors.Join(doErr, err)
 }
 
-// spent returns the CPU seconds of the API server and etcd until now.
-func (p *plane) spent() (float64, error) {
-	ofServer, serverErr := measure.CPUSeconds(p.pids[apiServer])
-	ofEtcd, etcdErr := measure.CPUSeconds(p.pids[etcd])
-	return ofServer + ofEtcd, errors.Join(serverErr, etcdErr)
+// add adds what a round has taken.
+func (p *price) add(spent cost) {
+	p.CPU = append(p.CPU, (spent.CPU[apiServer]+spent.CPU[etcd])*1000/priced)
+	p.Others = append(p.Others, spent.Others)
 }

@@ -29,27 +29,38 @@ type restart struct {
 	// Requests are all until then and for some seconds more, watches too; not those for the leader election's renewals.
 	Requests map[string]int `json:"requests"`
 	Writes   int            `json:"writes"`
-	// First is how many seconds after another start the first new Foo was as it should be. NewFoos is how long those took that were made while
-	// the controller looked at all others: after its caches were filled, and for as long as Passed says, or until it was no longer watched where
-	// that cannot be told. NewFoosCount is how many these are. Missing are new Foos that were not as they should be at the end.
-	First        float64 `json:"first"`
+	// First is how many seconds after another start the first new Foo was as it should be; 0 if none was. NewFoos is how long those took that
+	// were made while the controller looked at all others: after its caches were filled, and for as long as Passed says, or until it was no
+	// longer watched where that cannot be told. NewFoosCount is how many these are. Missing are new Foos that were not as they should be two
+	// minutes after the last was made.
+	First        float64 `json:"first,omitempty"`
 	NewFoos      spread  `json:"newFoos"`
 	NewFoosCount int     `json:"newFoosCount"`
 	Missing      int     `json:"missing,omitempty"`
-	// CPU are the controller's seconds of CPU time from its start on, as long as Requests are counted.
-	CPU float64 `json:"cpuSeconds"`
+	// CPU are the controller's seconds of CPU time from its start on, as long as Requests are counted. Others is the share of the machine's CPU
+	// time that went to other processes meanwhile.
+	CPU    float64 `json:"cpuSeconds"`
+	Others float64 `json:"others"`
 }
 
-// measureRestarts starts controllers with many Foos that are as they should be.
+func (r *restart) armName() string { return r.Arm }
+
+// measureRestarts starts controllers with many Foos that are as they should be, in rounds of all arms, every other one the other way round.
 func measureRestarts(ctx context.Context, p *plane, f *found) error {
 	f.Restarts = nil
 	namespace, err := p.populate(ctx, ours, f.Scale.Restart)
 	if err != nil {
 		return err
 	}
-	// Not in turn: the sample-controller takes away from each status what it does not know, and the operator would put it back.
-	for _, a := range []arm{ours, lifted} {
-		for round := range f.Scale.Restarts {
+	last := ours
+	for round := range f.Scale.Restarts {
+		for _, a := range order(round, ours, lifted) {
+			if a.name != last.name {
+				if err := p.settle(ctx, a, f.Scale.Restart); err != nil {
+					return fmt.Errorf("%s after %s: %w", a.name, last.name, err)
+				}
+			}
+			last = a
 			r, err := p.measureRestart(ctx, a, round, f.Scale.Restart)
 			if err != nil {
 				return fmt.Errorf("restarting %s: %w", a.name, err)
@@ -58,6 +69,36 @@ func measureRestarts(ctx context.Context, p *plane, f *found) error {
 		}
 	}
 	return p.clear(ctx, namespace)
+}
+
+// settle has an arm make Foos of another one its own: the sample-controller takes away from each status what it does not know, and the
+// operator puts it back.
+func (p *plane) settle(ctx context.Context, a arm, foos int) (err error) {
+	p.bench.say("%s makes %d Foos its own", a.name, foos)
+	fresh, err := p.namespace(ctx)
+	if err != nil {
+		return err
+	}
+	o := p.observe(ctx, fresh)
+	defer o.stop()
+	c, err := p.startReady(ctx, a, nil)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		c.Stop()
+		err = errors.Join(err, p.clear(ctx, fresh))
+	}()
+	// The sample-controller comes to what is new when it has come to all that was there before.
+	if err := p.makeFoos(ctx, fresh, "new", o, load{count: 1, limit: 5 * time.Minute}); err != nil {
+		return err
+	}
+	if c.metrics != nil {
+		if err := p.passed(ctx, c, foos); err != nil {
+			return err
+		}
+	}
+	return p.rest(ctx, a)
 }
 
 // measureRestart starts a controller with nothing else to do, and once more while new Foos are made.
@@ -77,7 +118,7 @@ func (p *plane) measureRestart(ctx context.Context, a arm, round, foos int) (*re
 
 // startAlone starts a controller, and notes what that takes.
 func (p *plane) startAlone(ctx context.Context, a arm, result *restart) error {
-	mark, begun := p.Audit.Now(), time.Now()
+	mark, before, begun := p.Audit.Now(), p.cpu(nil), time.Now()
 	c, err := p.startReady(ctx, a, nil)
 	if err != nil {
 		return err
@@ -95,7 +136,8 @@ func (p *plane) startAlone(ctx context.Context, a arm, result *restart) error {
 		return err
 	}
 	result.Requests, result.Writes = startRequests(p.Audit.Since(mark, func(r testenv.Request) bool { return r.User == a.user }))
-	result.CPU, err = measure.CPUSeconds(c.PID)
+	spent, err := before.until(p.cpu(c))
+	result.CPU, result.Others = spent.CPU[controllerProcess], spent.Others
 	return errors.Join(err, c.Alive())
 }
 
@@ -118,7 +160,7 @@ func (p *plane) startAmongNew(ctx context.Context, a arm, result *restart) (err 
 	}()
 	making, stopMaking := context.WithCancel(ctx)
 	defer stopMaking()
-	made := make(chan int, 1)
+	made := make(chan error, 1)
 	go func() { made <- p.makeSome(making, fresh, o) }()
 	if err := c.WaitUntil(ctx, "its caches are filled", c.isReady); err != nil {
 		return err
@@ -128,8 +170,10 @@ func (p *plane) startAmongNew(ctx context.Context, a arm, result *restart) (err 
 		return err
 	}
 	stopMaking()
-	count := <-made
-	if err := o.wait(ctx, 2*time.Minute); err != nil && !errors.Is(err, errTimeUp) {
+	if err := <-made; err != nil {
+		return err
+	}
+	if result.Missing, err = o.wait(ctx, 2*time.Minute); err != nil {
 		return err
 	}
 	end := ready.Add(startTime)
@@ -138,28 +182,27 @@ func (p *plane) startAmongNew(ctx context.Context, a arm, result *restart) (err 
 	}
 	done := o.take()
 	during := madeBetween(done, ready, end)
-	result.First, result.NewFoos, result.NewFoosCount, result.Missing = firstOf(done, begun), latencies(during), len(during), count-len(done)
+	result.First, result.NewFoos, result.NewFoosCount = firstOf(done, begun), latencies(during), len(during)
 	return nil
 }
 
-// makeSome makes a Foo every now and then until the context ends, and returns how many it has made.
-func (p *plane) makeSome(ctx context.Context, namespace string, o *observer) int {
+// makeSome makes a Foo every now and then until the context ends.
+func (p *plane) makeSome(ctx context.Context, namespace string, o *observer) error {
 	ticker := time.NewTicker(newFoosApart)
 	defer ticker.Stop()
 	for number := 0; ; number++ {
 		select {
 		case <-ctx.Done():
-			return number
+			return nil
 		case <-ticker.C:
 		}
 		if err := p.makeFoo(context.WithoutCancel(ctx), namespace, fmt.Sprintf("new-%05d", number), time.Now(), func() {}, o); err != nil {
-			p.bench.say("  %v", err)
-			return number
+			return fmt.Errorf("making a new Foo: %w", err)
 		}
 	}
 }
 
-// firstOf returns how many seconds after a time the first Foo was as it should be.
+// firstOf returns how many seconds after a time the first Foo was as it should be; 0 if none was.
 func firstOf(done []convergence, begun time.Time) float64 {
 	if len(done) == 0 {
 		return 0

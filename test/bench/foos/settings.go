@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/client-go/discovery"
 
@@ -19,7 +20,43 @@ import (
 // cpus is how many seconds of CPU time the machine has in a second.
 var cpus = float64(runtime.NumCPU())
 
-// settings returns what the numbers depend on.
+// settings are what the numbers depend on: what was the same for all sections, and of each section when it was measured, with which
+// operator, and what was different from other sections.
+func (f *found) settings() []proof.Setting {
+	var all []proof.Setting
+	values := map[string][]string{} // by name, those that differ
+	for _, section := range names(sections) {
+		for _, setting := range f.Measured[section].Settings {
+			if values[setting.Name] == nil {
+				all = append(all, setting)
+			}
+			if !slices.Contains(values[setting.Name], setting.Value) {
+				values[setting.Name] = append(values[setting.Name], setting.Value)
+			}
+		}
+	}
+	isOfSections := func(setting proof.Setting) bool { return len(values[setting.Name]) > 1 }
+	all = append(slices.DeleteFunc(all, isOfSections), proof.Setting{Name: "operator", Value: f.operator})
+	for _, section := range names(sections) {
+		m, isMeasured := f.Measured[section]
+		if !isMeasured {
+			continue
+		}
+		value := m.At.UTC().Format(time.DateTime) + " UTC, operator " + m.Operator
+		if !f.has(section) {
+			value = m.At.UTC().Format(time.DateTime) + " UTC, " + f.differs(section) + ": measure it again"
+		}
+		for _, setting := range m.Settings {
+			if isOfSections(setting) {
+				value += "; " + setting.Name + ": " + setting.Value
+			}
+		}
+		all = append(all, proof.Setting{Name: "section " + section, Value: value})
+	}
+	return all
+}
+
+// settings returns what numbers depend on that are measured now.
 func (p *plane) settings(ctx context.Context) ([]proof.Setting, error) {
 	versions, err := discovery.NewDiscoveryClientForConfig(p.Config)
 	if err != nil {

@@ -32,6 +32,8 @@ type size struct {
 	Change *batch `json:"change,omitempty"`
 }
 
+func (s *size) armName() string { return s.Arm }
+
 // change returns the CPU seconds of the controller for 1,000 changes.
 func (s *size) change() float64 { return s.Change.controller() }
 
@@ -107,10 +109,10 @@ func measureRooms(ctx context.Context, p *plane, f *found) error {
 	f.Rooms = nil
 	few, many := f.ends(ours)
 	if len(few) == 0 || !f.has("sizes") {
-		return errors.New("it needs what the section sizes finds of this operator")
+		return errors.New("it needs what the section sizes finds of this operator, with this form of the benchmark")
 	}
 	heap := func(sizes []*size) float64 {
-		return measure.Median(eachSize(sizes, func(s *size) float64 { return float64(s.Heap) }))
+		return measure.Median(each(sizes, func(s *size) float64 { return float64(s.Heap) }))
 	}
 	rooms := []int{0, int(100 * heap(many) / heap(few))}
 	namespace, err := p.populate(ctx, ours, few[0].Foos)
@@ -171,8 +173,10 @@ func (p *plane) measureSize(ctx context.Context, namespace string, s *size, chan
 	return s, nil
 }
 
-// passed waits until every Foo has been looked at since the start of the operator. It does not ask so often that it would be measured.
+// passed waits until every Foo has been looked at since the start of the operator, for so long that each of them can be written too. It
+// does not ask so often that it would be measured.
 func (p *plane) passed(ctx context.Context, c *controller, count int) error {
+	limit := 2*time.Minute + time.Duration(count)*10*time.Millisecond
 	for begun := time.Now(); ; {
 		if err := c.Alive(); err != nil {
 			return err
@@ -181,7 +185,7 @@ func (p *plane) passed(ctx context.Context, c *controller, count int) error {
 		if err == nil && passes >= count {
 			return nil
 		}
-		if time.Since(begun) > 2*time.Minute {
+		if time.Since(begun) > limit {
 			return fmt.Errorf("after %s, %d of %d Foos have been looked at: %w", time.Since(begun), passes, count, err)
 		}
 		if err := pause(ctx, 250*time.Millisecond); err != nil {
