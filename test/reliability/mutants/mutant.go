@@ -38,11 +38,12 @@ type edit struct {
 
 // bug returns a name of what is seeded, by what is replaced by what.
 func (m mutant) bug() string {
-	sum := sha256.New()
+	var all []byte
 	for _, edit := range m.Edits {
-		fmt.Fprintf(sum, "%s\x00%s\x00%s\x00", edit.File, edit.Old, edit.New)
+		all = fmt.Appendf(all, "%s\x00%s\x00%s\x00", edit.File, edit.Old, edit.New)
 	}
-	return hex.EncodeToString(sum.Sum(nil))[:12]
+	sum := sha256.Sum256(all)
+	return hex.EncodeToString(sum[:6])
 }
 
 // mutants reads the list.

@@ -50,7 +50,7 @@ func unguarded(run *Run, request *proxy.Request, owners map[string]bool) string 
 	case request.Resource == eventResource || request.IsCreation():
 		return ""
 	}
-	before, after := around(run, request)
+	before, after := touched(run, request)
 	switch {
 	case before == nil:
 		return ""
@@ -83,12 +83,18 @@ func parentOf(resource string) (parent, subresource string) {
 	return parts[0] + "/" + parts[1], parts[2]
 }
 
-// around returns the object that a write was made to, as it was before, and as the write left it. Both are nil if there was none, or if
-// nothing came of the write, and the second one is nil of a deletion, and of a write without an answer, as what came of that is not known.
-func around(run *Run, request *proxy.Request) (before, after *unstructured.Unstructured) {
+// touched returns the object that a write was made to, as it was before, and as the write left it; the second one is nil of a write without an
+// answer, as what came of that is not known.
+func touched(run *Run, request *proxy.Request) (before, after *unstructured.Unstructured) {
 	if request.Status == 0 && !neverArrived(request) {
-		return found(run, request), nil
+		return targetOf(run, request), nil
 	}
+	return around(run, request)
+}
+
+// around returns the object that an answered write was made to, as it was before, and as the write left it. Both are nil if there was none, or if
+// nothing came of the write, and the second one is nil of a deletion.
+func around(run *Run, request *proxy.Request) (before, after *unstructured.Unstructured) {
 	for _, version := range run.Versions {
 		switch {
 		case version.Resource != request.Resource || version.Name != request.Name:
@@ -108,8 +114,8 @@ func around(run *Run, request *proxy.Request) (before, after *unstructured.Unstr
 	return nil, nil
 }
 
-// found returns the object that a request found under its name; nil for none.
-func found(run *Run, request *proxy.Request) *unstructured.Unstructured {
+// targetOf returns the object that a request found under its name; nil for none.
+func targetOf(run *Run, request *proxy.Request) *unstructured.Unstructured {
 	var there *unstructured.Unstructured
 	for _, version := range run.Versions {
 		switch {

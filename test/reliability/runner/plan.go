@@ -398,9 +398,10 @@ func (s *stage) rest(ctx context.Context, run *oracle.Run) error {
 	if s.reference == nil {
 		long = calmQuiet
 	}
-	var logged []func() string
-	for _, m := range s.managers() {
-		logged = append(logged, m.rest())
+	managers := s.managers()
+	logged := make([]func() string, len(managers))
+	for i, m := range managers {
+		logged[i] = m.rest()
 	}
 	pause(ctx, long)
 	for _, log := range logged {
