@@ -101,9 +101,7 @@ func (f *found) claimRequests() []proof.Claim {
 		}
 		events := float64(b.Requests["create events"]) / float64(b.Converged)
 		others := b.perFoo() - events
-		lacking := b.Foos - b.Converged
 		claims = append(claims,
-			proof.Claim{What: "Foos that have not become as they should be", Bar: "0", Found: fmt.Sprint(lacking), Verdict: proof.Judge(lacking == 0)},
 			proof.Claim{What: "requests per Foo, events not counted", Bar: fmt.Sprintf("%.2f", requestsBar),
 				Found: fmt.Sprintf("%.3f", others), Verdict: proof.Judge(others <= requestsBar)},
 			proof.Claim{What: "requests per Foo, with events", Bar: fmt.Sprintf("%.2f", requestsBar+eventsBar),

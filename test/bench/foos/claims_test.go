@@ -16,7 +16,6 @@ func TestWhatFailsAndWhatIsTold(t *testing.T) {
 	}{
 		"a request too many per Foo":                          {func(f *found) { f.Paced[0].Requests["patch foos/status"]++ }, true},
 		"an event too many per Foo":                           {func(f *found) { f.Paced[0].Requests["create events"]++ }, true},
-		"a Foo that is not as it should be":                   {func(f *found) { f.Paced[0].Foos++ }, true},
 		"a status too many of a Memcached that grows":         {func(f *found) { f.Growths[0].StatusWrites = 9 }, true},
 		"a new Foo that a restart does not make":              {func(f *found) { f.Restarts[0].Missing = 1 }, true},
 		"a write at rest":                                     {func(f *found) { f.Idle[0].Writes = 1 }, true},

@@ -39,9 +39,9 @@ type measured struct {
 	Settings  []proof.Setting `json:"settings,omitempty"`
 }
 
-// benchmarkParts are what measures, below the repository's root: this program, what it shares with others, and the sample-controller as it
-// is pinned.
-var benchmarkParts = []string{"test/bench/foos", "test/bench/measure", "test/bench/samplecontroller"}
+// benchmarkParts are what measures, below the repository's root: this program, what it shares with others, what starts the API server and reads
+// its log, and the sample-controller as it is pinned.
+var benchmarkParts = []string{"test/bench/foos", "test/bench/measure", "test/testenv", "test/bench/samplecontroller"}
 
 // benchmark returns 12 hexadecimal digits that stand for this benchmark in the tree below a root, as those of proof.Operator for the
 // operator.
@@ -116,7 +116,7 @@ func (s scale) times(factor float64) scale {
 	return s
 }
 
-// short is enough to count requests by, and takes a minute.
+// short is enough to count requests by, and takes some minutes.
 var short = scale{
 	Paced: 200, Burst: 200, Rounds: 1, Steady: 200, Sizes: []int{100, 200}, Changes: 50,
 	Idle: 200, IdleTime: 10 * time.Second, IdleOthers: 5 * time.Second, Restart: 200, Restarts: 1, Failovers: 1, Nodes: []int{20},

@@ -2,7 +2,7 @@
 // CPU time, memory, and what happens at a restart and when the leader ends.
 //
 // "make bench" runs it. It needs a machine that nobody else uses meanwhile, and takes hours; "make bench-short" counts requests only and
-// takes a minute. All arms are processes of their own with service accounts of their own, on one etcd and one API server, and only one of
+// takes some minutes. All arms are processes of their own with service accounts of their own, on one etcd and one API server, and only one of
 // them runs at a time:
 //
 //   - this operator, as config/manager starts it, but without its memory limit;
@@ -13,7 +13,7 @@
 // There are no other controllers. The harness makes Foos, watches them, and plays the Deployment controller: a Deployment is available by
 // one write of its status, at once.
 //
-// Its exit code is 1 if the operator requests more than it may. How long anything takes is told and does not fail.
+// Its exit code is 1 if the operator requests more than it may. How long anything takes is told and does not fail, unless it never ends.
 package main
 
 import (

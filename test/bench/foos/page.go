@@ -60,8 +60,8 @@ var introduction = []string{
 	"Numbers are medians of rounds, but the share of CPU that other processes took is the most of all rounds; a ratio is that of two arms in the same " +
 		"round, with the interval that it may be in. What was measured once has none. Requests are counted in the API server's audit log. Requests are the " +
 		"same on every machine, times are not.",
-	fmt.Sprintf("Of all arms, requests are counted and CPU time is read from before the first Foo until %s after the last is as it should be, or its time is up. "+
-		"This operator and the floor request nothing more then; the sample-controller does.", countedAfter),
+	fmt.Sprintf("Where Foos are made, the CPU time of all arms is read from before the first until %s after the last is as it should be, or the time is up. Requests "+
+		"of the sample-controller, which never rests, are counted until then, too, and those of this operator and the floor until they request nothing more.", countedAfter),
 }
 
 func (f *found) requestsSection() *proof.Section {
@@ -70,7 +70,7 @@ func (f *found) requestsSection() *proof.Section {
 	}
 	sorts := map[string]int{}
 	table := proof.Table{Columns: []string{"requests per Foo"}}
-	plot := proof.Plot{Name: "requests", Title: fmt.Sprintf("Requests for each Foo, until %s after the last is as it should be", countedAfter), X: proof.Axis{Label: "requests"}}
+	plot := proof.Plot{Name: "requests", Title: "Requests for each Foo, from its creation on", X: proof.Axis{Label: "requests"}}
 	for _, b := range f.Paced {
 		measure.Add(sorts, b.Requests)
 		table.Columns = append(table.Columns, b.Arm)

@@ -100,10 +100,10 @@ func TestIdlenessIsToldTheSame(t *testing.T) {
 
 func TestTitlesSayWhatIsCounted(t *testing.T) {
 	f := everything()
-	if title := f.requestsSection().Plots[0].Title; title != "Requests for each Foo, until 3s after the last is as it should be" {
+	if title := f.requestsSection().Plots[0].Title; title != "Requests for each Foo, from its creation on" {
 		t.Error(title)
 	}
-	if text := strings.Join(introduction, " "); !strings.Contains(text, "from before the first Foo until 3s after the last is as it should be") {
+	if text := strings.Join(introduction, " "); !strings.Contains(text, "from before the first until 3s after the last is as it should be") {
 		t.Error(text)
 	}
 }

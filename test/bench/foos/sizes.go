@@ -32,8 +32,6 @@ type size struct {
 	Change *batch `json:"change,omitempty"`
 }
 
-func (s *size) armName() string { return s.Arm }
-
 // change returns the CPU seconds of the controller for 1,000 changes.
 func (s *size) change() float64 { return s.Change.controller() }
 
