@@ -32,6 +32,7 @@ func (s *suite) outages(ctx context.Context, r *campaignReport) error {
 	plans := slices.DeleteFunc(slices.Clone(all), r.has)
 	if len(plans) == 0 { // a run that goes on, of which only the load is left, which is nothing without outages
 		plans = all[:min(len(all), s.parallel)]
+		r.playAgain(plans)
 	}
 	s.say("%s: %d plans", r.Name, len(plans))
 	busy, err := startLoad(ctx, s.env)

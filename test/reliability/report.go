@@ -76,7 +76,7 @@ func newReport(o *options, operator string) *report {
 }
 
 // resume takes over what a file has. Plans in which something was found are to be played again, and what was found stays; and so are
-// those in which the fault has not occurred.
+// those in which no fault has occurred. Of two, the first may keep the second from ever occurring, so one is enough.
 func (r *report) resume(path string) error {
 	var before report
 	if isThere, err := proof.Kept(path, &before); err != nil || !isThere {
@@ -127,6 +127,15 @@ func (r *campaignReport) has(plan *runner.Plan) bool {
 	return slices.ContainsFunc(r.Plans, func(p *planReport) bool {
 		return !p.isOld && p.Scenario == plan.Scenario.Name && p.Faults == plan.Faults()
 	})
+}
+
+// playAgain has plans that were played before be played once more.
+func (r *campaignReport) playAgain(plans []*runner.Plan) {
+	for _, plan := range plans {
+		for _, played := range r.Plans {
+			played.isOld = played.isOld || played.Scenario == plan.Scenario.Name && played.Faults == plan.Faults()
+		}
+	}
 }
 
 // add adds what a plan has found. It takes the place of what that has found before.

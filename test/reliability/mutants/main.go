@@ -121,6 +121,10 @@ func try(ctx context.Context, o *options) (r *report, err error) {
 		if before, err = foundBefore(o.output, r.Operator); err != nil {
 			return r, err
 		}
+		r.Controls = before.silent()
+		for _, c := range r.Controls {
+			r.Seconds += c.Seconds
+		}
 	}
 	dir, err := os.MkdirTemp("", "mutants-")
 	if err != nil {
@@ -146,7 +150,7 @@ func try(ctx context.Context, o *options) (r *report, err error) {
 			return r, err
 		}
 	}
-	err = l.control(ctx, r, before, o.output)
+	err = l.control(ctx, r, o.output)
 	return r, errors.Join(err, r.save(o.output), ctx.Err())
 }
 
@@ -182,17 +186,15 @@ func (l *lab) ask(ctx context.Context, program, killer string) ([]string, error)
 	return suites[suite](ctx, l, program, part)
 }
 
-// control has each killer that has found something try the operator as it is, but for those that have before.
-func (l *lab) control(ctx context.Context, r, before *report, output string) error {
+// control has each killer that has found something try the operator as it is, but for those that have.
+func (l *lab) control(ctx context.Context, r *report, output string) error {
 	l.root = testenv.Root()
 	program, err := schema.Build(ctx, filepath.Join(l.dir, "manager"))
 	if err != nil {
 		return err
 	}
 	for _, killer := range r.killers() {
-		known := slices.IndexFunc(before.Controls, func(c control) bool { return c.Killer == killer && c.Alarm == "" })
-		if known >= 0 {
-			r.Controls = append(r.Controls, before.Controls[known])
+		if slices.ContainsFunc(r.Controls, func(c control) bool { return c.Killer == killer }) {
 			continue
 		}
 		begun := time.Now()
@@ -205,7 +207,8 @@ func (l *lab) control(ctx context.Context, r, before *report, output string) err
 			c.Alarm = found[0]
 		}
 		r.Controls = append(r.Controls, c)
-		fmt.Fprintf(os.Stderr, "%s, on the operator as it is: %.160s\n", killer, cmp.Or(c.Alarm, "nothing"))
+		r.Seconds += c.Seconds
+		fmt.Fprintf(os.Stderr, "[%4.0f s] %s, on the operator as it is: %.160s\n", r.Seconds, killer, cmp.Or(c.Alarm, "nothing"))
 		if err := r.save(output); err != nil {
 			return err
 		}
@@ -222,6 +225,11 @@ func (r *report) killers() []string {
 		}
 	}
 	return killers
+}
+
+// silent returns the controls in which nothing was found.
+func (r *report) silent() []control {
+	return slices.DeleteFunc(slices.Clone(r.Controls), func(c control) bool { return c.Alarm != "" })
 }
 
 // alarms returns what was found in the operator as it is.

@@ -54,6 +54,10 @@ func TestResume(t *testing.T) {
 	if o := before.outcomeOf(mutant{Name: "forgets", Edits: []edit{{New: "another bug"}}}); o != nil {
 		t.Error("another bug of the same name is taken for the one that was found")
 	}
+	controls := &report{Controls: []control{{Killer: "scenario foo-create"}, {Killer: "schema Foo", Alarm: "it lacks all"}}}
+	if silent := controls.silent(); len(silent) != 1 || silent[0].Killer != "scenario foo-create" || len(controls.Controls) != 2 {
+		t.Errorf("%+v are taken over", silent)
+	}
 	if _, err := foundBefore(path, "4567"); err == nil {
 		t.Error("what was found in another operator is taken over")
 	}

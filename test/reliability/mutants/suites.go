@@ -140,5 +140,8 @@ func (l *lab) play(ctx context.Context, program, part, campaign string, flags ..
 	if plans == 0 {
 		return nil, fmt.Errorf("no scenario matches %q: %w\n%s", part, runErr, out)
 	}
+	if len(found) == 0 && runErr != nil { // it could not go on, so it is not silent
+		return nil, fmt.Errorf("the suite with the faults has ended before its end: %w\n%s", runErr, out)
+	}
 	return slices.Compact(found), nil
 }

@@ -114,15 +114,12 @@ func around(run *Run, request *proxy.Request) (before, after *unstructured.Unstr
 	return nil, nil
 }
 
-// targetOf returns the object that a request found under its name; nil for none.
+// targetOf returns the object that a request without an answer was for, by its UID, as it was then; nil where it names none: what it found under
+// its name nobody can say, as the recorder may be late.
 func targetOf(run *Run, request *proxy.Request) *unstructured.Unstructured {
 	var there *unstructured.Unstructured
 	for _, version := range run.Versions {
-		switch {
-		case version.Resource != request.Resource || version.Name != request.Name || version.At.After(request.At):
-		case version.IsGone:
-			there = nil
-		default:
+		if string(version.Object.GetUID()) == request.OnlyUID && request.OnlyUID != "" && !version.At.After(request.At) {
 			there = version.Object
 		}
 	}

@@ -47,6 +47,8 @@ type Run struct {
 	AwayFrom, AwayTo time.Time
 	// Fired is how many rules of the plan have had a request go wrong.
 	Fired int
+	// IsDeprived tells that the operator has other rights than its own.
+	IsDeprived bool
 	// IsOpen tells that it is a matter of time how much the operator does before its resource is deleted.
 	IsOpen bool
 	// IsPassing tells that a name is taken for a moment, which may be told of, and that it is over, once for each resource.
@@ -72,8 +74,8 @@ func (r *Run) IsAway(at time.Time) bool {
 	return !r.AwayFrom.IsZero() && !at.Before(r.AwayFrom) && !at.After(r.AwayTo)
 }
 
-// isCalm tells whether nothing has gone wrong.
-func (r *Run) isCalm() bool { return r.Fired == 0 && r.AwayFrom.IsZero() }
+// isCalm tells whether nothing was to go wrong, or has.
+func (r *Run) isCalm() bool { return r.Fired == 0 && r.AwayFrom.IsZero() && !r.IsDeprived }
 
 // All are all oracles.
 var All = []Oracle{

@@ -319,6 +319,7 @@ func TestHygiene(t *testing.T) {
 	line := `{"level":"ERROR","msg":"Reconciler error"}` + "\n"
 	expect(t, "hygiene", &Run{Log: line, Fired: 1}, &Reference{}, "")
 	expect(t, "hygiene", &Run{Log: line, AwayFrom: time.Unix(1, 0)}, &Reference{}, "")
+	expect(t, "hygiene", &Run{Log: line, IsDeprived: true}, &Reference{}, "")
 	expect(t, "hygiene", &Run{Log: line}, &Reference{}, "Reconciler error")
 	expect(t, "hygiene", &Run{RestLog: line, Fired: 1}, &Reference{}, "the log has: Reconciler error")
 	expect(t, "hygiene", &Run{Fired: 1, RestLog: `{"level":"ERROR","msg":"Failed to watch","err":"pods is forbidden"}`}, &Reference{}, "Failed to watch: pods is forbidden")
@@ -382,7 +383,7 @@ func TestStatusOfWhatIsOver(t *testing.T) {
 		}}
 	}
 	faulty := func(verb string, fault proxy.Fault) proxy.Request {
-		return proxy.Request{Verb: verb, Resource: history.Deployments, Status: 200, Fault: &fault}
+		return proxy.Request{At: time.Unix(20, 0), Verb: verb, Resource: history.Deployments, Status: 200, Fault: &fault}
 	}
 	expect(t, "status", run(9), nil, "")
 	expect(t, "status", run(14), nil, "")
@@ -392,6 +393,7 @@ func TestStatusOfWhatIsOver(t *testing.T) {
 	for _, long := range []proxy.Request{faulty("patch", proxy.Fault{Kind: proxy.AgeMore}), faulty("patch", proxy.Fault{Kind: proxy.Freeze}),
 		faulty("watch", proxy.Fault{Kind: proxy.Refuse, Code: 500})} {
 		expect(t, "status", run(100, long), nil, "")
+		expect(t, "status", run(19, long), nil, "its Deployment did not") // before it
 	}
 	away := run(100)
 	away.AwayFrom = time.Unix(50, 0)

@@ -3,7 +3,6 @@ package oracle
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -55,7 +54,7 @@ func (t *told) availability(available int32, scaledToZero, none, some string) []
 // not for long what is over.
 func statuses(run *Run, _ *Reference) []string {
 	var found []string
-	until, behind := ends(run.Versions), behind(run)
+	superseded, held, lag := supersededAt(run.Versions), heldSince(run), lagOf(run)
 	before := map[string]*unstructured.Unstructured{} // by UID
 	for i, version := range run.Versions {
 		if !history.IsOurs(version.Resource) || version.IsGone {
@@ -68,9 +67,9 @@ func statuses(run *Run, _ *Reference) []string {
 			previous != nil && equality.Semantic.DeepEqual(previous.Object["status"], object.Object["status"]) {
 			continue
 		}
-		past := &past{run: run, versions: run.Versions[:i], self: version, previous: previous, until: until}
-		if behind < forLong {
-			past.since = version.At.Add(-behind)
+		past := &past{run: run, versions: run.Versions[:i], self: version, previous: previous, superseded: superseded}
+		if held.IsZero() || version.At.Before(held) {
+			past.since = version.At.Add(-lag)
 		}
 		lies := append(past.generations(), past.degraded()...)
 		if previous != nil && history.As[told](previous).Status.ObservedGeneration > history.As[told](object).Status.ObservedGeneration {
@@ -97,59 +96,60 @@ type past struct {
 	versions []history.Version
 	self     history.Version
 	previous *unstructured.Unstructured // the version before; nil for the first
-	// until says of each version when the next one of its object came; zero where none did.
-	until []time.Time
+	// superseded says of each version when the next one of its object came; zero where none did.
+	superseded []time.Time
 	// since is from when on the world may be what the status was computed from; zero for ever.
 	since time.Time
 }
 
-// Of what a status is computed from: pace is how much older than the status it may be where nothing holds it back, in a pass on a busy machine;
-// forLong is how old it may be where something does, so that nobody can say.
-const (
-	pace    = 5 * time.Second
-	forLong = time.Duration(math.MaxInt64)
-)
+// leastLag is how much older than a status the world may be that it was computed from where nothing holds that back, in a pass on a busy machine.
+const leastLag = 5 * time.Second
 
-// behind returns how much older than a status the world may be that it was computed from.
-func behind(run *Run) time.Duration {
-	most := pace
-	if !run.AwayFrom.IsZero() {
-		return forLong
-	}
+// lagOf returns how much older it may be with what was held back for a time that is known.
+func lagOf(run *Run) time.Duration {
+	lag := leastLag
 	for i := range run.Requests {
-		request := &run.Requests[i]
-		if request.Fault == nil {
-			continue
+		if fault := run.Requests[i].Fault; fault != nil {
+			lag += fault.For
 		}
-		switch request.Fault.Kind {
-		case proxy.AgeMore, proxy.Freeze, proxy.CutOff:
-			return forLong
-		}
-		if request.Verb == "list" || request.Verb == "watch" { // it is tried again after longer and longer
-			return forLong
-		}
-		most += request.Fault.For
 	}
-	return most
+	return lag
 }
 
-// ends returns of each version when the next one of its object came; zero where none did.
-func ends(versions []history.Version) []time.Time {
-	until := make([]time.Time, len(versions))
+// heldSince returns from when on nobody can say how old that world is, as it was held back for a time that is not known: by an outage, a leader
+// that stands still or is cut off, an older world that is served, or caches that could not be filled and try again after longer and longer. It is
+// zero where nothing of that sort has been.
+func heldSince(run *Run) time.Time {
+	since := run.AwayFrom
+	for i := range run.Requests {
+		request := &run.Requests[i]
+		if request.Fault != nil && (slices.Contains(holding, request.Fault.Kind) || request.Verb == "list" || request.Verb == "watch") &&
+			(since.IsZero() || request.At.Before(since)) {
+			since = request.At
+		}
+	}
+	return since
+}
+
+var holding = []proxy.Kind{proxy.AgeMore, proxy.Freeze, proxy.CutOff}
+
+// supersededAt returns of each version when the next one of its object came; zero where none did.
+func supersededAt(versions []history.Version) []time.Time {
+	at := make([]time.Time, len(versions))
 	last := map[string]int{} // by UID
 	for i, version := range versions {
 		uid := string(version.Object.GetUID())
 		if before, ok := last[uid]; ok {
-			until[before] = version.At
+			at[before] = version.At
 		}
 		last[uid] = i
 	}
-	return until
+	return at
 }
 
 // wasLately tells whether a version was there when the world was what the status was computed from.
 func (p *past) wasLately(index int) bool {
-	return p.since.IsZero() || p.until[index].IsZero() || p.until[index].After(p.since)
+	return p.since.IsZero() || p.superseded[index].IsZero() || p.superseded[index].After(p.since)
 }
 
 // generations finds statuses of generations that there were not yet, and conditions that are missing or contradict each other.

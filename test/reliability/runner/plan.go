@@ -204,7 +204,7 @@ func (s *stage) play(ctx context.Context) (*oracle.Run, error) {
 	lacking = cmp.Or(lacking, s.passes(ctx))
 	run := &oracle.Run{
 		Namespace: s.Namespace, Symbols: s.Symbols(), Lacking: lacking, Fired: s.fired(), Setup: s.setup, Rest: len(s.requests()),
-		IsOpen: s.plan.Scenario.IsOpen, IsPassing: s.plan.Scenario.IsPassing,
+		IsDeprived: s.plan.ServiceAccount != "", IsOpen: s.plan.Scenario.IsOpen, IsPassing: s.plan.Scenario.IsPassing,
 	}
 	run.Anew = run.Rest
 	if lacking == "" {

@@ -110,7 +110,10 @@ func (t *trial) pair(ctx context.Context, from, to Class) (left []string, err er
 			return nil, err
 		}
 	}
-	return ours, errors.Join(t.watchRest(ctx, s), s.delete(ctx))
+	if t.isWatched() {
+		err = t.watchRest(ctx, s)
+	}
+	return ours, errors.Join(err, s.delete(ctx))
 }
 
 // limit returns how many Jobs a class allows: the default where it says nothing.

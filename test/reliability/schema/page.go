@@ -15,7 +15,7 @@ func (r *Report) Page(operator string, seed uint64, isShort bool) *proof.Page {
 	fields := proof.Table{Columns: []string{"field", "classes of values", "transitions", "refused", "different ends", "it shows in"}}
 	for _, row := range r.rows() {
 		fields.Rows = append(fields.Rows, []string{
-			row.name(), strings.Join(row.Classes, ", "), fmt.Sprint(row.Transitions),
+			row.label, strings.Join(row.Classes, ", "), fmt.Sprint(row.Transitions),
 			fmt.Sprint(row.Refusals), fmt.Sprint(row.Ends), row.shown(),
 		})
 	}
@@ -29,6 +29,7 @@ func (r *Report) Page(operator string, seed uint64, isShort bool) *proof.Page {
 			"One resource is changed from each of them to each other one, and what comes of each change is compared with what comes of a " +
 				"resource that is made so at once. For the limits of the history, each change has a resource of its own, and which Jobs stay is compared with the limit. " +
 				"What the API server is to refuse, it must refuse with the name of the field, from each value that it takes, and nothing may come of it. " +
+				"With one value of each of our own fields, and of one in ten of the others, nothing may be written for a while. " +
 				"Where Kubernetes refuses the Job, the operator must have asked for the same as is asked for by hand, and tell the refusal in the same words. " +
 				"`make reliability` makes this page; test/README.md tells how.",
 		},
@@ -59,27 +60,33 @@ func (r *Result) shown() string {
 	return r.Effect
 }
 
+// row is one leaf, or many of the template that show in the same.
+type row struct {
+	Result
+	label  string
+	fields int // of the template; 0 for one of our own
+}
+
 // rows returns our own leaves one by one, and those of the template together by what they show in.
-func (r *Report) rows() []Result {
-	var rows []Result
-	template := map[string]*Result{} // by what is shown
-	fields := map[string]int{}
+func (r *Report) rows() []row {
+	var rows []row
+	template := map[string]*row{} // by what is shown
 	for _, result := range r.Results {
 		if !(Leaf{Path: result.Path}).inTemplate() {
-			rows = append(rows, result)
+			rows = append(rows, row{Result: result, label: result.name()})
 			continue
 		}
 		effect := result.shown()
 		if template[effect] == nil {
-			template[effect] = &Result{Kind: result.Kind, Effect: result.Effect, IsGated: result.IsGated}
+			template[effect] = &row{Result: Result{Kind: result.Kind, Effect: result.Effect, IsGated: result.IsGated}}
 		}
-		fields[effect]++
+		template[effect].fields++
 		template[effect].include(&result)
 	}
 	for _, effect := range slices.Sorted(maps.Keys(template)) {
-		row := template[effect]
-		row.Path = fmt.Sprintf("%s.*, %d of them", templatePath, fields[effect])
-		rows = append(rows, *row)
+		all := template[effect]
+		all.label = fmt.Sprintf("%s %s.*, %d of them", all.Kind, templatePath, all.fields)
+		rows = append(rows, *all)
 	}
 	return rows
 }

@@ -13,11 +13,11 @@ func (r *Report) Print(out io.Writer) {
 	rows.WriteString("field\tclasses\ttransitions\trefusals\tends\tviolations\tit shows in\n")
 	for _, row := range r.rows() {
 		classes := fmt.Sprint(len(row.Classes))
-		if (Leaf{Path: row.Path}).inTemplate() {
+		if row.fields > 0 {
 			classes = fmt.Sprintf("%d each", classesOfTemplate)
 		}
 		fmt.Fprintf(&rows, "%s\t%s\t%d\t%d\t%d\t%d\t%s\n",
-			row.name(), classes, row.Transitions, row.Refusals, row.Ends, len(row.Violations), row.shown())
+			row.label, classes, row.Transitions, row.Refusals, row.Ends, len(row.Violations), row.shown())
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprint(table, rows.String())

@@ -155,7 +155,7 @@ func TestRows(t *testing.T) {
 	}}
 	var rows []string
 	for _, row := range report.rows() {
-		rows = append(rows, fmt.Sprintf("%s %v %d %d: %s", row.name(), row.Classes, row.Transitions, row.Ends, row.shown()))
+		rows = append(rows, fmt.Sprintf("%s %v %d %d: %s", row.label, row.Classes, row.Transitions, row.Ends, row.shown()))
 	}
 	want := []string{
 		"Foo spec.a [] 1 0: " + differ,

@@ -12,15 +12,15 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// At rest, the operator writes nothing. A resource of each of our own leaves is watched for a window at the end of its trial, and one of every
-// so many leaves of the template, as the seed chooses.
+// At rest, the operator writes nothing. A resource of each of our own leaves is watched for a window in which the leaf has one of its values, and
+// one of every so many leaves of the template, as the seed chooses.
 const (
 	restWindow = 10 * time.Second
 	restShare  = 10
 )
 
-// RestWrites returns what the operator writes in a namespace, or in all if that is empty, from now on until a window is over.
-func (w *World) RestWrites(ctx context.Context, namespace string, window time.Duration) []string {
+// writesIn returns what the operator writes in a namespace, or in all if that is empty, from now on until a window is over.
+func (w *World) writesIn(ctx context.Context, namespace string, window time.Duration) []string {
 	mark := w.ControlPlane.Audit.Now()
 	select {
 	case <-time.After(window):
@@ -29,16 +29,16 @@ func (w *World) RestWrites(ctx context.Context, namespace string, window time.Du
 	return restWrites(w.ControlPlane.Audit.Since(mark), namespace)
 }
 
-// settledWrites returns what the operator writes in a namespace, or in all if that is empty, over the window that begins when it has written
+// SettledWrites returns what the operator writes in a namespace, or in all if that is empty, over the window that begins when it has written
 // nothing for a second: the last that there was to do may still be on its way.
-func (w *World) settledWrites(ctx context.Context, namespace string) []string {
+func (w *World) SettledWrites(ctx context.Context, namespace string, window time.Duration) []string {
 	_ = w.until(ctx, func() error {
-		if writes := w.RestWrites(ctx, namespace, time.Second); len(writes) > 0 {
+		if writes := w.writesIn(ctx, namespace, time.Second); len(writes) > 0 {
 			return errors.New("the operator writes: " + strings.Join(writes, ", "))
 		}
 		return nil
 	})
-	return w.RestWrites(ctx, namespace, restWindow)
+	return w.writesIn(ctx, namespace, window)
 }
 
 // restWrites returns the writes of the operator among requests, in a namespace or, if that is empty, in all. Those that fail count, too. Events
@@ -53,11 +53,8 @@ func restWrites(requests []testenv.Request, namespace string) []string {
 	return writes
 }
 
-// watchRest notes what the operator writes about a resource that is at rest, if the leaf is one that is watched.
+// watchRest notes what the operator writes about a resource that is at rest.
 func (t *trial) watchRest(ctx context.Context, s *subject) error {
-	if !t.isWatched() {
-		return nil
-	}
 	object, _, err := s.answered()
 	if err != nil {
 		return err
@@ -65,7 +62,7 @@ func (t *trial) watchRest(ctx context.Context, s *subject) error {
 	if _, reason, _ := says(object, "Degraded"); slices.Contains(triedAgain, reason) {
 		return nil
 	}
-	writes := t.world.settledWrites(ctx, s.namespace)
+	writes := t.world.SettledWrites(ctx, s.namespace, restWindow)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.result.RestWindows++
@@ -75,6 +72,15 @@ func (t *trial) watchRest(ctx context.Context, s *subject) error {
 
 // triedAgain are the reasons of what is tried again, or told of again, at intervals that become longer.
 var triedAgain = []string{tutorialv1.ReasonRefused, samplev1alpha1.ReasonRolloutStuck}
+
+// watchedClass returns which of the classes that are taken the leaf has while its resource is watched: not the first, which in most cases is that
+// it has no value. It is -1 if there is no other, or the leaf is none of those.
+func (t *trial) watchedClass() int {
+	if !t.isWatched() || len(t.taken) < 2 {
+		return -1
+	}
+	return 1 + randomOf(t.world.options.Seed, t.leaf.Path+" at rest").IntN(len(t.taken)-1)
+}
 
 // isWatched tells whether the leaf is one of those whose resources are watched at rest.
 func (t *trial) isWatched() bool {

@@ -51,6 +51,13 @@ func TestWatched(t *testing.T) {
 			if leaf.inTemplate() {
 				template++
 			}
+			for _, options := range []Options{{Seed: 1}, {Seed: 1, IsHasty: true}} {
+				trial := newTrial(&World{options: options}, &kind, leaf)
+				class := trial.watchedClass()
+				if isWatched := trial.isWatched() && len(trial.taken) > 1; isWatched != (class > 0) || class >= len(trial.taken) || class == 0 {
+					t.Errorf("%s is watched with class %d of %d", leaf.Path, class, len(trial.taken))
+				}
+			}
 		}
 	}
 	if ours < 10 || watched < template/(2*restShare) || watched > 2*template/restShare {

@@ -47,7 +47,7 @@ const (
 // Report is what has been found.
 type Report struct {
 	Leaves                int // that are declared
-	Tried                 int // those of them whose values can be told from each other
+	Tried                 int // those of them that were, and are neither unknown nor single
 	Transitions, Refusals int
 	Opaque                []string // fields that declare no fields of their own
 	Unknown, Single, Dead []string // leaves that this API server knows nothing of, that have one legal value, and that show in nothing
@@ -132,7 +132,7 @@ func (w *World) Try(ctx context.Context, options Options) (*Report, error) {
 		return report, nil
 	}
 	report.Left = w.left(ctx)
-	report.EndWrites = w.settledWrites(ctx, "")
+	report.EndWrites = w.SettledWrites(ctx, "", restWindow)
 	report.Defects = w.Defects()
 	report.sum()
 	report.Seconds = time.Since(begun).Seconds()

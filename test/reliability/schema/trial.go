@@ -108,7 +108,7 @@ func (t *trial) walk(ctx context.Context) (err error) {
 		return fmt.Errorf("%s: %w", at.Name, err)
 	}
 	defer func() { err = errors.Join(err, s.delete(ctx)) }()
-	tried := map[string]bool{}
+	tried, watched := map[string]bool{}, t.watchedClass()
 	for _, next := range append(tour[1:], -1) {
 		if !tried[at.Name] {
 			tried[at.Name] = true
@@ -126,9 +126,15 @@ func (t *trial) walk(ctx context.Context) (err error) {
 		}
 		t.result.Transitions++
 		at = class
+		if next == watched {
+			watched = -1 // once
+			if err := t.watchRest(ctx, s); err != nil {
+				return err
+			}
+		}
 	}
 	t.judge()
-	return t.watchRest(ctx, s)
+	return nil
 }
 
 // fresh makes a resource of a class, lets it come to rest, and notes what it is then.

@@ -256,7 +256,7 @@ func (s *stage) judge(ctx context.Context) error {
 	if err := s.becomes(ctx, want); err != nil {
 		return err
 	}
-	if writes := s.world.RestWrites(ctx, s.namespace, restWindow); len(writes) > 0 {
+	if writes := s.world.SettledWrites(ctx, s.namespace, restWindow); len(writes) > 0 {
 		return fmt.Errorf("all is at rest, and the operator writes: %s", strings.Join(writes, ", "))
 	}
 	return nil
