@@ -121,9 +121,8 @@ func try(ctx context.Context, o *options) (r *report, err error) {
 		if before, err = foundBefore(o.output, r.Operator); err != nil {
 			return r, err
 		}
-		r.Controls = before.silent()
-		for _, c := range r.Controls {
-			r.Seconds += c.Seconds
+		for _, c := range before.silent() {
+			r.addControl(c)
 		}
 	}
 	dir, err := os.MkdirTemp("", "mutants-")
@@ -206,8 +205,7 @@ func (l *lab) control(ctx context.Context, r *report, output string) error {
 		if len(found) > 0 {
 			c.Alarm = found[0]
 		}
-		r.Controls = append(r.Controls, c)
-		r.Seconds += c.Seconds
+		r.addControl(c)
 		fmt.Fprintf(os.Stderr, "[%4.0f s] %s, on the operator as it is: %.160s\n", r.Seconds, killer, cmp.Or(c.Alarm, "nothing"))
 		if err := r.save(output); err != nil {
 			return err
@@ -254,7 +252,8 @@ func foundBefore(path, operator string) (*report, error) {
 
 // outcomeOf returns what has become of a mutant; nil if it was not tried, or not found.
 func (r *report) outcomeOf(m mutant) *outcome {
-	known := slices.IndexFunc(r.Outcomes, func(o outcome) bool { return o.Name == m.Name && o.Bug == m.bug() && o.KilledBy != "" })
+	bug := m.bug()
+	known := slices.IndexFunc(r.Outcomes, func(o outcome) bool { return o.Name == m.Name && o.Bug == bug && o.KilledBy != "" })
 	if known < 0 {
 		return nil
 	}
@@ -268,6 +267,11 @@ func (r *report) add(o outcome) {
 		r.Killed++
 	}
 	r.Seconds += o.Seconds
+}
+
+func (r *report) addControl(c control) {
+	r.Controls = append(r.Controls, c)
+	r.Seconds += c.Seconds
 }
 
 // save writes what was found so far, if that is asked for.

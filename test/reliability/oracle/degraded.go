@@ -75,12 +75,9 @@ func (p *past) lastWell() time.Time {
 // hadNode tells whether one of a Memcached's pods was such that this holds, when the world was what the status was computed from.
 func (p *past) hadNode(holds func(*corev1.Pod) bool) bool {
 	nodes, _ := p.nodes()
-	for i, version := range p.versions {
-		if p.wasLately(i) && version.Resource == history.Pods && nodes[version.Name] && holds(history.As[corev1.Pod](version.Object)) {
-			return true
-		}
-	}
-	return false
+	return p.had(func(version *history.Version) bool {
+		return version.Resource == history.Pods && nodes[version.Name] && holds(history.As[corev1.Pod](version.Object))
+	})
 }
 
 // hasFailed tells whether a request of a pass has failed, other than that which tells of it. That something is not there, or has changed,
@@ -104,12 +101,9 @@ func hasFailed(r *proxy.Request) bool {
 // isNameTaken tells whether there has been an object of somebody else under a name that the resource needs.
 func (p *past) isNameTaken() bool {
 	self := map[string]bool{string(p.self.Object.GetUID()): true}
-	for i, version := range p.versions {
-		if p.wasLately(i) && !version.IsGone && p.needs(version.Key) && !belongs(version.Object, self) {
-			return true
-		}
-	}
-	return false
+	return p.had(func(version *history.Version) bool {
+		return !version.IsGone && p.needs(version.Key) && !belongs(version.Object, self)
+	})
 }
 
 // needs tells whether a resource makes an object of that name.

@@ -147,6 +147,16 @@ func supersededAt(versions []history.Version) []time.Time {
 	return at
 }
 
+// had tells whether there was a version for which that holds when the world was what the status was computed from.
+func (p *past) had(holds func(*history.Version) bool) bool {
+	for i := range p.versions {
+		if p.wasLately(i) && holds(&p.versions[i]) {
+			return true
+		}
+	}
+	return false
+}
+
 // wasLately tells whether a version was there when the world was what the status was computed from.
 func (p *past) wasLately(index int) bool {
 	return p.since.IsZero() || p.superseded[index].IsZero() || p.superseded[index].After(p.since)
@@ -189,12 +199,7 @@ func some[T any](p *past, resource string, holds func(*T) bool) bool {
 
 // lately tells whether there was one when the world was what the status was computed from.
 func lately[T any](p *past, resource string, holds func(*T) bool) bool {
-	for i := range p.versions {
-		if p.wasLately(i) && isOwn(p, &p.versions[i], resource, holds) {
-			return true
-		}
-	}
-	return false
+	return p.had(func(version *history.Version) bool { return isOwn(p, version, resource, holds) })
 }
 
 func isOwn[T any](p *past, version *history.Version, resource string, holds func(*T) bool) bool {
