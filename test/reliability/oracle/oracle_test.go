@@ -211,6 +211,18 @@ func TestEvents(t *testing.T) {
 	expect(t, "events", run(synced, series), reference, tooMany)
 }
 
+// Two Foos that swap names may do so at the same moment, and then there is nothing to tell of.
+func TestEventOfANameTaken(t *testing.T) {
+	said := func(degraded, reason string) *Run {
+		text := fmt.Sprintf("{metadata: {name: one, uid: f}, status: {conditions: [{type: Degraded, status: %q, reason: %s}]}}", degraded, reason)
+		return &Run{Versions: []history.Version{version(t, 1, history.Foos, text)}}
+	}
+	reference := &Reference{FewestEvents: map[string]int{"ErrResourceExists": 1}}
+	expect(t, "events", said("True", "NameTaken"), reference, "0 events ErrResourceExists")
+	expect(t, "events", said("False", "AsExpected"), reference, "")
+	expect(t, "events", said("True", "Refused"), reference, "")
+}
+
 const (
 	foo     = "{metadata: {name: one, uid: f, generation: 1}, spec: {deploymentName: web, replicas: 1}}"
 	ownedBy = "ownerReferences: [{kind: Foo, name: one, uid: %s, controller: true}]"
