@@ -76,7 +76,10 @@ func (r *Run) IsAway(at time.Time) bool {
 }
 
 // isCalm tells whether nothing was to go wrong, or has.
-func (r *Run) isCalm() bool { return r.Fired == 0 && r.AwayFrom.IsZero() && !r.IsDeprived }
+func (r *Run) isCalm() bool { return r.isServed() && !r.IsDeprived }
+
+// isServed tells whether every request was answered as the API server answers it, be it that the operator has no right to what it asks.
+func (r *Run) isServed() bool { return r.Fired == 0 && r.AwayFrom.IsZero() }
 
 // All are all oracles.
 var All = []Oracle{
@@ -294,7 +297,7 @@ func events(run *Run, reference *Reference) []string {
 		}
 	}
 	for reason, n := range reference.FewestEvents {
-		if run.isCalm() && all[reason] < n && !run.IsOpen && (reason != samplev1alpha1.EventErrResourceExists || saysNameTaken(run)) {
+		if run.isServed() && all[reason] < n && !run.IsOpen && (reason != samplev1alpha1.EventErrResourceExists || saysNameTaken(run)) {
 			found = append(found, fmt.Sprintf("%d events %s, and %d without faults", all[reason], reason, n))
 		}
 	}

@@ -182,6 +182,7 @@ func TestEvents(t *testing.T) {
 	expect(t, "events", run(synced), reference, "")
 	expect(t, "events", run(synced, synced), reference, tooMany)
 	expect(t, "events", run(), reference, "0 events Synced")
+	expect(t, "events", &Run{IsDeprived: true}, reference, "0 events Synced") // or the right to make events would not be needed
 	expect(t, "events", run(), &Reference{Events: reference.Events, FewestEvents: map[string]int{"Synced": 0}}, "")
 	for _, test := range []struct {
 		with    proxy.Request

@@ -7,6 +7,10 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/example/memcached-operator/test/reliability/proxy"
 )
 
@@ -51,8 +55,22 @@ func (e *Environment) NewOutage(ctx context.Context, kind proxy.Kind, plans int)
 		}
 		return err
 	}
-	o.after = e.ControlPlane.RestartControllerManager
+	o.after = func() error { return errors.Join(e.endPods(ctx), e.ControlPlane.RestartControllerManager()) }
 	return o
+}
+
+// endPods ends the pods that an outage has left between the two writes by which the API server ends a pod that no machine has, as the garbage
+// collector of pods would, which does not run here.
+func (e *Environment) endPods(ctx context.Context) error {
+	var pods corev1.PodList
+	err := e.ControlPlane.Client.List(ctx, &pods)
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if pod.DeletionTimestamp != nil && ptr.Deref(pod.DeletionGracePeriodSeconds, 1) == 0 && len(pod.Finalizers) == 0 {
+			err = errors.Join(err, client.IgnoreNotFound(e.ControlPlane.Client.Delete(ctx, pod, client.GracePeriodSeconds(0))))
+		}
+	}
+	return err
 }
 
 // wait waits until the part is away. It is false if that was over already.
