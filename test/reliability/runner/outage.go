@@ -8,10 +8,18 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
+	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
+	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
 	"github.com/example/memcached-operator/test/reliability/proxy"
+	"github.com/example/memcached-operator/test/testenv"
 )
 
 // Of an outage.
@@ -49,7 +57,7 @@ func (e *Environment) NewOutage(ctx context.Context, kind proxy.Kind, plans int)
 		o.part = e.etcd
 	}
 	o.ready = func() error {
-		err := errors.Join(isReady(ctx, e.ControlPlane.Config), isReady(ctx, e.recorderConfig))
+		err := errors.Join(isReady(ctx, e.ControlPlane.Config), isReady(ctx, e.recorderConfig), e.admits(ctx))
 		if err != nil {
 			err = fmt.Errorf("%w\n%s", err, o.part.logs.last())
 		}
@@ -57,6 +65,31 @@ func (e *Environment) NewOutage(ctx context.Context, kind proxy.Kind, plans int)
 	}
 	o.after = func() error { return errors.Join(e.endPods(ctx), e.ControlPlane.RestartControllerManager()) }
 	return o
+}
+
+// admits waits until the API server admits what belongs to our kinds. Seconds after it says that it is ready it may still look for them where
+// it has found none, and refuses their children until then, whatever the operator may do.
+func (e *Environment) admits(ctx context.Context) error {
+	operator, err := e.ControlPlane.ClientAs(testenv.OperatorUser)
+	if err != nil {
+		return err
+	}
+	child := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "probe"}}
+	for kind, version := range map[string]schema.GroupVersion{
+		"Foo": samplev1alpha1.GroupVersion, "Memcached": cachev1alpha1.GroupVersion, "CronJob": tutorialv1.GroupVersion,
+	} {
+		child.OwnerReferences = append(child.OwnerReferences, metav1.OwnerReference{
+			APIVersion: version.String(), Kind: kind, Name: "probe", UID: "probe", BlockOwnerDeletion: ptr.To(true)})
+	}
+	var refused error
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		refused = operator.Create(ctx, child.DeepCopy(), client.DryRunAll)
+		return refused == nil, nil
+	})
+	if err != nil {
+		return errors.Join(err, refused)
+	}
+	return nil
 }
 
 // endPods ends the pods that an outage has left between the two writes by which the API server ends a pod that no machine has, as the garbage
