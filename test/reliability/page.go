@@ -170,7 +170,7 @@ func (r *report) claimRBAC() []proof.Claim {
 		starting += count
 	}
 	if starting > 0 {
-		refused.Note = fmt.Sprintf("not counted are %d that an API server refused which had just been started, and knew no roles yet", starting)
+		refused.Note = fmt.Sprintf("not counted are %d that an API server refused which had just been started, and knew no roles, or not our kinds, yet", starting)
 	}
 	return []proof.Claim{needed, used, refused}
 }

@@ -86,10 +86,7 @@ func (e *Environment) admits(ctx context.Context) error {
 		refused = operator.Create(ctx, child.DeepCopy(), client.DryRunAll)
 		return refused == nil, nil
 	})
-	if err != nil {
-		return errors.Join(err, refused)
-	}
-	return nil
+	return errors.Join(err, refused)
 }
 
 // endPods ends the pods that an outage has left between the two writes by which the API server ends a pod that no machine has, as the garbage
