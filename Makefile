@@ -151,7 +151,7 @@ reliability: control-plane kubectl ## Show what faults, changes and seeded bugs 
 	@mkdir -p '$(CACHE)/reliability'; export $(WITH_PLANE); $(if $(ARGS),go run ./test/reliability $(ARGS),status=0; \
 		go run ./test/reliability $(if $(RESUME),--resume) --json='$(CACHE)/reliability/found.json' --proof=docs/proof || status=1; \
 		go run ./test/reliability/schema/transitions --proof=docs/proof || status=1; \
-		(cd test/reliability/sequences && go test -count=1 -timeout 30m . -rapid.checks=100 -proof='$(CURDIR)/docs/proof') || status=1; \
+		(cd test/reliability/sequences && go test -count=1 -v -timeout 30m . -rapid.checks=100 -proof='$(CURDIR)/docs/proof') || status=1; \
 		(cd test/reliability/security && KUBECTL='$(KUBECTL)' CGO_ENABLED=0 go test -trimpath -count=1 -v .) || status=1; \
 		go run ./test/reliability/mutants $(if $(RESUME),--resume) --json='$(CACHE)/reliability/mutants.json' --proof=docs/proof || status=1; \
 		exit $$status)

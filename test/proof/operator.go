@@ -54,6 +54,11 @@ func OperatorOf(root, program string) (string, error) {
 	return Operator(root)
 }
 
+// OperatorSetting returns the setting that says which operator was measured, of what [Operator] returns.
+func OperatorSetting(operator string) Setting {
+	return Setting{Name: "operator, by a hash of its sources", Value: operator}
+}
+
 // SameOperator returns an error if what a file has was found of another operator than there is now.
 func SameOperator(file, before, now string) error {
 	if before == now {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -89,6 +90,7 @@ func TestResume(t *testing.T) {
 	}
 	for what, r := range map[string]*report{
 		"of another seed": newReport(&options{seed: 2}, "0123"), "of another operator": newReport(&options{seed: 1}, "4567"),
+		"found by another suite": {Operator: "0123", Suite: "89ab", Seed: 1, CPUs: runtime.NumCPU()},
 	} {
 		if err := r.resume(kept); err == nil {
 			t.Errorf("what is %s is taken over", what)
@@ -114,6 +116,9 @@ func TestResume(t *testing.T) {
 	}
 	if found := r.claims()[0]; found.Found != "1 of 2" || !strings.Contains(found.Note, "1 of them") {
 		t.Errorf("%+v", found)
+	}
+	if rest := r.claimRest(); rest.Found != "1 of 2" || rest.Verdict != proof.Missed || rest.Note != "" {
+		t.Errorf("of two plans, one has written at rest: %+v", rest)
 	}
 }
 

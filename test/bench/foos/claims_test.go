@@ -113,6 +113,18 @@ func TestRateOfTheStockOne(t *testing.T) {
 	}
 }
 
+// No gap may pass the bar, however short the others are; why it takes so long after a killing is explained.
+func TestEachFailoverCounts(t *testing.T) {
+	f := everything()
+	f.Failovers = append(f.Failovers, &failover{Signal: "SIGKILL", Gap: failoverKilledBar + 0.1})
+	for _, claim := range f.claimFailovers() {
+		isKilled := strings.Contains(claim.What, "SIGKILL")
+		if isMissed := claim.Verdict == proof.Missed; isMissed != isKilled || strings.Contains(claim.Note, "15 s") != isKilled {
+			t.Errorf("%+v", claim)
+		}
+	}
+}
+
 // Where others took much of the machine, what takes time is not judged, and all else is.
 func TestOthersLeaveTimesOpen(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -123,7 +135,7 @@ func TestOthersLeaveTimesOpen(t *testing.T) {
 		"paced":      {func(f *found) *float64 { return &f.Paced[1].Others }, []string{"stock"}},
 		"a change":   {func(f *found) *float64 { return &f.Sizes[2].Change.Others }, []string{"CPU time of a change"}},
 		"a room":     {func(f *found) *float64 { return &f.Rooms[0].Change.Others }, []string{"CPU time of a change"}},
-		"a failover": {func(f *found) *float64 { return &f.Failovers[0].Others }, []string{"seconds without a leader"}},
+		"a failover": {func(f *found) *float64 { return &f.Failovers[0].Others }, []string{"seconds in which no Foo became true"}},
 	} {
 		for _, others := range []float64{0.1, 0.23} {
 			f := everything()

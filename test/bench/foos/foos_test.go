@@ -288,7 +288,7 @@ func TestSettings(t *testing.T) {
 		}
 		return strings.Join(lines, "\n") + "\n"
 	}
-	const same = "machine = 2 CPUs\nGo = 1.26\noperator = 0123456789ab\nsection requests = 1970-01-01 00:00:01 UTC, operator 0123456789ab\n"
+	const same = "machine = 2 CPUs\nGo = 1.26\noperator, by a hash of its sources = 0123456789ab\nsection requests = 1970-01-01 00:00:01 UTC, operator 0123456789ab\n"
 	if got := told(); !strings.HasPrefix(got, same) {
 		t.Errorf("with the same settings: %s", got)
 	}
@@ -298,7 +298,7 @@ func TestSettings(t *testing.T) {
 	got := told()
 	for _, want := range []string{"section requests = 1970-01-01 00:00:01 UTC, operator 0123456789ab; machine: 2 CPUs\n",
 		"section idle = 1970-01-01 00:00:01 UTC, operator 0123456789ab; machine: 4 CPUs\n"} {
-		if !strings.HasPrefix(got, "Go = 1.26\noperator = ") || !strings.Contains(got, want) {
+		if !strings.HasPrefix(got, "Go = 1.26\noperator, by") || !strings.Contains(got, want) {
 			t.Errorf("there is no %q in %s", want, got)
 		}
 	}
@@ -393,7 +393,7 @@ func TestWritesInstead(t *testing.T) {
 		t.Errorf("nothing else was measured: %v", tables)
 	}
 	f.Prices = append(f.Prices, &price{Write: "no event", Instead: "event", CPU: []float64{0.5, 1, 1.5}})
-	if row := strings.Join(f.insteadTables()[0].Rows[0], " | "); row != "no event | 1.00 | event | 2.00 | 0.50 (0.50 to 0.50, min to max of 3)" {
+	if row := strings.Join(f.insteadTables()[0].Rows[0], " | "); row != "event | 2.00 | no event | 1.00 | 0.50 (0.50 to 0.50, min to max of 3)" {
 		t.Error(row)
 	}
 	for _, row := range f.pricesSection().Tables[0].Rows {

@@ -55,9 +55,9 @@ func (f *found) pricesSection() *proof.Section {
 		}
 		table.Rows = append(table.Rows, cells)
 		busy := func(a arm) float64 { return measure.Median(each(of[a.name], (*batch).busy)) }
-		text = append(text, fmt.Sprintf("What could be had at most is told by the bursts. The floor's take %.2f of the machine's CPU time and this operator's %.2f, the "+
-			"%s after the last Foo included, so the time of all processes for a Foo decides the rate. The floor's, harness and controller included, is %s of this operator's without its controller. So who makes "+
-			"these writes and takes no time itself reaches that share of the floor's rate.", busy(lowest), busy(ours), countedAfter, measure.IntervalOf(ceilings)))
+		text = append(text, fmt.Sprintf("What could be had at most is told by the bursts. They keep the machine busy: the floor's take %.2f of its CPU time and this operator's %.2f, and %s of rest after "+
+			"the last Foo are in that. So the rate is as high as the CPU time that all processes take for a Foo is low. The floor's, all processes included, is %s of this "+
+			"operator's with its controller left out. That is the share of the floor's rate which a controller would reach that makes these writes and takes no time itself.", busy(lowest), busy(ours), countedAfter, measure.IntervalOf(ceilings)))
 	}
 	return &proof.Section{Title: "What writes cost", Text: text, Tables: append([]proof.Table{table}, f.insteadTables()...)}
 }
@@ -65,14 +65,14 @@ func (f *found) pricesSection() *proof.Section {
 // insteadTables tell what the writes would cost that the operator could make instead of its own; none if that was not measured.
 func (f *found) insteadTables() []proof.Table {
 	table := proof.Table{Title: "What the operator does, and what it could do instead",
-		Columns: []string{"this", "CPU of the API server and etcd, ms", "instead of this", "ms", "multiple"}}
+		Columns: []string{"what it does", "CPU of the API server and etcd, ms", "what it could do", "ms", "multiple"}}
 	for _, p := range f.Prices {
 		i := slices.IndexFunc(f.Prices, func(own *price) bool { return p.Instead != "" && own.Write == p.Instead })
 		if i < 0 {
 			continue
 		}
 		own := f.Prices[i]
-		table.Rows = append(table.Rows, []string{p.Write, fmt.Sprintf("%.2f", measure.Median(p.CPU)), own.Write, fmt.Sprintf("%.2f", measure.Median(own.CPU)),
+		table.Rows = append(table.Rows, []string{own.Write, fmt.Sprintf("%.2f", measure.Median(own.CPU)), p.Write, fmt.Sprintf("%.2f", measure.Median(p.CPU)),
 			measure.IntervalOf(measure.Ratios(p.CPU, own.CPU)).String()})
 	}
 	if len(table.Rows) == 0 {

@@ -170,7 +170,7 @@ func (f *found) failoverSection() *proof.Section {
 	if len(f.Failovers) == 0 {
 		return nil
 	}
-	table := proof.Table{Columns: []string{"signal", "longest time without a Foo, s", "least", "most", "times", othersColumn}}
+	table := proof.Table{Columns: []string{"signal", "longest time in which no Foo became true, s", "least", "most", "times", othersColumn}}
 	plot := proof.Plot{Name: "failover", Title: "How long nobody works when the leader ends", X: proof.Axis{Label: "seconds"}}
 	for _, signal := range []string{"SIGTERM", "SIGKILL"} {
 		gaps, others := f.gaps(signal)

@@ -36,7 +36,7 @@ func (f *found) settings() []proof.Setting {
 		}
 	}
 	isOfSections := func(setting proof.Setting) bool { return len(values[setting.Name]) > 1 }
-	all = append(slices.DeleteFunc(all, isOfSections), proof.Setting{Name: "operator", Value: f.operator})
+	all = append(slices.DeleteFunc(all, isOfSections), proof.OperatorSetting(f.operator))
 	for _, section := range names(sections) {
 		m, isMeasured := f.Measured[section]
 		if !isMeasured {

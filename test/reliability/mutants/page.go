@@ -32,14 +32,15 @@ func (r *report) page() *proof.Page {
 		Title: "Bugs that were put into the operator on purpose",
 		Text: []string{
 			"Each seeded bug is a change of some lines of the operator, or of what is installed with it, in the manner of bugs that other operators " +
-				"have had. The suites are run against the operator with that bug until one finds something. A suite that finds none of them shows nothing. " +
+				"have had. Parts of the suites that are to find it, which are named beside it in test/reliability/mutants/mutants.yaml, are run against the operator " +
+				"with that bug until one finds something. A suite that finds none of them shows nothing. " +
 				"Here they end at the first finding, and most wait less long for an operator that does not come to an end than for " +
 				"[their](reliability.md) [own pages](transitions.md). So each part of them that has found a bug is then run against the operator as it is, " +
 				"and must find nothing. " +
 				"`make reliability` makes this page; test/README.md tells how.",
 		},
 		Settings: []proof.Setting{
-			{Name: "operator", Value: r.Operator},
+			proof.OperatorSetting(r.Operator),
 			{Name: "CPUs", Value: fmt.Sprint(runtime.NumCPU())},
 			{Name: "time", Value: fmt.Sprintf("%.0f s", r.Seconds)},
 		},
@@ -66,6 +67,11 @@ var notSeeded = proof.Table{
 		{"no CustomResourceDefinition, or one that comes later", "`make contract` and `make e2e` show it"},
 		{"no time zones in the image", "the machine that tests has them; `make e2e` runs the image, in which there is nothing but the program"},
 		{"metrics that anybody may read", "`make contract` shows it"},
+		{"metrics or log lines that a user can write into", "the log is JSON, whatever is in it, as `make contract` shows; the metrics are those of controller-runtime, which name no resource"},
+		{"pods that run as root, or with more rights than they need", "`make unit` breaks each rule of Pod Security for our pods, and the evaluator of Kubernetes refuses each"},
+		{"a template by which a user's pod gets more rights than the user has", "what pods may do, Kubernetes judges by the namespace that they are in"},
+		{"an annotation of a child that is believed", "the operator reads when a Job was due off its name; unit tests have the annotation lie"},
+		{"resources that are so large, or so many, that others have to wait", "`make bench` and `make bench-cronjobs` show what many cost"},
 		{"a clock that is set back or stands still", "the clock is that of the machine; unit tests of CronJobs set theirs"},
 	},
 }

@@ -81,10 +81,13 @@ func (r *Run) isCalm() bool { return r.isServed() && !r.IsDeprived }
 // isServed tells whether every request was answered as the API server answers it, be it that the operator has no right to what it asks.
 func (r *Run) isServed() bool { return r.Fired == 0 && r.AwayFrom.IsZero() }
 
+// Rest is the oracle of what is written where there is nothing to write.
+const Rest = "rest"
+
 // All are all oracles.
 var All = []Oracle{
 	{"end state", endState},
-	{"rest", rest},
+	{Rest, rest},
 	{"counts", counts},
 	{"events", events},
 	{"guarantee", guarantee},

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"runtime"
@@ -21,9 +22,9 @@ func (r *Report) Page(operator string, seed uint64, isShort bool) *proof.Page {
 	}
 	return &proof.Page{
 		Name:  "transitions",
-		Title: "Every field, from every value to every other",
+		Title: "Every field, from every sort of value to every other",
 		Text: []string{
-			"All fields are those that the CustomResourceDefinitions declare. Each of our own has classes of values, which the table names, such as " +
+			"All fields are those of a spec that hold a value, as the CustomResourceDefinitions declare them. Each of our own has classes of values, which the table names, such as " +
 				"absent, null, the least and the most that is allowed, those next to them and beyond, each word that is allowed, and what has a form or a type " +
 				"that is not. Each that is handed on to Jobs has four: absent, two values, and a wrong type.",
 			"One resource is changed from each of them to each other one, and what comes of each change is compared with what comes of a " +
@@ -34,15 +35,18 @@ func (r *Report) Page(operator string, seed uint64, isShort bool) *proof.Page {
 				"`make reliability` makes this page; test/README.md tells how.",
 		},
 		Settings: []proof.Setting{
-			{Name: "operator", Value: operator},
+			proof.OperatorSetting(operator),
 			{Name: "CPUs", Value: fmt.Sprint(runtime.NumCPU())},
 			{Name: "seed", Value: fmt.Sprint(seed)},
 			{Name: "form", Value: map[bool]string{true: "short", false: "full"}[isShort]},
 			{Name: "time", Value: fmt.Sprintf("%.0f s", r.Seconds)},
 		},
-		Claims:   r.claims(isShort),
-		Sections: []proof.Section{{Title: "Fields", Tables: []proof.Table{fields}, Plots: []proof.Plot{r.effectPlot()}}},
-		Data:     r,
+		Claims: r.claims(isShort),
+		Sections: []proof.Section{
+			{Title: "Fields", Tables: []proof.Table{fields}, Plots: []proof.Plot{r.effectPlot()}},
+			{Title: "Fields that are not judged", Text: r.leftOut()},
+		},
+		Data: r,
 	}
 }
 
@@ -136,10 +140,25 @@ func (r *Report) claims(isShort bool) []proof.Claim {
 		none("writes of the operator when all was deleted", r.EndWrites, " in "+window),
 		none("children left of resources that are gone", r.Left, ""),
 		none("panics and data races in the log of the operator", r.Defects, ""),
-		notJudged("fields that declare no fields of their own and take anything", r.Opaque),
-		notJudged("fields of which Kubernetes takes one value, and sets it by itself", r.Single),
-		notJudged("fields that this API server does not know", r.Unknown),
+		notJudged(ofOpaque, r.Opaque),
+		notJudged(ofSingle, r.Single),
+		notJudged(ofUnknown, r.Unknown),
 	}
+}
+
+// Why fields are not judged.
+const (
+	ofOpaque  = "fields that declare no fields of their own and take anything"
+	ofSingle  = "fields of which Kubernetes takes one value, and sets it by itself"
+	ofUnknown = "fields that this API server does not know"
+)
+
+// leftOut names the fields that are not judged.
+func (r *Report) leftOut() []string {
+	named := func(why string, fields []string) string {
+		return fmt.Sprintf("%d %s: %s.", len(fields), why, cmp.Or(strings.Join(fields, ", "), "none"))
+	}
+	return []string{named(ofOpaque, r.Opaque), named(ofSingle, r.Single), named(ofUnknown, r.Unknown)}
 }
 
 // none returns the claim that there is none of what was found.
@@ -148,5 +167,5 @@ func none(what string, found []string, of string) proof.Claim {
 }
 
 func notJudged(what string, fields []string) proof.Claim {
-	return proof.Claim{What: what, Bar: "none", Found: fmt.Sprint(len(fields)), Verdict: proof.NotJudged, Note: strings.Join(fields, ", ")}
+	return proof.Claim{What: what, Bar: "none", Found: fmt.Sprint(len(fields)), Verdict: proof.NotJudged, Note: "named below"}
 }

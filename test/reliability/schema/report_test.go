@@ -103,9 +103,13 @@ func TestFieldsTried(t *testing.T) {
 		if claims[0].Found != test.found || claims[0].Verdict != test.verdict {
 			t.Errorf("%s: %+v", name, claims[0])
 		}
-		for what, names := range map[string]string{"declare no fields": "CronJob x, CronJob y", "one value": "CronJob " + templatePath + ".b", "does not know": "CronJob " + templatePath + ".a"} {
-			if claim := claimOf(t, claims, what); claim.Verdict != proof.NotJudged || claim.Note != names {
+		for i, left := range []struct{ why, fields string }{{"declare no fields", "CronJob x, CronJob y"}, {"one value", "CronJob " + templatePath + ".b"},
+			{"does not know", "CronJob " + templatePath + ".a"}} {
+			if claim := claimOf(t, claims, left.why); claim.Verdict != proof.NotJudged || claim.Note != "named below" {
 				t.Errorf("%s: %+v", name, claim)
+			}
+			if told := report.leftOut()[i]; !strings.Contains(told, left.why) || !strings.HasSuffix(told, ": "+left.fields+".") {
+				t.Errorf("%s: %s", name, told)
 			}
 		}
 	}

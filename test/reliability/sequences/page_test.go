@@ -61,7 +61,7 @@ func (y *tally) write(dir, operator string, hasFailed bool) error {
 	case hasFailed && !isMissed:
 		return errors.New("no page: what has failed is nothing that it tells of")
 	}
-	return page.Write(dir)
+	return errors.Join(page.Print(os.Stdout), page.Write(dir))
 }
 
 // page returns the report for people.
@@ -87,9 +87,10 @@ func (y *tally) page(operator string) *proof.Page {
 		Text: []string{"What happens to two Foos, a Memcached and a CronJob of one namespace is chosen by chance: they are made, changed, deleted and made again, " +
 			"their children are harmed, their names are taken by others, the operator is killed and started. In the end, the namespace is compared with one " +
 			"in which the same resources are made in their last state, and have no past, and nothing may be written in it any more. " +
-			"What has gone wrong once is a test of its own. `make reliability` makes this page; test/README.md tells how."},
+			"What has gone wrong once is a test of its own. The CronJob is never due: what becomes of Jobs is for [the scenarios](reliability.md). " +
+			"Each time, other sequences are played. `make reliability` makes this page; test/README.md tells how."},
 		Settings: []proof.Setting{
-			{Name: "operator", Value: operator},
+			proof.OperatorSetting(operator),
 			{Name: "CPUs", Value: fmt.Sprint(runtime.NumCPU())},
 			{Name: "time", Value: fmt.Sprintf("%.0f s", time.Since(y.began).Seconds())},
 		},
