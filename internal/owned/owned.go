@@ -114,12 +114,25 @@ func (c *Children[T, P]) Get(ctx context.Context, key types.NamespacedName) (P, 
 //
 // An object that is not owner's is not touched; the error is then a [*ForeignError].
 func Apply[T any, P Object[T], C Config[C]](ctx context.Context, c *Children[T, P], pass *Pass, want C) (P, error) {
-	owner := pass.Owner
-	key := types.NamespacedName{Namespace: *want.GetNamespace(), Name: *want.GetName()}
-	seen, err := c.Get(ctx, key)
+	seen, err := c.Get(ctx, keyOf(want))
 	if err != nil {
 		return nil, err
 	}
+	return apply(ctx, c, pass, seen, want)
+}
+
+// Keep is Apply for a child that is there. One that is gone is not made again; the child is nil then.
+func Keep[T any, P Object[T], C Config[C]](ctx context.Context, c *Children[T, P], pass *Pass, want C) (P, error) {
+	seen, err := c.Get(ctx, keyOf(want))
+	if err != nil || seen == nil {
+		return nil, err
+	}
+	return apply(ctx, c, pass, seen, want)
+}
+
+// apply applies want over what was seen of that name; nil if there was nothing.
+func apply[T any, P Object[T], C Config[C]](ctx context.Context, c *Children[T, P], pass *Pass, seen P, want C) (P, error) {
+	owner, key := pass.Owner, keyOf(want)
 	if seen != nil && !IsOurs(seen, owner) {
 		return nil, &ForeignError{Kind: c.kind(), Name: key.Name, Holder: metav1.GetControllerOf(seen)}
 	}
@@ -154,6 +167,11 @@ func Apply[T any, P Object[T], C Config[C]](ctx context.Context, c *Children[T, 
 	return answer, nil
 }
 
+// keyOf returns the namespace and name that an apply configuration is for.
+func keyOf[C Config[C]](want C) types.NamespacedName {
+	return types.NamespacedName{Namespace: *want.GetNamespace(), Name: *want.GetName()}
+}
+
 // write applies want over the child that was seen, or creates it.
 func write[T any, P Object[T], C Config[C]](ctx context.Context, c *Children[T, P], owner client.Object, seen P, want C) (P, error) {
 	// Force takes back fields that somebody else has changed on our child. It is for that child only: the UID makes the
@@ -168,8 +186,7 @@ func write[T any, P Object[T], C Config[C]](ctx context.Context, c *Children[T, 
 	}
 	answer, err := send(ctx, c, want, options...)
 	if apierrors.IsInvalid(err) || apierrors.IsConflict(err) { // as it is if the cache does not show what is there now
-		key := types.NamespacedName{Namespace: *want.GetNamespace(), Name: *want.GetName()}
-		err = errors.Join(c.compare(ctx, key, owner, seen), err)
+		err = errors.Join(c.compare(ctx, keyOf(want), owner, seen), err)
 	}
 	if patch := replaced(want, seen, err); patch != nil {
 		patched := P(new(T))

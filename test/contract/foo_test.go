@@ -97,6 +97,28 @@ var _ = Describe("Foo", func() {
 		Eventually(ctx, k.says(foo)).Should(settled)
 	})
 
+	// Found by a sequence: a Deployment that lost its owner while the new name was taken had none when its Foo was deleted, and stayed.
+	It("keeps the Deployment it has as it says while the new name is taken", func(ctx context.Context) {
+		Expect(k8s.Create(ctx, newDeployment(ns, "taken", 0))).To(Succeed())
+		foo := newFoo(ns, "example", "old", ptr.To[int32](1))
+		k.create(ctx, foo)
+		rename(ctx, foo, "taken")
+		Eventually(ctx, k.says(foo)).Should(HaveKeyWithValue("Degraded", "True/NameTaken"))
+
+		old := deploymentOf("old")
+		edit(ctx, old, func(old *appsv1.Deployment) { old.OwnerReferences, old.Spec.Replicas = nil, ptr.To[int32](5) })
+		Eventually(ctx, func(g Gomega) {
+			g.Expect(metav1.IsControlledBy(get(ctx, old), foo)).To(BeTrue())
+			g.Expect(old.Spec.Replicas).To(HaveValue(Equal(int32(1))))
+		}).Should(Succeed())
+		edit(ctx, foo, func(foo *samplev1alpha1.Foo) { foo.Spec.Replicas = ptr.To[int32](2) })
+		Eventually(ctx, func() *int32 { return get(ctx, old).Spec.Replicas }).Should(HaveValue(Equal(int32(2))))
+		Eventually(ctx, k.says(foo)).Should(HaveKeyWithValue("Degraded", "True/NameTaken"))
+
+		Expect(k8s.Delete(ctx, foo)).To(Succeed())
+		Eventually(ctx, isGone(old)).Should(BeTrue())
+	})
+
 	It("has one of two Foos that want the same Deployment wait for the other", func(ctx context.Context) {
 		foos := []*samplev1alpha1.Foo{newFoo(ns, "a", "web", ptr.To[int32](1)), newFoo(ns, "b", "web", ptr.To[int32](1))}
 		for _, foo := range foos {

@@ -1,6 +1,7 @@
 package foo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -132,7 +133,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, foo *samplev1alpha1.Foo) (ct
 	return ctrl.Result{RequeueAfter: status.Sooner(wait, seen.wait)}, nil
 }
 
-// sync makes the Deployment of a Foo and deletes those under names it had before.
+// sync makes the Deployment of a Foo and deletes those under names it had before, or keeps these if it cannot have the one.
 func (r *Reconciler) sync(ctx context.Context, foo *samplev1alpha1.Foo) (seen observed, err error) {
 	held, err := r.held(ctx, foo)
 	if err != nil {
@@ -151,17 +152,32 @@ func (r *Reconciler) sync(ctx context.Context, foo *samplev1alpha1.Foo) (seen ob
 	image, wait := r.Image.For(current, containerName, time.Now())
 	seen.wait = wait
 	pass := &owned.Pass{Owner: foo, Had: len(foo.Status.Conditions) > 0}
-	applied, err := owned.Apply(ctx, r.deployments, pass, deployment(foo, current, r.Platform, image))
-	if errors.As(err, new(*owned.ForeignError)) && len(held) > 0 && r.isSwap(ctx, foo) {
-		if deleteErr := r.delete(ctx, foo, held); deleteErr != nil {
-			return seen, deleteErr
+	applied, err := owned.Apply(ctx, r.deployments, pass, deployment(foo, foo.Spec.DeploymentName, current, r.Platform, image))
+	switch {
+	case err == nil:
+		seen.deployment = applied
+		return seen, r.delete(ctx, foo, held)
+	case owned.IsStale(err):
+		return seen, err
+	case errors.As(err, new(*owned.ForeignError)) && len(held) > 0 && r.isSwap(ctx, foo):
+		return seen, cmp.Or(r.delete(ctx, foo, held), err)
+	}
+	return seen, errors.Join(err, r.keep(ctx, pass, foo, held, &seen))
+}
+
+// keep keeps the Deployments that a Foo has under other names than it wants as the Foo says: they serve as long as it cannot have that one.
+func (r *Reconciler) keep(ctx context.Context, pass *owned.Pass, foo *samplev1alpha1.Foo, held []appsv1.Deployment, seen *observed) error {
+	var errs []error
+	for _, had := range former(foo, held) {
+		image, wait := r.Image.For(&had, containerName, time.Now())
+		seen.wait = status.Sooner(seen.wait, wait)
+		kept, err := owned.Keep(ctx, r.deployments, pass, deployment(foo, had.Name, &had, r.Platform, image))
+		errs = append(errs, err)
+		if kept != nil && kept.UID == seen.deployment.UID {
+			seen.deployment = kept
 		}
 	}
-	if err != nil {
-		return seen, err
-	}
-	seen.deployment = applied
-	return seen, r.delete(ctx, foo, held)
+	return errors.Join(errs...)
 }
 
 // held returns the Deployments that are the Foo's.
@@ -174,11 +190,16 @@ func (r *Reconciler) held(ctx context.Context, foo *samplev1alpha1.Foo) ([]appsv
 	return slices.DeleteFunc(deployments.Items, func(d appsv1.Deployment) bool { return !owned.IsOurs(&d, foo) }), nil
 }
 
-// delete deletes the Deployments of a Foo under other names than it wants.
-func (r *Reconciler) delete(ctx context.Context, foo *samplev1alpha1.Foo, held []appsv1.Deployment) error {
-	others := slices.DeleteFunc(slices.Clone(held), func(d appsv1.Deployment) bool {
+// former returns those of a Foo's Deployments that have other names than it wants, and that nobody deletes yet.
+func former(foo *samplev1alpha1.Foo, held []appsv1.Deployment) []appsv1.Deployment {
+	return slices.DeleteFunc(slices.Clone(held), func(d appsv1.Deployment) bool {
 		return d.Name == foo.Spec.DeploymentName || !d.DeletionTimestamp.IsZero()
 	})
+}
+
+// delete deletes the Deployments of a Foo under other names than it wants.
+func (r *Reconciler) delete(ctx context.Context, foo *samplev1alpha1.Foo, held []appsv1.Deployment) error {
+	others := former(foo, held)
 	if len(others) == 0 {
 		return nil
 	}

@@ -24,12 +24,12 @@ var writablePaths = []struct{ volume, path string }{
 	{"tmp", "/tmp"},
 }
 
-// deployment returns the Deployment of a Foo. Seen is the one there is, nil when there is none.
+// deployment returns the Deployment of a Foo under a name. Seen is the one there is, nil when there is none.
 //
 // A change of anything in the pod template restarts every nginx of every Foo when the operator is upgraded.
-func deployment(foo *samplev1alpha1.Foo, seen *appsv1.Deployment, platform operand.Platform, image string) *appsv1ac.DeploymentApplyConfiguration {
+func deployment(foo *samplev1alpha1.Foo, name string, seen *appsv1.Deployment, platform operand.Platform, image string) *appsv1ac.DeploymentApplyConfiguration {
 	pods := selector(foo)
-	want := appsv1ac.Deployment(foo.Spec.DeploymentName, foo.Namespace).
+	want := appsv1ac.Deployment(name, foo.Namespace).
 		WithLabels(pods).
 		WithLabels(operand.Labels("nginx", foo.Name)).
 		WithSpec(appsv1ac.DeploymentSpec().

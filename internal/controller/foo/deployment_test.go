@@ -25,7 +25,7 @@ func TestGoldenDeployment(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var foo samplev1alpha1.Foo
 			golden.Read(t, test.file, &foo)
-			golden.Check(t, test.golden, deployment(&foo, nil, test.platform, "nginx:latest"))
+			golden.Check(t, test.golden, deployment(&foo, foo.Spec.DeploymentName, nil, test.platform, "nginx:latest"))
 		})
 	}
 }
@@ -48,7 +48,7 @@ func TestDeploymentReplicas(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			foo := &samplev1alpha1.Foo{Spec: samplev1alpha1.FooSpec{DeploymentName: "web", Replicas: test.replicas}}
-			got := deployment(foo, test.seen, operand.Platform{}, "nginx")
+			got := deployment(foo, foo.Spec.DeploymentName, test.seen, operand.Platform{}, "nginx")
 			if *got.Spec.Replicas != test.want {
 				t.Errorf("replicas: got %d, want %d", *got.Spec.Replicas, test.want)
 			}

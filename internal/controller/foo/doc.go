@@ -5,7 +5,7 @@
 //     count is left to others; a new Deployment then starts with 1.
 //   - What it has set is put back when somebody changes it; what others have added stays.
 //   - A new deploymentName moves the Foo there: the Deployment under the new name is made, then the old one is deleted.
-//     Two Foos may swap names.
+//     Two Foos may swap names. As long as it cannot be had, the old one is kept as the Foo says.
 //   - The status is true: it counts what the Deployment reports, and its conditions say what is wrong and what to do.
 //
 // It never:
@@ -18,6 +18,6 @@
 //
 //	look    the Deployment of that name, and those that are the Foo's     controller.go
 //	decide  whether the name is free, and what the Deployment should be   names.go, deployment.go
-//	act     apply the one, delete those under older names                 controller.go
+//	act     apply the one, delete or keep those under older names         controller.go
 //	tell    the status, whole and once, then the event                    status.go
 package foo

@@ -69,9 +69,11 @@ func progressing(seen observed, err error) status.Verdict {
 
 func degraded(foo *samplev1alpha1.Foo, seen observed, err error) status.Verdict {
 	if foreign := (*owned.ForeignError)(nil); errors.As(err, &foreign) {
-		return status.Verdict{Status: metav1.ConditionTrue, Reason: samplev1alpha1.ReasonNameTaken,
-			Message: fmt.Sprintf("%v; delete it (kubectl -n %s delete deployment %s) or choose another spec.deploymentName",
-				foreign, foo.Namespace, foreign.Name)}
+		message := fmt.Sprintf("%v; delete it (kubectl -n %s delete deployment %s) or choose another spec.deploymentName", foreign, foo.Namespace, foreign.Name)
+		if other := owned.WithoutForeign(err); other != nil {
+			message += "; " + other.Error()
+		}
+		return status.Verdict{Status: metav1.ConditionTrue, Reason: samplev1alpha1.ReasonNameTaken, Message: message}
 	}
 	if owned.IsRefusal(err) {
 		return status.Verdict{Status: metav1.ConditionTrue, Reason: samplev1alpha1.ReasonRefused, Message: err.Error()}

@@ -74,6 +74,19 @@ func foos() []Scenario {
 			}},
 			{Name: "make room", Do: deleteDeployment("web"), Until: fooRuns("one", "web", 1)},
 		}},
+		{Name: "foo-blocked", Setup: []Step{
+			createFoo("one", "web", 1),
+			{Name: "somebody else's", Do: foreignDeployment("shop"), Until: hasDeployment("shop")},
+		}, Steps: []Step{
+			editFoo("rename", func(foo *samplev1alpha1.Foo) { foo.Spec.DeploymentName = "shop" }, isBlocked("one", "web", 1)),
+			{Name: "change the Deployment", Do: changeDeployment("web"), Until: deploymentIsRight("one", "web", isBlocked("one", "web", 1))},
+			{Name: "make room", Do: deleteDeployment("shop"), Until: func(s *Stage, world history.World) string {
+				if in[appsv1.Deployment](world, history.Deployments, "web") != nil {
+					return "the Deployment of the name before is still there"
+				}
+				return fooRuns("one", "shop", 1)(s, world)
+			}},
+		}},
 		{Name: "foo-namesake", IsPassing: true, Setup: []Step{createMemcached(1)}, Steps: []Step{
 			{Name: "create", Do: createFoo("one", "one", 2).Do, Until: func(s *Stage, world history.World) string {
 				return first(memcachedRuns(1)(s, world), says(world, history.Foos, "one", "Degraded=True/NameTaken", "Progressing=False"))
@@ -124,6 +137,14 @@ func deleteFoo(name string) func(context.Context, *Stage) error {
 func fooRuns(name, deployment string, pods int32) func(*Stage, history.World) string {
 	return func(_ *Stage, world history.World) string {
 		return first(runs(world, history.Foos, name, deployment, pods), says(world, history.Foos, name, fine...))
+	}
+}
+
+// isBlocked is reached when a Foo says that the name it wants is taken, and has a Deployment of its own of another name, and so many pods of
+// it are available.
+func isBlocked(name, deployment string, pods int32) func(*Stage, history.World) string {
+	return func(_ *Stage, world history.World) string {
+		return first(runs(world, history.Foos, name, deployment, pods), says(world, history.Foos, name, "Degraded=True/NameTaken", "Progressing=False", "Available=True"))
 	}
 }
 

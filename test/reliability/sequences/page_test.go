@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	if *proofDir != "" {
 		operator, err := proof.OperatorOf(testenv.Root(), program())
 		if err == nil {
-			err = played.write(*proofDir, operator, code != 0)
+			err = errors.Join(played.page(operator).Print(os.Stdout), played.write(*proofDir, operator, code != 0))
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -61,7 +61,7 @@ func (y *tally) write(dir, operator string, hasFailed bool) error {
 	case hasFailed && !isMissed:
 		return errors.New("no page: what has failed is nothing that it tells of")
 	}
-	return errors.Join(page.Print(os.Stdout), page.Write(dir))
+	return page.Write(dir)
 }
 
 // page returns the report for people.

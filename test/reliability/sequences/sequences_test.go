@@ -76,6 +76,11 @@ func TestFound(t *testing.T) {
 			s.kill()
 			return []error{putErr, err, s.harm(ctx, 0, "disown"), s.put(ctx, foo("shop"))}
 		},
+		"a Deployment that has lost its owner while its Foo waits for another name stays for ever": func(s *stage) []error {
+			putErr := s.put(ctx, foo("web"))
+			_, err := s.rest(ctx)
+			return []error{putErr, err, s.occupy(ctx, "shop"), s.put(ctx, foo("shop")), s.harm(ctx, 0, "disown"), s.end(ctx, "one")}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			played.found++
