@@ -167,8 +167,9 @@ func (r *Reconciler) sync(ctx context.Context, foo *samplev1alpha1.Foo) (seen ob
 
 // keep keeps the Deployments that a Foo has under other names than it wants as the Foo says: they serve as long as it cannot have that one.
 func (r *Reconciler) keep(ctx context.Context, pass *owned.Pass, foo *samplev1alpha1.Foo, held []appsv1.Deployment, seen *observed) error {
-	var errs []error
-	for _, had := range former(foo, held) {
+	others := former(foo, held)
+	errs := make([]error, 0, len(others))
+	for _, had := range others {
 		image, wait := r.Image.For(&had, containerName, time.Now())
 		seen.wait = status.Sooner(seen.wait, wait)
 		kept, err := owned.Keep(ctx, r.deployments, pass, deployment(foo, had.Name, &had, r.Platform, image))
