@@ -26,15 +26,12 @@ func foos() []Scenario {
 			createFoo("one", "web", 1),
 			{Name: "a neighbour", Do: neighbouringDeployment, Until: fooRuns("one", "web", 1)},
 		}, Steps: []Step{
-			editFoo("rename", func(foo *samplev1alpha1.Foo) { foo.Spec.DeploymentName = "shop" }, func(s *Stage, world history.World) string {
-				if in[appsv1.Deployment](world, history.Deployments, "web") != nil {
-					return "the Deployment of the name before is still there"
-				}
+			editFoo("rename", func(foo *samplev1alpha1.Foo) { foo.Spec.DeploymentName = "shop" }, leaves("web", func(s *Stage, world history.World) string {
 				if in[appsv1.Deployment](world, history.Deployments, theirs) == nil {
 					return "the neighbour is gone"
 				}
 				return fooRuns("one", "shop", 1)(s, world)
-			}),
+			})),
 		}},
 		{Name: "foo-drift", Setup: []Step{createFoo("one", "web", 1)}, Steps: []Step{
 			{Name: "change the Deployment", Do: changeDeployment("web"), Until: deploymentIsRight("one", "web", fooRuns("one", "web", 1))},
@@ -80,12 +77,7 @@ func foos() []Scenario {
 		}, Steps: []Step{
 			editFoo("rename", func(foo *samplev1alpha1.Foo) { foo.Spec.DeploymentName = "shop" }, isBlocked("one", "web", 1)),
 			{Name: "change the Deployment", Do: changeDeployment("web"), Until: deploymentIsRight("one", "web", isBlocked("one", "web", 1))},
-			{Name: "make room", Do: deleteDeployment("shop"), Until: func(s *Stage, world history.World) string {
-				if in[appsv1.Deployment](world, history.Deployments, "web") != nil {
-					return "the Deployment of the name before is still there"
-				}
-				return fooRuns("one", "shop", 1)(s, world)
-			}},
+			{Name: "make room", Do: deleteDeployment("shop"), Until: leaves("web", fooRuns("one", "shop", 1))},
 		}},
 		{Name: "foo-namesake", IsPassing: true, Setup: []Step{createMemcached(1)}, Steps: []Step{
 			{Name: "create", Do: createFoo("one", "one", 2).Do, Until: func(s *Stage, world history.World) string {
@@ -137,6 +129,16 @@ func deleteFoo(name string) func(context.Context, *Stage) error {
 func fooRuns(name, deployment string, pods int32) func(*Stage, history.World) string {
 	return func(_ *Stage, world history.World) string {
 		return first(runs(world, history.Foos, name, deployment, pods), says(world, history.Foos, name, fine...))
+	}
+}
+
+// leaves is reached when there is no Deployment of the name before any more, and more is reached.
+func leaves(before string, also func(*Stage, history.World) string) func(*Stage, history.World) string {
+	return func(s *Stage, world history.World) string {
+		if in[appsv1.Deployment](world, history.Deployments, before) != nil {
+			return "the Deployment of the name before is still there"
+		}
+		return also(s, world)
 	}
 }
 
