@@ -7,6 +7,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -41,7 +42,7 @@ var (
 	hashPattern = regexp.MustCompile(`("memcached-operator.example.com/applied-fields": )"[^"]+"`)
 	timePattern = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 	// A pod that is named and not there: that could not be made, or is gone. The names of those that are there have been replaced.
-	podPattern = regexp.MustCompile(`-(\(template of [a-z0-9.-]+\)|[bcdf-hj-np-tv-z2-9]{5,10})-[bcdf-hj-np-tv-z2-9]{5}\b`)
+	podPattern = regexp.MustCompile(`-(\(template( \d+)? of [a-z0-9.-]+\)|[bcdf-hj-np-tv-z2-9]{5,10})-[bcdf-hj-np-tv-z2-9]{5}\b`)
 	uidPattern = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 )
 
@@ -136,16 +137,31 @@ func (s Symbols) Rename(name string) string {
 }
 
 // templateHashes returns what to call the hash in the names of ReplicaSets and pods, which is another one when a ReplicaSet of an
-// earlier Deployment of the same name is still there.
+// earlier Deployment of the same name is still there. Of the ReplicaSets of one name, the oldest comes first.
 func templateHashes(world World) map[string]string {
-	names := map[string]string{}
-	for key, object := range world {
-		controller, hash := metav1.GetControllerOf(object), object.GetLabels()["pod-template-hash"]
-		if key.Resource == ReplicaSets && !isEmpty(object) && controller != nil && hash != "" {
-			names[hash] = fmt.Sprintf("(template of %s)", controller.Name)
+	sets := world.Of(ReplicaSets)
+	slices.SortStableFunc(sets, func(a, b *unstructured.Unstructured) int {
+		return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), cmp.Compare(revision(a), revision(b)))
+	})
+	names, counts := map[string]string{}, map[string]int{}
+	for _, set := range sets {
+		controller, hash := metav1.GetControllerOf(set), set.GetLabels()["pod-template-hash"]
+		if isEmpty(set) || controller == nil || hash == "" {
+			continue
+		}
+		counts[controller.Name]++
+		names[hash] = fmt.Sprintf("(template of %s)", controller.Name)
+		if count := counts[controller.Name]; count > 1 {
+			names[hash] = fmt.Sprintf("(template %d of %s)", count, controller.Name)
 		}
 	}
 	return names
+}
+
+// revision returns which of its Deployment's templates a ReplicaSet is of.
+func revision(set *unstructured.Unstructured) int {
+	number, _ := strconv.Atoi(set.GetAnnotations()["deployment.kubernetes.io/revision"])
+	return number
 }
 
 // withoutTimes replaces times by what they mean, in the names of Jobs and in schedules too, and all others by the same word.

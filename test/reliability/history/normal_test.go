@@ -1,6 +1,7 @@
 package history
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -129,5 +130,39 @@ func TestUIDsOfWhatIsGoneAreKnown(t *testing.T) {
 	text := Normalize("ns", w, []Version{{Key: Key{Foos, "old"}, IsGone: true, Object: gone}}, nil)["/services/one"]
 	if !strings.Contains(text, "(uid of samplecontroller.k8s.io/foos/old)") {
 		t.Error(text)
+	}
+}
+
+// rolledOut returns a world with a ReplicaSet and its pod for each template.
+func rolledOut(t *testing.T, templates ...string) World {
+	t.Helper()
+	w := World{}
+	for i, hash := range templates {
+		name := "one-" + hash
+		w[Key{ReplicaSets, name}] = object(t, fmt.Sprintf(`
+metadata:
+  name: %[1]s
+  creationTimestamp: "2026-01-01T00:00:00Z"
+  labels: {pod-template-hash: %[2]s}
+  annotations: {deployment.kubernetes.io/revision: "%[3]d"}
+  ownerReferences: [{name: one, uid: %[4]s, controller: true}]
+spec: {replicas: 1}`, name, hash, i+1, uidA))
+		w[Key{Pods, name + "-x2v4z"}] = object(t, fmt.Sprintf(`
+metadata: {name: %[1]s-x2v4z, ownerReferences: [{name: %[1]s, uid: %[2]s, controller: true}]}`, name, uidB))
+	}
+	return w
+}
+
+func TestTemplatesAreByAge(t *testing.T) {
+	one := Normalize("ns", rolledOut(t, "6bd875846d"), nil, nil)
+	two := Normalize("ns", rolledOut(t, "6bd875846d", "5d4f8c7b9"), nil, nil)
+	if diff := Diff(one, Normalize("ns", rolledOut(t, "5d4f8c7b9"), nil, nil)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := Diff(two, Normalize("ns", rolledOut(t, "5d4f8c7b9", "6bd875846d"), nil, nil)); diff != "" {
+		t.Error(diff)
+	}
+	if Diff(one, two) == "" {
+		t.Error("what an earlier Deployment of the same name has left is not seen")
 	}
 }
