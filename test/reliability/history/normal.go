@@ -11,9 +11,13 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
+
+// revisionAnnotation counts the templates of a Deployment, on it and on their ReplicaSets.
+const revisionAnnotation = "deployment.kubernetes.io/revision"
 
 // masked are the fields that the server makes, and that differ from run to run. They are all that is left out of a comparison.
 var masked = [][]string{
@@ -23,8 +27,8 @@ var masked = [][]string{
 // maskedOf are those that Kubernetes' own controllers and the machines write: how often a Deployment was rolled out and in which
 // order what happened to it, and how they tell of it. How many pods there are and are available stays.
 var maskedOf = map[string][][]string{
-	Deployments: {{"metadata", "annotations", "deployment.kubernetes.io/revision"}, {"status", "conditions"}, {"status", "collisionCount"}},
-	ReplicaSets: {{"metadata", "annotations", "deployment.kubernetes.io/revision"},
+	Deployments: {{"metadata", "annotations", revisionAnnotation}, {"status", "conditions"}, {"status", "collisionCount"}},
+	ReplicaSets: {{"metadata", "annotations", revisionAnnotation},
 		{"metadata", "annotations", "deployment.kubernetes.io/revision-history"}, {"status", "conditions"}},
 	Budgets: {{"status"}},
 	Pods:    {{"status", "conditions"}},
@@ -145,7 +149,7 @@ func templateHashes(world World) map[string]string {
 	})
 	names, counts := map[string]string{}, map[string]int{}
 	for _, set := range sets {
-		controller, hash := metav1.GetControllerOf(set), set.GetLabels()["pod-template-hash"]
+		controller, hash := metav1.GetControllerOf(set), set.GetLabels()[appsv1.DefaultDeploymentUniqueLabelKey]
 		if isEmpty(set) || controller == nil || hash == "" {
 			continue
 		}
@@ -160,7 +164,7 @@ func templateHashes(world World) map[string]string {
 
 // revision returns which of its Deployment's templates a ReplicaSet is of.
 func revision(set *unstructured.Unstructured) int {
-	number, _ := strconv.Atoi(set.GetAnnotations()["deployment.kubernetes.io/revision"])
+	number, _ := strconv.Atoi(set.GetAnnotations()[revisionAnnotation])
 	return number
 }
 
