@@ -28,8 +28,18 @@ import (
 
 var _ = Describe("A CronJob", Ordered, func() {
 	var namespace string
+	var history *tutorialv1.CronJob // which takes minutes to grow, beside the other specs
+	var gone <-chan time.Duration
 
-	BeforeAll(func(ctx SpecContext) { deploy(ctx) }, NodeTimeout(2*patience))
+	BeforeAll(func(ctx SpecContext) {
+		deploy(ctx)
+		watching, stop := context.WithCancel(context.Background())
+		DeferCleanup(stop)
+		history = newCronJob(newNamespace(ctx, "cronjob-"), "report", "@every 20s", "echo hello")
+		history.Spec.SuccessfulJobsHistoryLimit = ptr.To(int32(1))
+		gone = watchJobs(watching, history.Namespace)
+		Expect(kube.Create(ctx, history)).To(Succeed())
+	}, NodeTimeout(2*patience))
 	BeforeEach(func(ctx SpecContext) { namespace = newNamespace(ctx, "cronjob-") }, NodeTimeout(time.Minute))
 
 	It("runs a Job to its end, and its status tells how far it is", func(ctx SpecContext) {
@@ -59,31 +69,6 @@ var _ = Describe("A CronJob", Ordered, func() {
 		Expect(cj.Status.ActiveJobs).To(BeZero())
 		Expect(cj.Status.NextScheduleTime).To(BeNil())
 		Expect(cj.Status.LastSuccessfulTime.Time).To(BeTemporally(">=", job.Status.CompletionTime.Time))
-	}, SpecTimeout(patience))
-
-	It("deletes what its history has no room for, and nothing before it is a minute old", func(ctx SpecContext) {
-		gone := watchJobs(ctx, namespace)
-		cj := newCronJob(namespace, "report", "@every 20s", "echo hello")
-		cj.Spec.SuccessfulJobsHistoryLimit = ptr.To(int32(1))
-		Expect(kube.Create(ctx, cj)).To(Succeed())
-		for range 2 {
-			Eventually(ctx, gone).Should(Receive(BeNumerically(">=", time.Minute)), "how old a Job was when it was deleted")
-		}
-		suspend(ctx, cj)
-		var last *batchv1.Job
-		Eventually(func(g Gomega, ctx context.Context) {
-			var err error
-			last, err = lastJob(ctx, cj, isComplete)
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(made(ctx, cj)).To(HaveLen(1))
-			var pods corev1.PodList
-			g.Expect(kube.List(ctx, &pods, client.InNamespace(namespace))).To(Succeed())
-			g.Expect(pods.Items).To(HaveLen(1), "pods go with their Jobs")
-			g.Expect(metav1.IsControlledBy(&pods.Items[0], last)).To(BeTrue())
-		}).WithContext(ctx).Should(Succeed())
-		Expect(said(ctx, cj)).To(HaveKeyWithValue("Degraded", "False/AsExpected"))
-		Expect(cj.Status.LastScheduleTime.UTC().Format(time.RFC3339)).To(Equal(last.Annotations[tutorialv1.ScheduledAtAnnotation]), "the latest is the one that stays")
-		Consistently(ctx, gone).WithTimeout(5 * time.Second).ShouldNot(Receive(BeNumerically("<", time.Minute)))
 	}, SpecTimeout(patience))
 
 	It("that forbids two at once never runs two at once", func(ctx SpecContext) {
@@ -176,6 +161,29 @@ var _ = Describe("A CronJob", Ordered, func() {
 		}).WithContext(ctx).WithTimeout(time.Minute).Should(BeTrue(), "the controller of Kubernetes deletes a Job that is not its own")
 		deleteAll(ctx, namesake)
 		Eventually(said).WithContext(ctx).WithArguments(cj).Should(HaveKeyWithValue("Degraded", "False/AsExpected"))
+	}, SpecTimeout(patience))
+
+	It("deletes what its history has no room for, and nothing before it is a minute old", func(ctx SpecContext) {
+		for range 2 {
+			var age time.Duration
+			Eventually(ctx, gone).Should(Receive(&age))
+			Expect(age).To(BeNumerically(">=", time.Minute), "how old a Job was when it was deleted")
+		}
+		suspend(ctx, history)
+		var latest *batchv1.Job
+		Eventually(func(g Gomega, ctx context.Context) {
+			var err error
+			latest, err = lastJob(ctx, history, isComplete)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(made(ctx, history)).To(HaveLen(1))
+			var pods corev1.PodList
+			g.Expect(kube.List(ctx, &pods, client.InNamespace(history.Namespace))).To(Succeed())
+			g.Expect(pods.Items).To(HaveLen(1), "pods go with their Jobs")
+			g.Expect(metav1.IsControlledBy(&pods.Items[0], latest)).To(BeTrue())
+		}).WithContext(ctx).Should(Succeed())
+		Expect(said(ctx, history)).To(HaveKeyWithValue("Degraded", "False/AsExpected"))
+		Expect(history.Status.LastScheduleTime.UTC().Format(time.RFC3339)).To(Equal(latest.Annotations[tutorialv1.ScheduledAtAnnotation]), "the latest is the one that stays")
+		Consistently(ctx, gone).WithTimeout(5 * time.Second).ShouldNot(Receive(BeNumerically("<", time.Minute)))
 	}, SpecTimeout(patience))
 })
 

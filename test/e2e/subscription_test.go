@@ -1,7 +1,7 @@
 package e2e
 
 import (
-	"context"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -9,6 +9,12 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// resource is a resource with what is known of its kind.
+type resource struct {
+	client.Object
+	kind
+}
 
 var _ = Describe("Installed by a Subscription", func() {
 	DescribeTable("works where it is told to, and nowhere else",
@@ -28,32 +34,32 @@ var _ = Describe("Installed by a Subscription", func() {
 			i.awaitInstalled(ctx, tree)
 
 			// Those that are to be left alone first: when the others are done, these would have been too.
-			var inside, outside []func(context.Context)
+			var inside, outside []resource
 			for _, namespace := range namespaces {
 				for _, k := range kinds {
-					object := k.make(namespace, strings.ToLower(k.name)+"-sample", 1)
+					r := resource{kind: k, Object: k.make(namespace, strings.ToLower(k.name)+"-sample", 1)}
 					if len(targets) == 0 || in[namespace] {
-						inside = append(inside, func(ctx context.Context) {
-							Expect(kube.Create(ctx, object)).To(Succeed())
-							awaitSettled(ctx, k, object)
-							k.serve(ctx, object)
-						})
+						inside = append(inside, r)
 						continue
 					}
 					if k.hurry != nil {
-						k.hurry(object) // or nothing would be due before the spec has ended
+						k.hurry(r.Object) // or nothing would be due before the spec has ended
 					}
-					Expect(kube.Create(ctx, object)).To(Succeed())
-					outside = append(outside, func(ctx context.Context) {
-						Expect(kube.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
-						_, conditions := k.seen(object)
-						Expect(conditions).To(BeEmpty(), "%s %s has a status", k.name, namespace)
-						Expect(made(ctx, object)).To(BeEmpty(), "%s in %s has children", k.name, namespace)
-					})
+					outside = append(outside, r)
 				}
 			}
-			for _, check := range append(inside, outside...) {
-				check(ctx)
+			for _, r := range slices.Concat(outside, inside) {
+				Expect(kube.Create(ctx, r.Object)).To(Succeed())
+			}
+			for _, r := range inside {
+				awaitSettled(ctx, r.kind, r.Object)
+				r.serve(ctx, r.Object)
+			}
+			for _, r := range outside {
+				Expect(kube.Get(ctx, client.ObjectKeyFromObject(r), r.Object)).To(Succeed())
+				_, conditions := r.seen(r.Object)
+				Expect(conditions).To(BeEmpty(), "%s %s has a status", r.kind.name, r.GetNamespace())
+				Expect(made(ctx, r.Object)).To(BeEmpty(), "%s in %s has children", r.kind.name, r.GetNamespace())
 			}
 		},
 		Entry("AllNamespaces", []int{}, SpecTimeout(2*patience)),
