@@ -58,8 +58,8 @@ var _ = Describe("Installed by a Subscription", func() {
 			for _, r := range outside {
 				Expect(kube.Get(ctx, client.ObjectKeyFromObject(r), r.Object)).To(Succeed())
 				_, conditions := r.seen(r.Object)
-				Expect(conditions).To(BeEmpty(), "%s %s has a status", r.kind.name, r.GetNamespace())
-				Expect(made(ctx, r.Object)).To(BeEmpty(), "%s in %s has children", r.kind.name, r.GetNamespace())
+				Expect(conditions).To(BeEmpty(), "%s %s has a status", r.name, r.GetNamespace())
+				Expect(made(ctx, r.Object)).To(BeEmpty(), "%s in %s has children", r.name, r.GetNamespace())
 			}
 		},
 		Entry("AllNamespaces", []int{}, SpecTimeout(2*patience)),
