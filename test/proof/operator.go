@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -17,6 +18,15 @@ var operatorParts = []string{"api", "cmd", "internal", "config/crd", "config/man
 // whether what was found before is of the same operator.
 func Operator(root string) (string, error) {
 	return Fingerprint(root, operatorParts, func(string) bool { return false })
+}
+
+// suiteParts are what plays faults and judges what comes of them, below the repository's root.
+var suiteParts = []string{"test/reliability/campaigns.go", "test/reliability/history", "test/reliability/load.go", "test/reliability/oracle", "test/reliability/outages.go",
+	"test/reliability/proxy", "test/reliability/rbac.go", "test/reliability/runner", "test/reliability/scenario", "test/reliability/suite.go", "test/testenv"}
+
+// Suite returns what [Operator] does of what plays faults and judges what comes of them, and of other parts beside it.
+func Suite(root string, others ...string) (string, error) {
+	return Fingerprint(root, slices.Concat(suiteParts, others), func(string) bool { return false })
 }
 
 // Fingerprint returns 12 hexadecimal digits that stand for the sources in some parts of the tree below a root, which are files and
@@ -59,12 +69,25 @@ func OperatorSetting(operator string) Setting {
 	return Setting{Name: "operator, by a hash of its sources", Value: operator}
 }
 
+// SuiteSetting returns the setting that says by what, of what [Suite] returns.
+func SuiteSetting(suite string) Setting {
+	return Setting{Name: "suite, by a hash of its sources", Value: suite}
+}
+
 // SameOperator returns an error if what a file has was found of another operator than there is now.
 func SameOperator(file, before, now string) error {
 	if before == now {
 		return nil
 	}
 	return fmt.Errorf("%s is of another operator (%s, and this one is %s): delete it, or name another file", file, before, now)
+}
+
+// SameSuite returns an error if what a file has was found by another form of a suite than there is now.
+func SameSuite(file, before, now string) error {
+	if before == now {
+		return nil
+	}
+	return fmt.Errorf("%s was found by another form of this suite (%s, and this one is %s): delete it, or name another file", file, before, now)
 }
 
 // isSource tells whether a file says what a program does.

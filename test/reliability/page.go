@@ -33,7 +33,7 @@ func (r *report) page() *proof.Page {
 		},
 		Settings: []proof.Setting{
 			proof.OperatorSetting(r.Operator),
-			{Name: "suite, by a hash of its sources", Value: r.Suite},
+			proof.SuiteSetting(r.Suite),
 			{Name: "begun", Value: r.Begun.Format("2006-01-02 15:04 MST")},
 			{Name: "CPUs", Value: fmt.Sprint(r.CPUs)},
 			{Name: "seed", Value: fmt.Sprint(r.Seed)},
@@ -80,9 +80,11 @@ var limits = proof.Table{
 	Columns: []string{"what", "how far it is judged"},
 	Rows: [][]string{
 		{"writes that only some runs of a scenario make, such as one more report of progress", "not tried one by one; the storms hit them by chance"},
+		{"upgrades of the operator", "they write nothing, so no fault is tried at a write of theirs; the storms hit their reads by chance"},
 		{"reads that go wrong", "in storms, and where watches are held, closed or expired and old worlds are served; not one by one"},
 		{"what a status says of the present", "it must have been true 5 s before at the latest, or as much longer as something was held back; after a leader stood " +
 			"still or was cut off, an outage, or an old world, that it ever was is enough"},
+		{"a status that says less than is true, such as fewer pods than are ready", "by how it ends: the next report of progress may be a minute away"},
 		{"outages", "each write meets one of three in turn: the API server is killed before it or after it, or etcd; the load beside the plans is of Foos only, and is judged by its end, by the number " +
 			"of Deployments and by 5 s of rest"},
 		{"a leader that is cut off", "at one write of each scenario; neither that nor one that stands still is tried with upgrades and where the operator is away for a while"},
@@ -269,7 +271,10 @@ func (r *report) matrix() proof.Table {
 		_, fault, _ := strings.Cut(plan.Faults, ": ")
 		kind, _, _ := strings.Cut(plan.Scenario, "-")
 		if cells[fault] == nil {
-			cells[fault] = map[string]*cell{"foo": {}, "memcached": {}, "cronjob": {}}
+			cells[fault] = map[string]*cell{}
+			for _, kind := range kinds {
+				cells[fault][kind] = &cell{}
+			}
 		}
 		c := cells[fault][kind]
 		c.plans++

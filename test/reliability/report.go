@@ -20,7 +20,7 @@ import (
 type report struct {
 	// Operator is that of which it was found, as proof.Operator says it.
 	Operator string `json:"operator"`
-	// Suite is by what it was found, as suiteOf says it.
+	// Suite is by what it was found, as proof.Suite says it.
 	Suite      string            `json:"suite"`
 	Begun      time.Time         `json:"begun"`
 	CPUs       int               `json:"cpus"`
@@ -77,15 +77,6 @@ func newReport(o *options, operator string) *report {
 		Starting: map[string]int{}}
 }
 
-// suiteParts are what plays and judges, below the repository's root.
-var suiteParts = []string{"test/reliability/campaigns.go", "test/reliability/history", "test/reliability/load.go", "test/reliability/oracle", "test/reliability/outages.go",
-	"test/reliability/proxy", "test/reliability/rbac.go", "test/reliability/runner", "test/reliability/scenario", "test/reliability/suite.go", "test/testenv"}
-
-// suiteOf returns 12 hexadecimal digits that stand for this suite in the tree below a root, as those of proof.Operator for the operator.
-func suiteOf(root string) (string, error) {
-	return proof.Fingerprint(root, suiteParts, func(string) bool { return false })
-}
-
 // resume takes over what a file has. Plans in which something was found are to be played again, and what was found stays; and so are
 // those in which no fault has occurred. Of two, the first may keep the second from ever occurring, so one is enough.
 func (r *report) resume(path string) error {
@@ -96,8 +87,8 @@ func (r *report) resume(path string) error {
 	if err := proof.SameOperator(path, before.Operator, r.Operator); err != nil {
 		return err
 	}
-	if before.Suite != r.Suite {
-		return fmt.Errorf("%s was found by another form of this suite (%s, and this one is %s): delete it, or name another file", path, before.Suite, r.Suite)
+	if err := proof.SameSuite(path, before.Suite, r.Suite); err != nil {
+		return err
 	}
 	if before.Seed != r.Seed || before.Short != r.Short || before.CPUs != r.CPUs {
 		return fmt.Errorf("%s was found with another --seed or --short, or on another machine", path)

@@ -30,12 +30,16 @@ import (
 // report is what has become of the mutants.
 type report struct {
 	Operator        string // that the bugs are put into, as proof.Operator says it
+	Suite           string // by which they are found, as proof.Suite says it
 	Seeded          int    // bugs that there are
 	Mutants, Killed int    // those that were tried, and found
 	Seconds         float64
 	Outcomes        []outcome
 	Controls        []control
 }
+
+// otherParts are what finds bugs beside what plays faults, below the repository's root.
+var otherParts = []string{"test/reliability/schema", "test/reliability/mutants/suites.go"}
 
 // control is what a killer has found in the operator as it is.
 type control struct {
@@ -116,9 +120,12 @@ func try(ctx context.Context, o *options) (r *report, err error) {
 	if r.Operator, err = proof.Operator(testenv.Root()); err != nil {
 		return r, err
 	}
+	if r.Suite, err = proof.Suite(testenv.Root(), otherParts...); err != nil {
+		return r, err
+	}
 	before := &report{}
 	if o.resume {
-		if before, err = foundBefore(o.output, r.Operator); err != nil {
+		if before, err = foundBefore(o.output, r.Operator, r.Suite); err != nil {
 			return r, err
 		}
 		for _, c := range before.silent() {
@@ -241,19 +248,21 @@ func (r *report) alarms() []string {
 	return alarms
 }
 
-// foundBefore returns what has become of the mutants of an operator according to a file; nothing if there is no such file.
-func foundBefore(path, operator string) (*report, error) {
+// foundBefore returns what has become of the mutants of an operator according to a file, by the same suite; nothing if there is no such file.
+func foundBefore(path, operator, suite string) (*report, error) {
 	r := &report{}
 	if isThere, err := proof.Kept(path, r); err != nil || !isThere {
 		return r, err
 	}
-	return r, proof.SameOperator(path, r.Operator, operator)
+	return r, errors.Join(proof.SameOperator(path, r.Operator, operator), proof.SameSuite(path, r.Suite, suite))
 }
 
 // outcomeOf returns what has become of a mutant; nil if it was not tried, or not found.
 func (r *report) outcomeOf(m mutant) *outcome {
 	bug := m.bug()
-	known := slices.IndexFunc(r.Outcomes, func(o outcome) bool { return o.Name == m.Name && o.Bug == bug && o.KilledBy != "" })
+	known := slices.IndexFunc(r.Outcomes, func(o outcome) bool {
+		return o.Name == m.Name && o.Bug == bug && slices.Contains(m.Killers, o.KilledBy)
+	})
 	if known < 0 {
 		return nil
 	}

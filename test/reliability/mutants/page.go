@@ -34,13 +34,14 @@ func (r *report) page() *proof.Page {
 			"Each seeded bug is a change of some lines of the operator, or of what is installed with it, in the manner of bugs that other operators " +
 				"have had. Parts of the suites that are to find it, which are named beside it in test/reliability/mutants/mutants.yaml, are run against the operator " +
 				"with that bug until one finds something. A suite that finds none of them shows nothing. " +
-				"Here they end at the first finding, and most wait less long for an operator that does not come to an end than for " +
-				"[their](reliability.md) [own pages](transitions.md). So each part of them that has found a bug is then run against the operator as it is, " +
+				"Here they end at the first finding, and most wait less long for an operator that does not come to an end than for the pages of " +
+				"[faults](reliability.md) and [transitions](transitions.md). So each part of them that has found a bug is then run against the operator as it is, " +
 				"and must find nothing. " +
 				"`make reliability` makes this page; test/README.md tells how.",
 		},
 		Settings: []proof.Setting{
 			proof.OperatorSetting(r.Operator),
+			proof.SuiteSetting(r.Suite),
 			{Name: "CPUs", Value: fmt.Sprint(runtime.NumCPU())},
 			{Name: "time", Value: fmt.Sprintf("%.0f s", r.Seconds)},
 		},

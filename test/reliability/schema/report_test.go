@@ -93,7 +93,7 @@ func TestFieldsTried(t *testing.T) {
 		found   string
 		verdict proof.Verdict
 	}{
-		"all":         {func(all []Result) []Result { return all }, "2 of 6", proof.Met},
+		"all":         {func(all []Result) []Result { return all }, "2 of 6", proof.NotJudged},
 		"one is not":  {func(all []Result) []Result { return all[1:] }, "1 of 6", proof.Missed},
 		"one no pair": {func(all []Result) []Result { all[0].Transitions = 0; return all }, "1 of 6", proof.Missed},
 	} {
@@ -112,6 +112,11 @@ func TestFieldsTried(t *testing.T) {
 				t.Errorf("%s: %s", name, told)
 			}
 		}
+	}
+	whole := &Report{Leaves: 1, Results: tried[:1]}
+	whole.sum()
+	if claim := whole.claims(false)[0]; claim.Found != "1 of 1" || claim.Verdict != proof.Met || claim.Note != "" {
+		t.Errorf("where none is left out: %+v", claim)
 	}
 }
 

@@ -64,6 +64,16 @@ func (y *tally) write(dir, operator string, hasFailed bool) error {
 	return page.Write(dir)
 }
 
+// limits are what sequences cannot find.
+var limits = proof.Table{
+	Columns: []string{"what", "where it is judged"},
+	Rows: [][]string{
+		{"Jobs: the CronJob is never due", "[the scenarios](reliability.md)"},
+		{"requests that go wrong, and an API server that is away", "[the scenarios](reliability.md)"},
+		{"what a status says before all is at rest, and how many writes it takes to get there", "[the scenarios](reliability.md)"},
+	},
+}
+
 // page returns the report for people.
 func (y *tally) page(operator string) *proof.Page {
 	actions := proof.Table{Columns: []string{"action", "played"}}
@@ -87,16 +97,17 @@ func (y *tally) page(operator string) *proof.Page {
 		Text: []string{"What happens to two Foos, a Memcached and a CronJob of one namespace is chosen by chance: they are made, changed, deleted and made again, " +
 			"their children are harmed, their names are taken by others, the operator is killed and started. In the end, the namespace is compared with one " +
 			"in which the same resources are made in their last state, and have no past, and nothing may be written in it any more. " +
-			"What has gone wrong once is a test of its own. The CronJob is never due: what becomes of Jobs is for [the scenarios](reliability.md). " +
+			"What has gone wrong once is a test of its own. " +
 			"Each time, other sequences are played. `make reliability` makes this page; test/README.md tells how."},
 		Settings: []proof.Setting{
 			proof.OperatorSetting(operator),
+			{Name: "begun", Value: y.began.UTC().Format("2006-01-02 15:04 MST")},
 			{Name: "CPUs", Value: fmt.Sprint(runtime.NumCPU())},
 			{Name: "time", Value: fmt.Sprintf("%.0f s", time.Since(y.began).Seconds())},
 		},
 		Claims: []proof.Claim{sequences, again, defects},
 		Sections: []proof.Section{{Title: "Actions", Text: []string{fmt.Sprintf("%d actions in %d sequences.", all, y.sequences)},
-			Tables: []proof.Table{actions}}},
+			Tables: []proof.Table{actions}}, {Title: "What this does not judge", Tables: []proof.Table{limits}}},
 		Data: map[string]any{"sequences": y.sequences, "actions": y.actions, "failed": y.hasFailed, "found": y.found, "foundAgain": y.foundAgain,
 			"managers": y.managers, "defects": y.defects},
 	}
