@@ -22,6 +22,7 @@ import (
 const (
 	shortSingles = 60
 	pairsCount   = 300
+	stormsEach   = 5 // scenario
 	cleanRuns    = 200
 )
 
@@ -33,7 +34,7 @@ var onceFound = []string{
 	"cronjob-replace / delete batch/jobs #1: 409",                       // a conflict was taken for a Job that was gone
 }
 
-// stormTime is how long a storm lasts, and refusedTime how long a sort of writes is refused: longer than anything but the operator itself
+// stormTime is how long a storm lasts at most, which is over when all is as it should be, and refusedTime how long a sort of writes is refused: longer than anything but the operator itself
 // keeps it going. restTime is how long nothing must come of nothing.
 const (
 	stormTime   = 10 * time.Second
@@ -61,7 +62,7 @@ func (s *suite) campaigns() []campaign {
 		{name: "singles", what: "every write of every scenario, with every fault", plans: s.singles},
 		{name: "pairs", what: "two faults in one scenario, chosen by chance", plans: s.pairs},
 		{name: "refusals", what: "every sort of write refused for 5 s: nothing but the operator itself has it try again", plans: s.refusals},
-		{name: "storms", what: "a quarter of all requests go wrong, for 10 s", plans: s.storms},
+		{name: "storms", what: "a quarter of all requests go wrong, until all is as it should be, or for 10 s", plans: s.storms},
 		{name: "leaders", what: "the leader stands still at a write until another one has led, and goes on", plans: s.leaders},
 		{name: cutOffCampaign, what: "the leader is cut off from the API server at a write until another one has led, and has to end", plans: s.cutOff},
 		{name: restCampaign, what: "half a minute in which nothing happens, and another one in which everything is looked at every second", plans: s.rest},
@@ -233,10 +234,10 @@ func (s *suite) refusals() ([]*runner.Plan, error) {
 	return plans, nil
 }
 
-// storms are a storm over each scenario, twice.
+// storms are some over each scenario.
 func (s *suite) storms() ([]*runner.Plan, error) {
-	plans := make([]*runner.Plan, 0, 2*len(s.scenarios))
-	for seed := range uint64(2) {
+	plans := make([]*runner.Plan, 0, stormsEach*len(s.scenarios))
+	for seed := range uint64(stormsEach) {
 		for _, scenario := range s.scenarios {
 			plans = append(plans, &runner.Plan{Scenario: scenario, Storm: stormTime, Seed: s.seed + seed})
 		}

@@ -107,11 +107,16 @@ func TestReferencesDiffer(t *testing.T) {
 		}
 		return run
 	}
+	played := &scenario.Scenario{Name: "foo-create", Expected: scenario.Expected{Events: map[string][2]int{"Synced": {1, 3}}}}
 	for _, times := range []int{2, 3, 1} {
-		if findings := s.refer("foo-create", told(times)); len(findings) > 0 {
+		if findings := s.refer(played, told(times)); len(findings) > 0 {
 			t.Error(findings)
 		}
 	}
+	if findings := s.refer(played, told(4)); len(findings) != 1 || findings[0].Oracle != "expected" {
+		t.Errorf("%v are found of 4 events", findings)
+	}
+	s.references["foo-create"].Events["Synced"] = 3
 	reference := s.references["foo-create"]
 	if reference.Events["Synced"] != 3 || reference.FewestEvents["Synced"] != 1 || reference.Writes[proxy.Match{Verb: "create", Resource: "events.k8s.io/events"}] != 1 {
 		t.Errorf("%+v", reference)

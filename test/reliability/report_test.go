@@ -182,7 +182,7 @@ func TestRefused(t *testing.T) {
 	at := time.Now()
 	refused := &oracle.Run{Requests: []proxy.Request{{At: at, Verb: "patch", Resource: "apps/deployments", Name: "web", Status: http.StatusForbidden}},
 		AwayFrom: at.Add(-time.Second), AwayTo: at.Add(time.Second)}
-	s.use(refused)
+	s.use(refused, refused.Requests)
 	if len(s.report.Refused) != 0 || s.report.Starting["patch apps/deployments"] != 1 {
 		t.Errorf("%+v", s.report)
 	}
@@ -192,7 +192,7 @@ func TestRefused(t *testing.T) {
 	}
 	for i, away := range [][2]time.Time{{at.Add(time.Second), at.Add(2 * time.Second)}, {at.Add(-2 * time.Second), at.Add(-time.Second)}, {}} {
 		refused.AwayFrom, refused.AwayTo = away[0], away[1]
-		s.use(refused)
+		s.use(refused, refused.Requests)
 		if claims := s.report.claimRBAC(); claims[2].Verdict != proof.Missed || claims[2].Found != fmt.Sprint(i+1) {
 			t.Errorf("%+v", claims)
 		}
@@ -211,7 +211,7 @@ func TestRefused(t *testing.T) {
 func TestStorms(t *testing.T) {
 	s := &suite{options: &options{seed: 1}, scenarios: scenario.All()[:1]}
 	plans, err := s.storms()
-	if err != nil || len(plans) != 2 {
+	if err != nil || len(plans) != stormsEach {
 		t.Fatal(plans, err)
 	}
 	r := newReport(s.options, "0123").begin("storms", "storms")

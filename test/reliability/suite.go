@@ -18,6 +18,7 @@ import (
 	"github.com/example/memcached-operator/test/proof"
 	"github.com/example/memcached-operator/test/reliability/history"
 	"github.com/example/memcached-operator/test/reliability/oracle"
+	"github.com/example/memcached-operator/test/reliability/proxy"
 	"github.com/example/memcached-operator/test/reliability/runner"
 	"github.com/example/memcached-operator/test/reliability/scenario"
 	"github.com/example/memcached-operator/test/testenv"
@@ -252,10 +253,14 @@ func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if isReference && run.Lacking == "" {
-		findings = append(findings, s.refer(plan.Scenario.Name, run)...)
+		findings = append(findings, s.refer(&plan.Scenario, run)...)
 	}
 	if plan.ServiceAccount == "" {
-		s.use(run)
+		requests := run.Requests
+		if plan.Scenario.Before != nil { // the last release has made the first
+			requests = requests[run.Setup:]
+		}
+		s.use(run, requests)
 	}
 	result := &planReport{
 		Scenario: plan.Scenario.Name, Faults: plan.Faults(), Fired: run.Fired, Requests: len(run.Requests),
@@ -271,8 +276,9 @@ func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, 
 	if len(findings) == 0 {
 		return nil
 	}
-	s.say("VIOLATION %s\n%s\nreplay: %s", plan, findings[0], s.replay(plan))
-	return errors.Join(s.keep(plan, run, findings), s.enough())
+	again := replay(plan, r.Name)
+	s.say("VIOLATION %s\n%s\nreplay: %s", plan, findings[0], again)
+	return errors.Join(s.keep(plan, again, run, findings), s.enough())
 }
 
 // tries is how often a plan is played until its fault occurs: a write may be made in some runs only, as a status that tells of two
@@ -306,20 +312,17 @@ func (s *suite) enough() error {
 	return nil
 }
 
-// replay returns the command that plays a plan alone.
-func (s *suite) replay(plan *runner.Plan) string {
-	command := fmt.Sprintf("make reliability ARGS=\"--scenario=%s", plan.Scenario.Name)
-	switch {
-	case plan.Rest > 0:
-		command += " --campaign=" + restCampaign
-	case plan.Faults() != "":
-		command += fmt.Sprintf(" --fault='%s'", plan.Faults())
+// replay returns the command that plays a plan of a campaign alone, or among few.
+func replay(plan *runner.Plan, campaign string) string {
+	what := fmt.Sprintf("--fault='%s'", plan.Faults())
+	if plan.Faults() == "" {
+		what = fmt.Sprintf("--campaign='%s'", campaign)
 	}
-	return command + `"`
+	return fmt.Sprintf(`make reliability ARGS="--scenario=%s %s"`, plan.Scenario.Name, what)
 }
 
-// keep writes what was recorded of a plan to a directory of its own.
-func (s *suite) keep(plan *runner.Plan, run *oracle.Run, findings []oracle.Finding) error {
+// keep writes what was recorded of a plan, and how to play it again, to a directory of its own.
+func (s *suite) keep(plan *runner.Plan, again string, run *oracle.Run, findings []oracle.Finding) error {
 	dir := filepath.Join(s.evidence, run.Namespace)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -336,7 +339,7 @@ func (s *suite) keep(plan *runner.Plan, run *oracle.Run, findings []oracle.Findi
 		}
 		fmt.Fprintf(&versions, "%s %d %s gone=%t %s\n", version.At.Format("15:04:05.000"), version.RV, version.Key, version.IsGone, text)
 	}
-	told := fmt.Sprintf("%s\n%s\n", plan, s.replay(plan))
+	told := fmt.Sprintf("%s\n%s\n", plan, again)
 	for _, finding := range findings {
 		told += finding.String() + "\n"
 	}
@@ -367,15 +370,16 @@ func (s *suite) reference(name string) *oracle.Reference {
 	return s.references[name]
 }
 
-// refer takes a run in which nothing went wrong into the reference of its scenario, and finds what differs from the runs before.
-func (s *suite) refer(name string, run *oracle.Run) []oracle.Finding {
+// refer takes a run in which nothing went wrong into the reference of its scenario, and finds what is not expected of it, or differs from the
+// runs before.
+func (s *suite) refer(played *scenario.Scenario, run *oracle.Run) []oracle.Finding {
 	is := oracle.NewReference(run)
-	was := s.references[name]
+	findings := is.Unexpected(played)
+	was := s.references[played.Name]
 	if was == nil {
-		s.references[name] = is
-		return nil
+		s.references[played.Name] = is
+		return findings
 	}
-	var findings []oracle.Finding
 	if diff := history.Diff(was.World, is.World); diff != "" {
 		findings = append(findings, oracle.Finding{Oracle: "same each time", Text: "without faults, the world is not the same each time:\n" + diff})
 	}
@@ -401,9 +405,9 @@ func (s *suite) refer(name string, run *oracle.Run) []oracle.Finding {
 
 // use notes the permissions that were used, and requests that were refused for the lack of one: apart those of an API server that has just
 // been started.
-func (s *suite) use(run *oracle.Run) {
-	for i := range run.Requests {
-		request := &run.Requests[i]
+func (s *suite) use(run *oracle.Run, requests []proxy.Request) {
+	for i := range requests {
+		request := &requests[i]
 		if request.Resource == "" || request.Status == 0 {
 			continue
 		}

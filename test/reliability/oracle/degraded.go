@@ -30,9 +30,10 @@ func (p *past) degraded() []string {
 	var has bool
 	reason := said.reason("Degraded")
 	switch reason { // all kinds have the same names for what is the same
-	case samplev1alpha1.ReasonRefused, samplev1alpha1.ReasonError:
-		since := p.lastWell().Add(-slack)
-		has = slices.ContainsFunc(p.run.Requests, func(r proxy.Request) bool { return r.At.After(since) && r.At.Before(p.self.At) && hasFailed(&r) })
+	case samplev1alpha1.ReasonRefused:
+		has = p.hadRequest(func(r *proxy.Request) bool { return hasFailed(r) && isRefused(r) })
+	case samplev1alpha1.ReasonError:
+		has = p.hadRequest(func(r *proxy.Request) bool { return hasFailed(r) && !isRefused(r) })
 	case samplev1alpha1.ReasonNameTaken:
 		has = p.isNameTaken()
 	case samplev1alpha1.ReasonRolloutStuck:
@@ -50,6 +51,32 @@ func (p *past) degraded() []string {
 		return []string{fmt.Sprintf("says that it is degraded, for the reason %s, and nothing of that sort has been", reason)}
 	}
 	return nil
+}
+
+// hadRequest tells whether there was a request about the resource, or about what it needs or has, for which that holds, since it has last said
+// that nothing was wrong with it.
+func (p *past) hadRequest(holds func(*proxy.Request) bool) bool {
+	since := p.lastWell().Add(-slack)
+	return slices.ContainsFunc(p.run.Requests, func(r proxy.Request) bool {
+		return r.At.After(since) && r.At.Before(p.self.At) && p.isAbout(&r) && holds(&r)
+	})
+}
+
+// isAbout tells whether a request is about the resource, or about what it needs or has ever had.
+func (p *past) isAbout(r *proxy.Request) bool {
+	key := history.Key{Resource: r.Resource, Name: r.Name}
+	self := map[string]bool{string(p.self.Object.GetUID()): true}
+	return key == p.self.Key || p.needs(key) || slices.ContainsFunc(p.versions, func(version history.Version) bool {
+		return version.Key == key && belongs(version.Object, self)
+	})
+}
+
+// isRefused tells whether the API server has looked at a request and said no, or the proxy in its place.
+func isRefused(r *proxy.Request) bool {
+	if r.Fault != nil {
+		return r.Fault.Kind == proxy.Refuse && r.Fault.Code == http.StatusForbidden
+	}
+	return r.Status == http.StatusForbidden
 }
 
 // slack is how much later than it was written a version may have been recorded.

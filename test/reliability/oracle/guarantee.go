@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,9 +48,18 @@ func unguarded(run *Run, request *proxy.Request, owners map[string]bool) string 
 		return "is for any object of that name"
 	case request.Verb == "patch" && request.Force && request.OnlyUID == "":
 		return "takes fields by force, of any object of that name"
-	case request.Resource == eventResource || request.IsCreation():
+	case request.Resource == eventResource:
+		return ""
+	case !slices.Contains(history.Resources(), request.Resource):
+		return "is to what no resource needs"
+	case request.IsCreation():
 		return ""
 	}
+	return unowned(run, request, owners)
+}
+
+// unowned returns what is wrong with whose object a write was made to; nothing if that was the operator's.
+func unowned(run *Run, request *proxy.Request, owners map[string]bool) string {
 	before, after := touched(run, request)
 	switch {
 	case before == nil:

@@ -15,6 +15,7 @@ import (
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
 	"github.com/example/memcached-operator/test/reliability/history"
 	"github.com/example/memcached-operator/test/reliability/proxy"
+	"github.com/example/memcached-operator/test/reliability/scenario"
 )
 
 // Run is what was recorded of a plan.
@@ -188,12 +189,18 @@ func isForGone(run *Run, creation *proxy.Request) bool {
 		switch {
 		case version.RV >= rv:
 		case version.IsGone && version.Object.GetUID() == owner:
-			isGone = true
+			isGone = mayStillBeSeen(run, version.At, creation.At)
 		case version.Key == created && controller != nil && controller.UID == owner && version.At.Before(knownAt(run, creation)):
 			return false
 		}
 	}
 	return isGone
+}
+
+// mayStillBeSeen tells whether the operator may go by what was over at one time at another one.
+func mayStillBeSeen(run *Run, over, at time.Time) bool {
+	held := heldSince(run)
+	return !held.IsZero() && !at.Before(held) || at.Sub(over) <= lagOf(run)
 }
 
 // knownAt returns of when an operator knows for sure what it goes by in a request: of when that came; but one that stood still knows what was
@@ -258,19 +265,44 @@ func counts(run *Run, reference *Reference) []string {
 	return append(compare("created", reference.Creates, creates, run.IsOpen), compare("deleted", reference.Deletes, deletes, run.IsOpen)...)
 }
 
+// compare finds objects for which something was done more or less often than it should be.
 func compare(what string, expected, actual map[string]int, fewerAreFine bool) []string {
 	var found []string
 	for object, n := range actual {
 		if n > expected[object] {
-			found = append(found, fmt.Sprintf("%s was %s %d times, and %d without faults", object, what, n, expected[object]))
+			found = append(found, fmt.Sprintf("%s was %s %d times, and not %d", object, what, n, expected[object]))
 		}
 	}
 	for object, n := range expected {
 		if actual[object] < n && !fewerAreFine {
-			found = append(found, fmt.Sprintf("%s was %s %d times, and %d without faults", object, what, actual[object], n))
+			found = append(found, fmt.Sprintf("%s was %s %d times, and not %d", object, what, actual[object], n))
 		}
 	}
 	return found
+}
+
+// Unexpected finds what an operator does otherwise than is expected of it where nothing goes wrong, be it each time alike.
+func (r *Reference) Unexpected(s *scenario.Scenario) []Finding {
+	found := append(compare("created", s.Expected.Creates, r.Creates, s.IsOpen), compare("deleted", s.Expected.Deletes, r.Deletes, s.IsOpen)...)
+	for reason, n := range r.Events {
+		most := s.Expected.Events[reason][1]
+		if s.IsPassing {
+			most += passing
+		}
+		if n > most {
+			found = append(found, fmt.Sprintf("%d events %s, where %d are news", n, reason, most))
+		}
+	}
+	for reason, events := range s.Expected.Events {
+		if fewest := events[0]; r.Events[reason] < fewest && !s.IsOpen {
+			found = append(found, fmt.Sprintf("%d events %s, and not %d", r.Events[reason], reason, fewest))
+		}
+	}
+	findings := make([]Finding, len(found))
+	for i, text := range found {
+		findings[i] = Finding{"expected", text}
+	}
+	return findings
 }
 
 // passing is how many resources of a scenario there are at most whose name is taken for a moment.
@@ -337,8 +369,9 @@ func isOfPass(request *proxy.Request) bool {
 	return isOfInterest(request) && request.Verb != "watch" && (request.IsWrite() || request.Name != "")
 }
 
-// silent are faults that say nothing new of the world: what is served late, again or old is asked for by a cache.
-var silent = []proxy.Kind{proxy.PauseWatches, proxy.CloseWatches, proxy.ExpireWatches}
+// silent are faults that say nothing new of the world: what is served late, again or old is asked for by a cache, and what is answered late is
+// answered.
+var silent = []proxy.Kind{proxy.PauseWatches, proxy.CloseWatches, proxy.ExpireWatches, proxy.Delay}
 
 // isExcuse tells whether something has gone wrong with a request because of which an event may be news, or be sent by two operators: with
 // a write, or with a question about one resource, without whose answer it goes no further. An event that cannot be sent is sent again under
@@ -353,7 +386,7 @@ func isExcuse(request *proxy.Request) bool {
 	case slices.Contains(silent, fault.Kind):
 		return false
 	case isEvent:
-		return !slices.Contains([]proxy.Kind{proxy.Refuse, proxy.Disown, proxy.DropAnswer, proxy.Delay, proxy.Hang}, fault.Kind)
+		return !slices.Contains([]proxy.Kind{proxy.Refuse, proxy.Disown, proxy.DropAnswer, proxy.Hang}, fault.Kind)
 	}
 	return request.IsWrite() || fault.Kind != proxy.Age
 }

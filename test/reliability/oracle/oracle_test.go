@@ -13,6 +13,7 @@ import (
 
 	"github.com/example/memcached-operator/test/reliability/history"
 	"github.com/example/memcached-operator/test/reliability/proxy"
+	"github.com/example/memcached-operator/test/reliability/scenario"
 )
 
 // version returns an object as it was at a resource version.
@@ -91,11 +92,49 @@ func TestCounts(t *testing.T) {
 	all := &Run{Requests: []proxy.Request{create, lost, apply, remove}}
 	reference := NewReference(all)
 	expect(t, "counts", all, reference, "")
-	expect(t, "counts", &Run{Requests: append(all.Requests, create)}, reference, "batch/jobs a was created 2 times, and 1 without faults")
+	expect(t, "counts", &Run{Requests: append(all.Requests, create)}, reference, "batch/jobs a was created 2 times, and not 1")
 	expect(t, "counts", &Run{Requests: append(all.Requests, apply)}, reference, "apps/deployments b was created 2 times")
 	expect(t, "counts", &Run{Requests: append(all.Requests, remove)}, reference, "batch/jobs c was deleted 2 times")
 	expect(t, "counts", &Run{Requests: all.Requests[:3]}, reference, "batch/jobs c was deleted 0 times")
 	expect(t, "counts", &Run{Requests: all.Requests[:3], IsOpen: true}, reference, "")
+}
+
+// What is wrong each time alike is wrong.
+func TestExpected(t *testing.T) {
+	played := &scenario.Scenario{Expected: scenario.Expected{
+		Creates: map[string]int{"apps/deployments web": 1}, Deletes: map[string]int{"batch/jobs c": 1}, Events: map[string][2]int{"Synced": {1, 2}}}}
+	right := Reference{Creates: map[string]int{"apps/deployments web": 1}, Deletes: map[string]int{"batch/jobs c": 1}, Events: map[string]int{"Synced": 1}}
+	for name, test := range map[string]struct {
+		change func(*Reference)
+		isOpen bool
+		found  string
+	}{
+		"as expected":          {func(*Reference) {}, false, ""},
+		"one event more":       {func(r *Reference) { r.Events = map[string]int{"Synced": 2} }, false, ""},
+		"too many events":      {func(r *Reference) { r.Events = map[string]int{"Synced": 3} }, false, "3 events Synced, where 2 are news"},
+		"an event of its own":  {func(r *Reference) { r.Events = map[string]int{"Synced": 1, "Error": 1} }, false, "1 events Error, where 0 are news"},
+		"no event":             {func(r *Reference) { r.Events = nil }, false, "0 events Synced, and not 1"},
+		"made anew":            {func(r *Reference) { r.Creates = map[string]int{"apps/deployments web": 2} }, false, "apps/deployments web was created 2 times, and not 1"},
+		"another one made":     {func(r *Reference) { r.Creates = map[string]int{"apps/deployments web": 1, "x": 1} }, false, "x was created 1 times, and not 0"},
+		"not deleted":          {func(r *Reference) { r.Deletes = nil }, false, "batch/jobs c was deleted 0 times, and not 1"},
+		"less, in less time":   {func(r *Reference) { *r = Reference{} }, true, ""},
+		"more, in time enough": {func(r *Reference) { r.Deletes = map[string]int{"batch/jobs c": 2} }, true, "deleted 2 times"},
+	} {
+		is, expected := right, *played
+		test.change(&is)
+		expected.IsOpen = test.isOpen
+		found := is.Unexpected(&expected)
+		if got := fmt.Sprint(found); len(found) > 0 != (test.found != "") || !strings.Contains(got, test.found) {
+			t.Errorf("%s: %s, not %q", name, got, test.found)
+		}
+	}
+	passing := *played // a name is taken for a moment
+	right.Events = map[string]int{"Synced": 4, "ErrResourceExists": 2}
+	for isPassing, found := range map[bool]int{true: 0, false: 2} {
+		if passing.IsPassing = isPassing; len(right.Unexpected(&passing)) != found {
+			t.Errorf("passing: %t, %v", isPassing, right.Unexpected(&passing))
+		}
+	}
 }
 
 func TestWritesOfTheSetupAreNoPositions(t *testing.T) {
@@ -115,6 +154,13 @@ func TestCountsLeaveOutWhatIsForNobody(t *testing.T) {
 	expect(t, "counts", run, &Reference{}, "created 1 times")
 	run.Versions[0].IsGone = true
 	expect(t, "counts", run, &Reference{}, "")
+
+	late := *run // it has long been gone, and nothing has held that back
+	late.Requests = []proxy.Request{create}
+	late.Requests[0].At, late.Versions[0].At = time.Unix(10, 0), time.Unix(4, 0)
+	expect(t, "counts", &late, &Reference{}, "created 1 times")
+	late.Requests[0].At = time.Unix(8, 0)
+	expect(t, "counts", &late, &Reference{}, "")
 
 	before := version(t, 1, history.Deployments, fmt.Sprintf("{metadata: {name: web, uid: c, "+ownedBy+"}}", "f"))
 	run.Versions = append([]history.Version{before}, run.Versions...)
@@ -194,6 +240,7 @@ func TestEvents(t *testing.T) {
 		{proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 403}, false},
 		{wrong(proxy.Age, proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 200}), false},
 		{wrong(proxy.PauseWatches, proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 200}), true},
+		{wrong(proxy.Delay, proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 200}), true},
 		{wrong(proxy.ExpireWatches, proxy.Request{Verb: "create", Resource: eventResource, Name: "one.1", Status: 201}), true},
 		{wrong(proxy.Age, proxy.Request{Verb: "list", Resource: history.Foos, Status: 200}), true},
 		{wrong(proxy.Refuse, proxy.Request{Verb: "list", Resource: history.Foos}), true}, // asked for by the cache
@@ -254,6 +301,8 @@ func TestGuarantee(t *testing.T) {
 		{"a deletion of somebody else's", theirs, remove, "not the operator's"},
 		{"a deletion for any", ours, change(remove, func(r *proxy.Request) { r.OnlyUID = "" }), "any object of that name"},
 		{"a deletion for any that is refused", ours, change(remove, func(r *proxy.Request) { r.OnlyUID, r.Status = "", 404 }), "any object of that name"},
+		{"an apply to what nobody needs", ours, change(apply, func(r *proxy.Request) { r.Resource += "/scale" }), "no resource needs"},
+		{"a creation of what nobody needs", ours, proxy.Request{Verb: "create", Resource: "/configmaps", Name: "web", Status: 201}, "no resource needs"},
 		{"an update", ours, change(apply, func(r *proxy.Request) { r.Verb = "update" }), "never needed"},
 		{"a status for any", ours, proxy.Request{Verb: "patch", Resource: history.Foos + "/status", Name: "one", Status: 200}, "any resource of that name"},
 		{"a status", ours, proxy.Request{Verb: "patch", Resource: history.Foos + "/status", Name: "one", Status: 200, OnlyUID: "f"}, ""},
@@ -336,6 +385,12 @@ func TestHygiene(t *testing.T) {
 	expect(t, "hygiene", &Run{Log: line}, &Reference{}, "Reconciler error")
 	expect(t, "hygiene", &Run{RestLog: line, Fired: 1}, &Reference{}, "the log has: Reconciler error")
 	expect(t, "hygiene", &Run{Fired: 1, RestLog: `{"level":"ERROR","msg":"Failed to watch","err":"pods is forbidden"}`}, &Reference{}, "Failed to watch: pods is forbidden")
+	const canceled, stopping = `{"time":"2026-01-01T00:00:%02dZ","level":"ERROR","msg":"It","err":"context canceled"}` + "\n",
+		`{"time":"2026-01-01T00:00:%02dZ","level":"INFO","msg":"Stopping and waiting for leader election runnables"}` + "\n"
+	expect(t, "hygiene", &Run{Fired: 1, RestLog: fmt.Sprintf(canceled+stopping, 19, 20)}, &Reference{}, "")
+	expect(t, "hygiene", &Run{Fired: 1, RestLog: fmt.Sprintf(stopping+canceled, 20, 24)}, &Reference{}, "")
+	expect(t, "hygiene", &Run{Fired: 1, RestLog: fmt.Sprintf(canceled+stopping, 10, 20)}, &Reference{}, "It: context canceled")
+	expect(t, "hygiene", &Run{Fired: 1, RestLog: fmt.Sprintf(canceled, 10)}, &Reference{}, "It: context canceled")
 	expect(t, "hygiene", &Run{Log: "WARNING: DATA RACE\n"}, &Reference{}, "DATA RACE")
 	expect(t, "hygiene", &Run{Log: "panic: nil\n"}, &Reference{}, "panic")
 	expect(t, "hygiene", &Run{Ends: []string{"by itself"}}, &Reference{}, "by itself")
@@ -371,6 +426,10 @@ func TestStatusOfFoo(t *testing.T) {
 			}}, nil, test.found)
 		})
 	}
+	t.Run("nothing, after it has said something", func(t *testing.T) {
+		run := &Run{Versions: []history.Version{version(t, 1, history.Foos, said(1, 1, "True", "True", 0)), version(t, 2, history.Foos, foo)}}
+		expect(t, "status", run, nil, "does not say whether it is Available")
+	})
 	t.Run("back to an earlier generation", func(t *testing.T) {
 		run := &Run{Versions: []history.Version{
 			version(t, 1, history.Foos, said(2, 2, "True", "True", 0)), version(t, 2, history.Foos, said(2, 1, "False", "True", 0)),
@@ -491,8 +550,8 @@ func TestStatusThatIsDegraded(t *testing.T) {
 	told.Fault, told.Resource = &proxy.Fault{Kind: proxy.Refuse, Code: 500}, history.Foos+"/status"
 	late.Fault, late.At = &proxy.Fault{Kind: proxy.Refuse, Code: 500}, at.Add(time.Second)
 	slow.Fault = &proxy.Fault{Kind: proxy.CloseWatches}
-	lost, forbidden := apply, apply
-	lost.Status, forbidden.Status = 0, 403
+	lost, forbidden, another := apply, apply, refused
+	lost.Status, forbidden.Status, another.Name = 0, 403, "other"
 	for _, test := range []struct {
 		reason  string
 		version history.Version
@@ -500,7 +559,11 @@ func TestStatusThatIsDegraded(t *testing.T) {
 		isFound bool
 	}{
 		{"Refused", own(""), refused, false},
+		{"Error", own(""), refused, true},
 		{"Error", own(""), lost, false},
+		{"Refused", own(""), lost, true},
+		{"Refused", own(""), another, true},
+		{"Refused", version(t, 1, history.Deployments, fmt.Sprintf("{metadata: {name: other, uid: d, "+ownedBy+"}}", "f")), another, false},
 		{"Refused", own(""), forbidden, false},
 		{"Error", own(""), apply, true},
 		{"Error", own(""), conflict, true},

@@ -63,7 +63,7 @@ func statuses(run *Run, _ *Reference) []string {
 		object := version.Object
 		previous := before[string(object.GetUID())]
 		before[string(object.GetUID())] = object
-		if _, has, _ := unstructured.NestedSlice(object.Object, "status", "conditions"); !has ||
+		if !hasConditions(object) && !hasConditions(previous) ||
 			previous != nil && equality.Semantic.DeepEqual(previous.Object["status"], object.Object["status"]) {
 			continue
 		}
@@ -71,23 +71,24 @@ func statuses(run *Run, _ *Reference) []string {
 		if held.IsZero() || version.At.Before(held) {
 			past.since = version.At.Add(-lag)
 		}
-		lies := append(past.generations(), past.degraded()...)
+		lies := slices.Concat(past.generations(), past.degraded(), past.ofItsKind())
 		if previous != nil && history.As[told](previous).Status.ObservedGeneration > history.As[told](object).Status.ObservedGeneration {
 			lies = append(lies, "has observed an earlier generation than before")
-		}
-		switch version.Resource {
-		case history.Foos:
-			lies = append(lies, past.foo()...)
-		case history.Memcacheds:
-			lies = append(lies, past.memcached()...)
-		case history.CronJobs:
-			lies = append(lies, past.cronJob()...)
 		}
 		for _, lie := range lies {
 			found = append(found, fmt.Sprintf("%s at resource version %d %s", version.Key, version.RV, lie))
 		}
 	}
 	return found
+}
+
+// hasConditions tells whether a resource has been told of; one that is nil has not.
+func hasConditions(object *unstructured.Unstructured) bool {
+	if object == nil {
+		return false
+	}
+	_, has, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
+	return has
 }
 
 // past is all that has been before a status was written.
@@ -100,6 +101,17 @@ type past struct {
 	superseded []time.Time
 	// since is from when on the world may be what the status was computed from; zero for ever.
 	since time.Time
+}
+
+// ofItsKind finds what is not true of what only a resource's kind says.
+func (p *past) ofItsKind() []string {
+	switch p.self.Resource {
+	case history.Foos:
+		return p.foo()
+	case history.Memcacheds:
+		return p.memcached()
+	}
+	return p.cronJob()
 }
 
 // leastLag is how much older than a status the world may be that it was computed from where nothing holds that back, in a pass on a busy machine.

@@ -204,8 +204,8 @@ func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, body []byte, reques
 		return
 	}
 	defer p.answering()()
-	if request.Verb == "list" {
-		p.streams.age(r, request)
+	if request.Verb == "list" && p.streams.age(r) {
+		p.note(request, &Fault{Kind: Age})
 	}
 	status, header, content := p.forward(r, body, request)
 	reply(w, status, header, content)
@@ -282,10 +282,15 @@ func (p *Proxy) await(request *Request) bool {
 	if p.options.Await() {
 		return true
 	}
+	p.note(request, nil)
+	return false
+}
+
+// note records what goes wrong with a request by no rule; nil for nothing.
+func (p *Proxy) note(request *Request, fault *Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	request.Fault, request.Rule = nil, 0
-	return false
+	request.Fault, request.Rule = fault, 0
 }
 
 // before returns the resource version of the world that the next operator is served first; empty if that is the present one.

@@ -207,6 +207,17 @@ func TestFaultsOfOneRequest(t *testing.T) {
 	}
 }
 
+// Who is told to try again later is told when.
+func TestRetryAfter(t *testing.T) {
+	for code, expected := range map[int]string{http.StatusTooManyRequests: "1", http.StatusServiceUnavailable: ""} {
+		answer := httptest.NewRecorder()
+		refuse(answer, code, "it")
+		if told := answer.Header().Get("Retry-After"); told != expected {
+			t.Errorf("%d is told to try again after %q s", code, told)
+		}
+	}
+}
+
 // A request that comes after the outage it was to wait for is answered, and nothing is wrong with it.
 func TestOutageIsOver(t *testing.T) {
 	for _, kind := range []Kind{ServerAway, ServerAwayAfter} {
@@ -276,6 +287,9 @@ func TestWatchIsClosedAndExpires(t *testing.T) {
 	if code, content, err := trial.do(http.MethodGet, pods, "", ""); code != http.StatusGone || err != nil || !strings.Contains(content, "Expired") {
 		t.Errorf("%d %s %v", code, content, err)
 	}
+	if requests := trial.Requests(); requests[len(requests)-1].Status != http.StatusGone {
+		t.Errorf("that is not recorded: %+v", requests[len(requests)-1])
+	}
 	begin() // once only
 	trial.server.proceed <- true
 	end()
@@ -308,15 +322,19 @@ func TestOldWorld(t *testing.T) {
 	if code, _, _ := trial.do(http.MethodGet, "/api/v1/namespaces/ns/pods?watch=true&sendInitialEvents=true", "", ""); code != http.StatusUnprocessableEntity {
 		t.Errorf("a list by a watch: %d", code)
 	}
+	const old = "/api/v1/namespaces/ns/pods?limit=500&resourceVersion=0"
 	for asked, arrives := range map[string]string{
-		"/api/v1/namespaces/ns/pods?limit=500&resourceVersion=0": "/api/v1/namespaces/ns/pods?resourceVersion=40&resourceVersionMatch=Exact",
-		"/api/v1/namespaces/ns/pods?limit=500":                   "/api/v1/namespaces/ns/pods?limit=500",
+		old:                                    "/api/v1/namespaces/ns/pods?resourceVersion=40&resourceVersionMatch=Exact",
+		"/api/v1/namespaces/ns/pods?limit=500": "/api/v1/namespaces/ns/pods?limit=500",
 	} {
 		if _, _, err := trial.do(http.MethodGet, asked, "", ""); err != nil {
 			t.Fatal(err)
 		}
 		if got := <-trial.server.asked; got != "GET "+arrives+" Bearer it" {
 			t.Errorf("%s arrives as %s", asked, got)
+		}
+		if requests := trial.Requests(); requests[len(requests)-1].IsOld() != (asked == old) {
+			t.Errorf("%s is not recorded as what it is: %+v", asked, requests[len(requests)-1])
 		}
 	}
 }

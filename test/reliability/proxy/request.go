@@ -63,6 +63,11 @@ func (r *Request) IsDone() bool {
 	return r.Status >= 200 && r.Status < 300
 }
 
+// IsOld tells whether it is a list of which an old world was served.
+func (r *Request) IsOld() bool {
+	return r.Verb == "list" && r.Rule == 0 && r.Fault != nil && r.Fault.Kind == Age
+}
+
 // IsCreation tells whether the request has created an object: by an apply, which is a patch, as well.
 func (r *Request) IsCreation() bool {
 	return r.Status == http.StatusCreated

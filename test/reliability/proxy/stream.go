@@ -63,14 +63,14 @@ func (s *streams) serveOld(version string, d time.Duration, late func(resource s
 	s.old, s.oldFor, s.late = version, d, late
 }
 
-// age rewrites a list that may be old while the old world is served. One that asks for no resource version may not be: the API
-// server promises the present then.
-func (s *streams) age(r *http.Request, request *Request) {
+// age rewrites a list that may be old while the old world is served, and tells whether it has. One that asks for no resource version may
+// not be: the API server promises the present then.
+func (s *streams) age(r *http.Request) bool {
 	query := r.URL.Query()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.old == "" || query.Get("resourceVersion") != "0" {
-		return
+		return false
 	}
 	if s.pausedUntil.IsZero() || s.oldFor > 0 {
 		s.pausedUntil, s.oldFor = time.Now().Add(s.oldFor), 0
@@ -78,13 +78,13 @@ func (s *streams) age(r *http.Request, request *Request) {
 	}
 	if time.Now().After(s.pausedUntil) {
 		s.old = ""
-		return
+		return false
 	}
 	query.Set("resourceVersion", s.old)
 	query.Set("resourceVersionMatch", "Exact")
 	query.Del("limit")
 	r.URL.RawQuery = query.Encode()
-	request.Fault = &Fault{Kind: Age}
+	return true
 }
 
 // areCalm tells whether all that was watched is, watches flow, and the present world is served.
@@ -153,6 +153,7 @@ func (s *streams) flow(ctx context.Context, resource string) {
 // watch passes a watch on, event by event.
 func (p *Proxy) watch(w http.ResponseWriter, r *http.Request, request *Request) {
 	if code := p.streams.refusal(r, request.Resource); code != 0 {
+		p.answered(request, code, nil)
 		refuse(w, code, "the fault proxy says so")
 		return
 	}

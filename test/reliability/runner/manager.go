@@ -28,7 +28,7 @@ type manager struct {
 	program     string
 	environment []string
 	flags       []string
-	isTolerant  bool // that it ends by itself is no crash
+	isTolerant  bool // that it ends by itself before it works, or as it does not lead any more, is no crash
 
 	mu      sync.Mutex
 	process *exec.Cmd
@@ -99,7 +99,7 @@ func (m *manager) startProcess(flags []string) error {
 		if !m.wanted {
 			return
 		}
-		if m.isTolerant && !m.killed {
+		if m.isTolerant && !m.killed && mayEnd(logs.String()) {
 			time.Sleep(200 * time.Millisecond) // as Kubernetes waits, though longer
 		} else if !m.killed {
 			m.crashes = append(m.crashes, fmt.Sprintf("the operator has ended by itself: %v", err))
@@ -112,6 +112,16 @@ func (m *manager) startProcess(flags []string) error {
 		}
 	}()
 	return nil
+}
+
+// mayEnd tells of an operator that has logged this whether it may end by itself where requests go wrong.
+func mayEnd(logged string) bool {
+	return !hasBegun(logged, controllers) || strings.Contains(logged, "leader election lost")
+}
+
+// hasBegun tells whether so many controllers say that they work.
+func hasBegun(logged string, controllers int) bool {
+	return strings.Count(logged, `"msg":"Starting workers"`) >= controllers
 }
 
 // isStarted tells whether it has ever been started.
@@ -177,7 +187,7 @@ func (m *manager) isGivenUp() bool {
 // works waits until so many controllers of the process work.
 func (m *manager) works(ctx context.Context, controllers int) error {
 	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		return strings.Count(m.current(), `"msg":"Starting workers"`) >= controllers, nil
+		return hasBegun(m.current(), controllers), nil
 	})
 	if err != nil {
 		return fmt.Errorf("waiting until the operator works: %w\n%s", err, m.log())

@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,7 +42,7 @@ type Plan struct {
 	Rules    []proxy.Rule
 	// Storm is for how long many requests go wrong, instead of what Rules say; 0 for not at all.
 	Storm time.Duration
-	// Seed is for what goes wrong by chance.
+	// Seed is for what goes wrong by chance: in each scenario, something else.
 	Seed uint64
 	// Pair has a second operator stand by, which takes the lead when the first stands still.
 	Pair bool
@@ -71,6 +74,13 @@ func (p *Plan) Faults() string {
 		texts[i] = rule.String()
 	}
 	return strings.Join(texts, FaultSeparator)
+}
+
+// seed returns the seed of the plan in its scenario.
+func (p *Plan) seed() uint64 {
+	sum := fnv.New64a()
+	_, _ = sum.Write([]byte(p.Scenario.Name))
+	return sum.Sum64() + p.Seed
 }
 
 func (p *Plan) String() string {
@@ -169,7 +179,7 @@ func (s *stage) operator(ctx context.Context) (*proxy.Proxy, *manager, error) {
 // newProxy starts a proxy between an operator and the API server.
 func (s *stage) newProxy(m *manager) (*proxy.Proxy, error) {
 	options := proxy.Options{
-		Server: s.e.ControlPlane.Config.Host, TLS: s.e.tls, Seed: s.plan.Seed, Version: s.e.Recorder.Latest, IsOwn: history.IsOurs,
+		Server: s.e.ControlPlane.Config.Host, TLS: s.e.tls, Seed: s.plan.seed(), Version: s.e.Recorder.Latest, IsOwn: history.IsOurs,
 		Kill: m.kill, Freeze: func() { m.signal(syscall.SIGSTOP) },
 	}
 	if s.plan.Outage != nil {
@@ -203,7 +213,7 @@ func (s *stage) play(ctx context.Context) (*oracle.Run, error) {
 	s.proxy.SetRules()
 	lacking = cmp.Or(lacking, s.passes(ctx))
 	run := &oracle.Run{
-		Namespace: s.Namespace, Symbols: s.Symbols(), Lacking: lacking, Fired: s.fired(), Setup: s.setup, Rest: len(s.requests()),
+		Namespace: s.Namespace, Symbols: s.Symbols(), Lacking: lacking, Fired: fired(s.requests()), Setup: s.setup, Rest: len(s.requests()),
 		IsDeprived: s.plan.ServiceAccount != "", IsOpen: s.plan.Scenario.IsOpen, IsPassing: s.plan.Scenario.IsPassing,
 	}
 	run.Anew = run.Rest
@@ -255,14 +265,26 @@ func (s *stage) passes(ctx context.Context) string {
 	return ""
 }
 
-// fired returns how many of the rules of the plan have had a request go wrong.
-func (s *stage) fired() int {
-	rules := map[int]bool{}
-	for _, request := range s.requests() {
-		if request.Rule > 0 {
+// fired returns how many of the rules of a plan have had one of its requests go wrong, and what was to come of that later.
+func fired(requests []proxy.Request) int {
+	rules, isOld, isGone := map[int]bool{}, false, false
+	for i := range requests {
+		isOld = isOld || requests[i].IsOld()
+		isGone = isGone || requests[i].Verb == "watch" && requests[i].Status == http.StatusGone
+	}
+	for i := range requests {
+		request := &requests[i]
+		switch {
+		case request.Rule == 0:
+		case slices.Contains([]proxy.Kind{proxy.Age, proxy.AgeMore}, request.Fault.Kind):
+			rules[request.Rule] = isOld
+		case request.Fault.Kind == proxy.ExpireWatches:
+			rules[request.Rule] = isGone
+		default:
 			rules[request.Rule] = true
 		}
 	}
+	maps.DeleteFunc(rules, func(_ int, hasOccurred bool) bool { return !hasOccurred })
 	return len(rules)
 }
 

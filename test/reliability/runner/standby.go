@@ -67,13 +67,13 @@ func (s *stage) flags() []string {
 // requested before be carried out now. It returns what is lacking when that is over: one that has lost the lead ends, and is started again to
 // stand by; one that was cut off has done so before, by itself. A write that nothing waits for may be over before the lead is.
 func (s *stage) thaw(ctx context.Context) string {
-	if s.fired() > 0 {
+	if fired(s.requests()) > 0 {
 		if err := s.standby.manager.works(ctx, controllers); err != nil {
 			return "the other operator does not take the lead: " + err.Error()
 		}
 	}
 	starts := s.manager.starts()
-	if s.plan.isCutOff() && s.fired() > 0 {
+	if s.plan.isCutOff() && fired(s.requests()) > 0 {
 		if starts == firstStart {
 			return "the operator that is cut off does not end"
 		}
@@ -82,7 +82,7 @@ func (s *stage) thaw(ctx context.Context) string {
 	s.proxy.Release()
 	s.manager.signal(syscall.SIGCONT)
 	return s.settle(ctx, thawQuiet, func() string {
-		if s.fired() > 0 && s.manager.starts() == starts {
+		if fired(s.requests()) > 0 && s.manager.starts() == starts {
 			return "the operator that has lost the lead does not end"
 		}
 		return s.differs()

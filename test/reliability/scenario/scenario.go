@@ -34,6 +34,8 @@ type Scenario struct {
 	// Setup are steps in which nothing goes wrong, to begin from.
 	Setup []Step
 	Steps []Step
+	// Expected is what the operator does all in all, as expected.yaml says it.
+	Expected Expected
 }
 
 // HasAbsence tells whether the operator is taken away in between, so that another one that stands by would take its place.
@@ -70,7 +72,7 @@ func (s *Stage) Symbols() history.Symbols {
 
 // All are all scenarios.
 func All() []Scenario {
-	return append(append(foos(), memcacheds()...), cronJobs()...)
+	return expect(slices.Concat(foos(), memcacheds(), cronJobs()))
 }
 
 // make creates an object in the namespace of the stage.

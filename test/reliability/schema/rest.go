@@ -29,10 +29,13 @@ func (w *World) writesIn(ctx context.Context, namespace string, window time.Dura
 	return restWrites(w.ControlPlane.Audit.Since(mark), namespace)
 }
 
+// settling is how long the operator may take at most to write what there was to do last.
+const settling = 30 * time.Second
+
 // SettledWrites returns what the operator writes in a namespace, or in all if that is empty, over the window that begins when it has written
 // nothing for a second: the last that there was to do may still be on its way.
 func (w *World) SettledWrites(ctx context.Context, namespace string, window time.Duration) []string {
-	_ = w.until(ctx, func() error {
+	_ = within(ctx, settling, func() error {
 		if writes := w.writesIn(ctx, namespace, time.Second); len(writes) > 0 {
 			return errors.New("the operator writes: " + strings.Join(writes, ", "))
 		}

@@ -166,7 +166,12 @@ func (w *World) namespace(ctx context.Context) (string, error) {
 // until polls until done returns nil; the error is the last that done returned. How long that may take bounds a failure and is no measure
 // of time.
 func (w *World) until(ctx context.Context, done func() error) error {
-	deadline := time.Now().Add(w.options.Patience)
+	return within(ctx, w.options.Patience, done)
+}
+
+// within waits until something is done, or until patience ends, and returns what it still lacks then.
+func within(ctx context.Context, patience time.Duration, done func() error) error {
+	deadline := time.Now().Add(patience)
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		err := done()
 		if err == nil || time.Now().After(deadline) || ctx.Err() != nil {

@@ -1,0 +1,22 @@
+package runner
+
+import (
+	"strings"
+	"testing"
+)
+
+// An operator that works has no reason to end by itself, whatever goes wrong, unless it does not lead any more.
+func TestMayEnd(t *testing.T) {
+	begun := strings.Repeat(`{"level":"INFO","msg":"Starting workers"}`+"\n", controllers)
+	for logged, may := range map[string]bool{
+		"":                                       true,
+		begun[len(begun)/controllers:]:           true,
+		begun:                                    false,
+		begun + `{"msg":"It","err":"no answer"}`: false,
+		begun + `{"level":"ERROR","msg":"leader election lost"}`: true,
+	} {
+		if mayEnd(logged) != may {
+			t.Errorf("%q: %t", logged, !may)
+		}
+	}
+}
