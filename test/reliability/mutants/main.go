@@ -55,6 +55,7 @@ type outcome struct {
 	KilledBy      string // the suite and its part; empty if the mutant lives
 	Finding       string // the first
 	Findings      int
+	Oracles       []string // that have found something
 	Seconds       float64
 	Error         string `json:",omitempty"`
 }
@@ -173,9 +174,9 @@ func (l *lab) hunt(ctx context.Context, m mutant) *outcome {
 		if err != nil {
 			break
 		}
-		var found []string
+		var found []finding
 		if found, err = l.ask(ctx, program, killer); len(found) > 0 {
-			result.KilledBy, result.Finding, result.Findings = killer, found[0], len(found)
+			result.KilledBy, result.Finding, result.Findings, result.Oracles = killer, found[0].String(), len(found), oraclesOf(found)
 			break
 		}
 	}
@@ -186,8 +187,19 @@ func (l *lab) hunt(ctx context.Context, m mutant) *outcome {
 	return result
 }
 
+// oraclesOf returns by which oracles something was found, each once.
+func oraclesOf(found []finding) []string {
+	var oracles []string
+	for _, f := range found {
+		if !slices.Contains(oracles, f.Oracle) {
+			oracles = append(oracles, f.Oracle)
+		}
+	}
+	return oracles
+}
+
 // ask has a killer try a manager.
-func (l *lab) ask(ctx context.Context, program, killer string) ([]string, error) {
+func (l *lab) ask(ctx context.Context, program, killer string) ([]finding, error) {
 	suite, part, _ := strings.Cut(killer, " ")
 	return suites[suite](ctx, l, program, part)
 }
@@ -210,7 +222,7 @@ func (l *lab) control(ctx context.Context, r *report, output string) error {
 		}
 		c := control{Killer: killer, Seconds: time.Since(begun).Seconds()}
 		if len(found) > 0 {
-			c.Alarm = found[0]
+			c.Alarm = found[0].String()
 		}
 		r.addControl(c)
 		fmt.Fprintf(os.Stderr, "[%4.0f s] %s, on the operator as it is: %.160s\n", r.Seconds, killer, cmp.Or(c.Alarm, "nothing"))

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/example/memcached-operator/test/proof"
+	"github.com/example/memcached-operator/test/reliability/oracle"
 )
 
 // fewestMutants is how many seeded bugs have to be found at least.
@@ -16,7 +17,7 @@ const fewestMutants = 30
 
 // page returns the report for people.
 func (r *report) page() *proof.Page {
-	table := proof.Table{Columns: []string{"seeded bug", "a pattern of", "found by", "first finding", "s"}}
+	table := proof.Table{Columns: []string{"seeded bug", "a pattern of", "found by", "oracles", "first finding", "s"}}
 	for _, o := range r.Outcomes {
 		killedBy := o.KilledBy
 		switch {
@@ -25,7 +26,7 @@ func (r *report) page() *proof.Page {
 		case killedBy == "":
 			killedBy = "NOBODY"
 		}
-		table.Rows = append(table.Rows, []string{o.Name, o.Pattern, killedBy, firstLine(o.Finding), fmt.Sprintf("%.0f", o.Seconds)})
+		table.Rows = append(table.Rows, []string{o.Name, o.Pattern, killedBy, strings.Join(o.Oracles, ", "), firstLine(o.Finding), fmt.Sprintf("%.0f", o.Seconds)})
 	}
 	return &proof.Page{
 		Name:  "mutants",
@@ -91,7 +92,26 @@ func (r *report) claims() []proof.Claim {
 	if killers := r.killers(); found.Verdict == proof.Met && len(r.Controls) < len(killers) {
 		found.Verdict, found.Note = proof.NotJudged, fmt.Sprintf("there are %d", len(killers))
 	}
-	return []proof.Claim{seeded, found}
+	return []proof.Claim{seeded, found, r.claimOracles()}
+}
+
+// claimOracles claims that each oracle finds something where there is something to find.
+func (r *report) claimOracles() proof.Claim {
+	var blind []string
+	for _, o := range oracle.All {
+		if !slices.ContainsFunc(r.Outcomes, func(found outcome) bool { return slices.Contains(found.Oracles, o.Name) }) {
+			blind = append(blind, o.Name)
+		}
+	}
+	claim := proof.Claim{What: "oracles of what faults do that have found a seeded bug, be it with others", Bar: "all",
+		Found: fmt.Sprintf("%d of %d", len(oracle.All)-len(blind), len(oracle.All)), Verdict: proof.Judge(len(blind) == 0)}
+	if len(blind) > 0 {
+		claim.Note = "not: " + strings.Join(blind, ", ")
+	}
+	if len(blind) > 0 && r.Mutants < r.Seeded {
+		claim.Verdict = proof.NotJudged
+	}
+	return claim
 }
 
 // foundBy shows which part of the suites has found how many.

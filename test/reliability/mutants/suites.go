@@ -26,8 +26,16 @@ type lab struct {
 	faults map[string]string
 }
 
+// finding is something that a suite has found.
+type finding struct {
+	Oracle string // by which
+	Text   string
+}
+
+func (f finding) String() string { return f.Oracle + ": " + f.Text }
+
 // suite tries a part of itself with a manager, and returns what it has found.
-type suite func(ctx context.Context, l *lab, program, part string) ([]string, error)
+type suite func(ctx context.Context, l *lab, program, part string) ([]finding, error)
 
 // suites are by the name that killers begin with. All but the first play campaigns of the suite with the faults.
 var suites = map[string]suite{
@@ -44,7 +52,7 @@ var suites = map[string]suite{
 
 // campaign returns the suite that plays a campaign with the scenarios that match.
 func campaign(name string, flags ...string) suite {
-	return func(ctx context.Context, l *lab, program, part string) ([]string, error) {
+	return func(ctx context.Context, l *lab, program, part string) ([]finding, error) {
 		return l.play(ctx, program, part, name, flags...)
 	}
 }
@@ -73,7 +81,7 @@ func (l *lab) close() error {
 }
 
 // transitions tries the fields that match.
-func transitions(ctx context.Context, l *lab, program, part string) (found []string, err error) {
+func transitions(ctx context.Context, l *lab, program, part string) (found []finding, err error) {
 	if l.world == nil {
 		if l.world, err = schema.Start(ctx); err != nil {
 			return nil, err
@@ -89,7 +97,10 @@ func transitions(ctx context.Context, l *lab, program, part string) (found []str
 	if report.Tried == 0 {
 		return nil, fmt.Errorf("no field matches %q", part)
 	}
-	return report.Violations, l.world.Clear(ctx)
+	for _, violation := range report.Violations {
+		found = append(found, finding{"transitions", violation})
+	}
+	return found, l.world.Clear(ctx)
 }
 
 // patienceOf: a history takes a minute, anything else a moment. Whoever is late for longer is wrong.
@@ -101,7 +112,7 @@ func patienceOf(part string) time.Duration {
 }
 
 // play plays a campaign of the suite with the faults until something is found.
-func (l *lab) play(ctx context.Context, program, part, campaign string, flags ...string) (found []string, err error) {
+func (l *lab) play(ctx context.Context, program, part, campaign string, flags ...string) (found []finding, err error) {
 	faults, err := l.buildFaults(ctx)
 	if err != nil {
 		return nil, err
@@ -121,7 +132,7 @@ func (l *lab) play(ctx context.Context, program, part, campaign string, flags ..
 		Campaigns []struct {
 			Plans []struct {
 				Scenario, Faults string
-				Findings         []struct{ Oracle, Text string }
+				Findings         []finding
 			}
 		}
 	}
@@ -132,8 +143,9 @@ func (l *lab) play(ctx context.Context, program, part, campaign string, flags ..
 	for _, campaign := range report.Campaigns {
 		for _, plan := range campaign.Plans {
 			plans++
-			for _, finding := range plan.Findings {
-				found = append(found, fmt.Sprintf("%s: %s (%s %s)", finding.Oracle, finding.Text, plan.Scenario, plan.Faults))
+			for _, f := range plan.Findings {
+				f.Text = fmt.Sprintf("%s (%s %s)", f.Text, plan.Scenario, plan.Faults)
+				found = append(found, f)
 			}
 		}
 	}
