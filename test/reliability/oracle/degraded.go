@@ -62,11 +62,11 @@ func (p *past) hadRequest(holds func(*proxy.Request) bool) bool {
 	})
 }
 
-// isAbout tells whether a request is about the resource, or about what it needs or has ever had.
+// isAbout tells whether a request is about the resource, or about what it needs, or has had before or since.
 func (p *past) isAbout(r *proxy.Request) bool {
 	key := history.Key{Resource: r.Resource, Name: r.Name}
 	self := map[string]bool{string(p.self.Object.GetUID()): true}
-	return key == p.self.Key || p.needs(key) || slices.ContainsFunc(p.versions, func(version history.Version) bool {
+	return key == p.self.Key || p.needs(key) || slices.ContainsFunc(p.run.Versions, func(version history.Version) bool {
 		return version.Key == key && belongs(version.Object, self)
 	})
 }

@@ -587,6 +587,9 @@ func TestStatusThatIsDegraded(t *testing.T) {
 			found = "says that it is degraded, for the reason " + test.reason
 		}
 		expect(t, "status", &Run{Requests: []proxy.Request{test.request}, Versions: []history.Version{test.version, degraded}}, nil, found)
+		if test.request.Name == another.Name { // which it had not yet
+			expect(t, "status", &Run{Requests: []proxy.Request{test.request}, Versions: []history.Version{degraded, test.version}}, nil, found)
+		}
 	}
 }
 
