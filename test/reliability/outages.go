@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/example/memcached-operator/test/reliability/proxy"
 	"github.com/example/memcached-operator/test/reliability/runner"
@@ -14,12 +15,18 @@ import (
 // loadFaults is what happens to the operator that is kept busy meanwhile: it goes on when the campaign does.
 const loadFaults = "all outages"
 
+// outagePatience is how long all may take to become as it should be: Kubernetes' garbage collector, which lists anew after an outage and
+// waits between its tries, was seen to take two minutes for what the operator has nothing to do with.
+const outagePatience = 5 * time.Minute
+
 // outagePlans are each write with one of the outages, in turn.
 func (s *suite) outagePlans() []*runner.Plan {
 	var plans []*runner.Plan
 	for _, scenario := range s.scenarios {
 		for _, position := range s.positions(scenario.Name) {
-			plans = append(plans, planOf(scenario, with(position, proxy.Outages[len(plans)%len(proxy.Outages)])))
+			plan := planOf(scenario, with(position, proxy.Outages[len(plans)%len(proxy.Outages)]))
+			plan.Patience = cmp.Or(s.patience, outagePatience)
+			plans = append(plans, plan)
 		}
 	}
 	return plans

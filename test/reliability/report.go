@@ -22,6 +22,7 @@ type report struct {
 	Operator string `json:"operator"`
 	// Suite is by what it was found, as proof.Suite says it.
 	Suite      string            `json:"suite"`
+	own        map[string]string // what plays one campaign alone, by its name, as proof.Fingerprint says it
 	Begun      time.Time         `json:"begun"`
 	CPUs       int               `json:"cpus"`
 	Seed       uint64            `json:"seed"`
@@ -45,6 +46,7 @@ type report struct {
 type campaignReport struct {
 	Name    string        `json:"name"`
 	What    string        `json:"what"`
+	Own     string        `json:"own,omitempty"` // what plays it and no other, as proof.Fingerprint says it; empty for nothing
 	Seconds float64       `json:"seconds"`
 	Plans   []*planReport `json:"plans"`
 	IsWhole bool          `json:"isWhole"` // it has come to its end
@@ -77,6 +79,27 @@ func newReport(o *options, operator string) *report {
 		Starting: map[string]int{}}
 }
 
+// ownSources are what plays one campaign and no other, below the repository's root. When it changes, that campaign begins anew, and what
+// the others have found stays.
+var ownSources = map[string][]string{
+	"outages": {"test/reliability/load.go", "test/reliability/outages.go"},
+	"rbac":    {"test/reliability/rbac.go"},
+}
+
+// identify notes by what things are found, in the tree below a root.
+func (r *report) identify(root string) (err error) {
+	if r.Suite, err = proof.Suite(root); err != nil {
+		return err
+	}
+	r.own = map[string]string{}
+	for campaign, sources := range ownSources {
+		if r.own[campaign], err = proof.Fingerprint(root, sources, func(string) bool { return false }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // resume takes over what a file has. Plans in which something was found are to be played again, and what was found stays; and so are
 // those in which no fault has occurred. Of two, the first may keep the second from ever occurring, so one is enough.
 func (r *report) resume(path string) error {
@@ -94,9 +117,15 @@ func (r *report) resume(path string) error {
 		return fmt.Errorf("%s was found with another --seed or --short, or on another machine", path)
 	}
 	r.Begun, r.Positions, r.Used, r.Refused, r.Starting, r.RBAC = before.Begun, before.Positions, before.Used, before.Refused, before.Starting, before.RBAC
-	r.Campaigns = before.Campaigns
-	for _, campaign := range r.Campaigns {
+	for _, campaign := range before.Campaigns {
+		if campaign.Own != r.own[campaign.Name] {
+			continue
+		}
 		campaign.resume()
+		r.Campaigns = append(r.Campaigns, campaign)
+	}
+	if r.campaign("rbac") == nil {
+		r.RBAC = nil
 	}
 	return nil
 }
@@ -120,7 +149,7 @@ func (r *campaignReport) resume() {
 func (r *report) begin(name, what string) *campaignReport {
 	campaign := r.campaign(name)
 	if campaign == nil {
-		campaign = &campaignReport{Name: name}
+		campaign = &campaignReport{Name: name, Own: r.own[name]}
 		r.Campaigns = append(r.Campaigns, campaign)
 	}
 	campaign.What, campaign.began = what, time.Now().Add(-time.Duration(campaign.Seconds*float64(time.Second)))

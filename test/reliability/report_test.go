@@ -17,6 +17,7 @@ import (
 	"github.com/example/memcached-operator/test/reliability/proxy"
 	"github.com/example/memcached-operator/test/reliability/runner"
 	"github.com/example/memcached-operator/test/reliability/scenario"
+	"github.com/example/memcached-operator/test/testenv"
 )
 
 // plan is one of the campaign singles.
@@ -61,6 +62,30 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// A fault that has not occurred is no fault that was borne, and why it has not is told.
+func TestMissed(t *testing.T) {
+	r := newReport(&options{seed: 1}, "0123")
+	r.Positions = 1
+	singles := r.begin("singles", "every write")
+	for _, fault := range proxy.Faults {
+		singles.add(&planReport{Scenario: "foo-create", Faults: "patch apps/deployments #1: " + fault.String(), Fired: 1})
+	}
+	singles.IsWhole = true
+	if claim := r.coverage(); claim.Verdict != proof.Met || claim.Note != "" {
+		t.Errorf("all have occurred: %+v", claim)
+	}
+	for _, plan := range singles.Plans {
+		if strings.HasSuffix(plan.Faults, ": expire-watches") || strings.HasSuffix(plan.Faults, ": hang") {
+			plan.Fired = 0
+		}
+	}
+	claim := r.coverage()
+	if claim.Verdict != proof.Missed || !strings.Contains(claim.Note, "in 1, watches were closed, but none was answered with 410") ||
+		!strings.Contains(claim.Note, "in 1, the write was not made, in 8 tries") {
+		t.Errorf("two have not: %+v", claim)
+	}
+}
+
 // resumed returns a report that goes on with what was found before, and the file that has it.
 func resumed(t *testing.T, before *report) (r *report, kept string) {
 	t.Helper()
@@ -73,6 +98,42 @@ func resumed(t *testing.T, before *report) (r *report, kept string) {
 		t.Fatal(err)
 	}
 	return r, kept
+}
+
+// When what plays one campaign alone has changed, that one begins anew, and no other.
+func TestResumeWithAnotherCampaign(t *testing.T) {
+	before := found()
+	if err := before.identify(testenv.Root()); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"outages", "rbac"} {
+		before.begin(name, "it").add(&planReport{Scenario: "foo-create"})
+	}
+	before.RBAC = &rbacReport{}
+	kept := filepath.Join(t.TempDir(), "found.json")
+	if err := proof.Keep(kept, before); err != nil {
+		t.Fatal(err)
+	}
+	for changed, lost := range map[string]string{"": "", "outages": "outages", "rbac": "rbac"} {
+		r := newReport(&options{seed: before.Seed}, before.Operator)
+		if err := r.identify(testenv.Root()); err != nil {
+			t.Fatal(err)
+		}
+		if changed != "" {
+			r.own[changed] = "4567"
+		}
+		if err := r.resume(kept); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"singles", "outages", "rbac"} {
+			if isThere := r.campaign(name) != nil; isThere != (name != lost) {
+				t.Errorf("%s has changed, what %s has found is there: %t", changed, name, isThere)
+			}
+		}
+		if isThere := r.RBAC != nil; isThere != (lost != "rbac") {
+			t.Errorf("%s has changed, what permissions are for is there: %t", changed, isThere)
+		}
+	}
 }
 
 // What was found before is kept, and what was wrong is tried again.

@@ -46,7 +46,7 @@ var suites = map[string]suite{
 	"storms":   campaign("storms", "--patience=45s"),
 	"leaders":  campaign("leaders", "--patience=45s"),
 	"cut-off":  campaign("cut off", "--patience=45s"),
-	"outages":  campaign("outages", "--patience=45s"),
+	"outages":  campaign("outages", "--patience=100s"),
 	"rbac":     campaign("rbac"),
 }
 
