@@ -124,6 +124,9 @@ func (r *report) resume(path string) error {
 		campaign.resume()
 		r.Campaigns = append(r.Campaigns, campaign)
 	}
+	if r.campaign("outages") == nil {
+		r.Starting = map[string]int{} // no API server was started otherwise
+	}
 	if r.campaign("rbac") == nil {
 		r.RBAC = nil
 	}

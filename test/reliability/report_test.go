@@ -109,7 +109,7 @@ func TestResumeWithAnotherCampaign(t *testing.T) {
 	for _, name := range []string{"outages", "rbac"} {
 		before.begin(name, "it").add(&planReport{Scenario: "foo-create"})
 	}
-	before.RBAC = &rbacReport{}
+	before.RBAC, before.Starting = &rbacReport{}, map[string]int{"list /pods": 1}
 	kept := filepath.Join(t.TempDir(), "found.json")
 	if err := proof.Keep(kept, before); err != nil {
 		t.Fatal(err)
@@ -129,6 +129,9 @@ func TestResumeWithAnotherCampaign(t *testing.T) {
 			if isThere := r.campaign(name) != nil; isThere != (name != lost) {
 				t.Errorf("%s has changed, what %s has found is there: %t", changed, name, isThere)
 			}
+		}
+		if isThere := len(r.Starting) > 0; isThere != (lost != "outages") {
+			t.Errorf("%s has changed, what a starting API server has refused is there: %t", changed, isThere)
 		}
 		if isThere := r.RBAC != nil; isThere != (lost != "rbac") {
 			t.Errorf("%s has changed, what permissions are for is there: %t", changed, isThere)
