@@ -205,7 +205,7 @@ func (r *report) claimRBAC() []proof.Claim {
 		Found:   fmt.Sprintf("%d of %d", len(r.RBAC.Needed), len(r.RBAC.Needed)+len(r.RBAC.Unneeded)),
 		Verdict: proof.Judge(len(r.RBAC.Unneeded) == 0),
 		Note:    "with all of them, nothing goes wrong in the same scenarios; those to lead and to serve metrics are taken away in test/contract"}
-	if rbac := r.campaign("rbac"); rbac == nil || !rbac.IsWhole {
+	if rbac := r.campaign(rbacCampaign); rbac == nil || !rbac.IsWhole {
 		needed.Verdict, needed.Note = proof.NotJudged, "not all were tried"
 	}
 	if len(r.RBAC.Control) > 0 {

@@ -82,8 +82,8 @@ func newReport(o *options, operator string) *report {
 // ownSources are what plays one campaign and no other, below the repository's root. When it changes, that campaign begins anew, and what
 // the others have found stays.
 var ownSources = map[string][]string{
-	"outages": {"test/reliability/load.go", "test/reliability/outages.go"},
-	"rbac":    {"test/reliability/rbac.go"},
+	"outages":    {"test/reliability/load.go", "test/reliability/outages.go"},
+	rbacCampaign: {"test/reliability/rbac.go"},
 }
 
 // identify notes by what things are found, in the tree below a root.
@@ -127,7 +127,7 @@ func (r *report) resume(path string) error {
 	if r.campaign("outages") == nil {
 		r.Starting = map[string]int{} // no API server was started otherwise
 	}
-	if r.campaign("rbac") == nil {
+	if r.campaign(rbacCampaign) == nil {
 		r.RBAC = nil
 	}
 	return nil
