@@ -80,7 +80,7 @@ func newReport(o *options, operator string) *report {
 }
 
 // ownSources are what plays one campaign and no other, below the repository's root. When it changes, that campaign begins anew, and what
-// the others have found stays.
+// the others have found stays; see [report.anew].
 var ownSources = map[string][]string{
 	"outages":    {"test/reliability/load.go", "test/reliability/outages.go"},
 	rbacCampaign: {"test/reliability/rbac.go"},
@@ -117,30 +117,45 @@ func (r *report) resume(path string) error {
 		return fmt.Errorf("%s was found with another --seed or --short, or on another machine", path)
 	}
 	r.Begun, r.Positions, r.Used, r.Refused, r.Starting, r.RBAC = before.Begun, before.Positions, before.Used, before.Refused, before.Starting, before.RBAC
+	anew := r.anew(&before)
 	for _, campaign := range before.Campaigns {
-		if campaign.Own != r.own[campaign.Name] {
-			continue
-		}
-		campaign.resume()
+		campaign.resume(slices.Contains(anew, campaign.Name))
 		r.Campaigns = append(r.Campaigns, campaign)
 	}
-	if r.campaign("outages") == nil {
+	if slices.Contains(anew, "outages") {
 		r.Starting = map[string]int{} // no API server was started otherwise
 	}
-	if r.campaign(rbacCampaign) == nil {
+	if slices.Contains(anew, rbacCampaign) {
 		r.RBAC = nil
 	}
 	return nil
 }
 
-// resume says which plans are to be played again: all references, and the operator that is kept busy as long as there are outages.
-func (r *campaignReport) resume() {
-	if r.Name == referenceCampaign {
+// anew returns which campaigns begin anew: the references, those that other code plays now, and with the outages the permissions, which
+// judge what all have used.
+func (r *report) anew(before *report) []string {
+	names := []string{referenceCampaign}
+	for _, campaign := range before.Campaigns {
+		if campaign.Own == r.own[campaign.Name] {
+			continue
+		}
+		names = append(names, campaign.Name)
+		if campaign.Name == "outages" {
+			names = append(names, rbacCampaign)
+		}
+	}
+	return names
+}
+
+// resume says which plans are to be played again: all of a campaign that begins anew, of which only what was found stays, and the operator
+// that is kept busy as long as there are outages.
+func (r *campaignReport) resume(isAnew bool) {
+	if isAnew {
 		r.Plans = slices.DeleteFunc(r.Plans, func(p *planReport) bool { return !p.isViolated() })
 		r.IsWhole, r.Seconds = false, 0
 	}
 	for _, plan := range r.Plans {
-		plan.isOld = len(plan.Findings) > 0 || plan.Faults != "" && plan.Fired == 0 || r.Name == referenceCampaign
+		plan.isOld = isAnew || len(plan.Findings) > 0 || plan.Faults != "" && plan.Fired == 0
 		r.IsWhole = r.IsWhole && !plan.isOld
 	}
 	for _, plan := range r.Plans {
@@ -152,10 +167,10 @@ func (r *campaignReport) resume() {
 func (r *report) begin(name, what string) *campaignReport {
 	campaign := r.campaign(name)
 	if campaign == nil {
-		campaign = &campaignReport{Name: name, Own: r.own[name]}
+		campaign = &campaignReport{Name: name}
 		r.Campaigns = append(r.Campaigns, campaign)
 	}
-	campaign.What, campaign.began = what, time.Now().Add(-time.Duration(campaign.Seconds*float64(time.Second)))
+	campaign.What, campaign.Own, campaign.began = what, r.own[name], time.Now().Add(-time.Duration(campaign.Seconds*float64(time.Second)))
 	return campaign
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,9 @@ import (
 
 // plan is one of the campaign singles.
 func plan(name, fault string) *runner.Plan {
+	if fault == "" {
+		return planOf(scenario.Scenario{Name: name})
+	}
 	rule, err := proxy.ParseRule(fault)
 	if err != nil {
 		panic(err)
@@ -80,8 +84,8 @@ func TestMissed(t *testing.T) {
 		}
 	}
 	claim := r.coverage()
-	if claim.Verdict != proof.Missed || !strings.Contains(claim.Note, "in 1, watches were closed, but none was answered with 410") ||
-		!strings.Contains(claim.Note, "in 1, the write was not made, in 8 tries") {
+	if claim.Verdict != proof.Missed || !strings.Contains(claim.Note, "in 1, no watch was answered with 410") ||
+		!strings.Contains(claim.Note, "in 1, nothing went wrong in 8 tries") {
 		t.Errorf("two have not: %+v", claim)
 	}
 }
@@ -100,21 +104,25 @@ func resumed(t *testing.T, before *report) (r *report, kept string) {
 	return r, kept
 }
 
-// When what plays one campaign alone has changed, that one begins anew, and no other.
+// When what plays one campaign alone has changed, that one begins anew, and no other; but what permissions are for is judged anew with the
+// outages. What was found stays.
 func TestResumeWithAnotherCampaign(t *testing.T) {
 	before := found()
 	if err := before.identify(testenv.Root()); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"outages", "rbac"} {
-		before.begin(name, "it").add(&planReport{Scenario: "foo-create"})
+		campaign := before.begin(name, "it")
+		campaign.add(&planReport{Scenario: "foo-create"})
+		campaign.add(&planReport{Scenario: "foo-delete", Before: []oracle.Finding{{Oracle: "rest", Text: "it writes"}}})
+		campaign.IsWhole = true
 	}
 	before.RBAC, before.Starting = &rbacReport{}, map[string]int{"list /pods": 1}
 	kept := filepath.Join(t.TempDir(), "found.json")
 	if err := proof.Keep(kept, before); err != nil {
 		t.Fatal(err)
 	}
-	for changed, lost := range map[string]string{"": "", "outages": "outages", "rbac": "rbac"} {
+	for changed, anew := range map[string][]string{"": nil, "outages": {"outages", "rbac"}, "rbac": {"rbac"}} {
 		r := newReport(&options{seed: before.Seed}, before.Operator)
 		if err := r.identify(testenv.Root()); err != nil {
 			t.Fatal(err)
@@ -126,20 +134,27 @@ func TestResumeWithAnotherCampaign(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range []string{"singles", "outages", "rbac"} {
-			if isThere := r.campaign(name) != nil; isThere != (name != lost) {
-				t.Errorf("%s has changed, what %s has found is there: %t", changed, name, isThere)
+			campaign, isAnew := r.campaign(name), slices.Contains(anew, name)
+			plans, _, violated := campaign.counts()
+			if expected := map[bool]int{false: 2, true: 1}[isAnew]; plans != expected || violated != 1 {
+				t.Errorf("%s has changed, %s has %d plans, %d of them violated, and not %d and 1", changed, name, plans, violated, expected)
+			}
+			if name != "singles" && (campaign.IsWhole == isAnew || campaign.has(plan("foo-delete", "")) == isAnew) {
+				t.Errorf("%s has changed, %s is whole: %t", changed, name, campaign.IsWhole)
+			}
+			if own := r.begin(name, "it").Own; own != r.own[name] {
+				t.Errorf("%s has changed, and %s goes on as played by %q", changed, name, own)
 			}
 		}
-		if isThere := len(r.Starting) > 0; isThere != (lost != "outages") {
+		if isThere := len(r.Starting) > 0; isThere == slices.Contains(anew, "outages") {
 			t.Errorf("%s has changed, what a starting API server has refused is there: %t", changed, isThere)
 		}
-		if isThere := r.RBAC != nil; isThere != (lost != "rbac") {
+		if isThere := r.RBAC != nil; isThere == slices.Contains(anew, "rbac") {
 			t.Errorf("%s has changed, what permissions are for is there: %t", changed, isThere)
 		}
 	}
 }
 
-// What was found before is kept, and what was wrong is tried again.
 func TestResume(t *testing.T) {
 	before := found()
 	before.Used = []string{"list /pods"}

@@ -42,7 +42,7 @@ func (r *report) page() *proof.Page {
 		},
 		Settings: []proof.Setting{
 			proof.OperatorSetting(r.Operator),
-			proof.SuiteSetting(r.Suite),
+			{Name: "all suites, by a hash of their sources", Value: r.Suite},
 			{Name: "CPUs", Value: fmt.Sprint(runtime.NumCPU())},
 			{Name: "time", Value: fmt.Sprintf("%.0f s", r.Seconds)},
 		},
@@ -95,16 +95,26 @@ func (r *report) claims() []proof.Claim {
 	return []proof.Claim{seeded, found, r.claimOracles()}
 }
 
+// oracles returns the names of all that judge what faults do: any plan, the references, and the permissions.
+func oracles() []string {
+	var names []string
+	for _, o := range oracle.All {
+		names = append(names, o.Name)
+	}
+	return append(names, "expected", "same each time", "rbac")
+}
+
 // claimOracles claims that each oracle finds something where there is something to find.
 func (r *report) claimOracles() proof.Claim {
+	all := oracles()
 	var blind []string
-	for _, o := range oracle.All {
-		if !slices.ContainsFunc(r.Outcomes, func(found outcome) bool { return slices.Contains(found.Oracles, o.Name) }) {
-			blind = append(blind, o.Name)
+	for _, name := range all {
+		if !slices.ContainsFunc(r.Outcomes, func(found outcome) bool { return slices.Contains(found.Oracles, name) }) {
+			blind = append(blind, name)
 		}
 	}
 	claim := proof.Claim{What: "oracles of what faults do that have found a seeded bug, be it with others", Bar: "all",
-		Found: fmt.Sprintf("%d of %d", len(oracle.All)-len(blind), len(oracle.All)), Verdict: proof.Judge(len(blind) == 0)}
+		Found: fmt.Sprintf("%d of %d", len(all)-len(blind), len(all)), Verdict: proof.Judge(len(blind) == 0)}
 	if len(blind) > 0 {
 		claim.Note = "not: " + strings.Join(blind, ", ")
 	}

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/example/memcached-operator/test/proof"
-	"github.com/example/memcached-operator/test/reliability/oracle"
 )
 
 func TestPage(t *testing.T) {
@@ -90,21 +89,18 @@ func TestClaims(t *testing.T) {
 			t.Errorf("%s: %+v", c.name, claims)
 		}
 	}
-	all := outcome{}
-	for _, o := range oracle.All {
-		all.Oracles = append(all.Oracles, o.Name)
-	}
+	all := oracles()
 	for _, c := range []struct {
 		oracles []string
 		seeded  int
 		verdict proof.Verdict
 	}{
-		{all.Oracles, 1, proof.Met},
-		{all.Oracles[1:], 1, proof.Missed},
-		{all.Oracles[1:], 2, proof.NotJudged},
+		{all, 1, proof.Met},
+		{all[1:], 1, proof.Missed},
+		{all[1:], 2, proof.NotJudged},
 	} {
 		claim := (&report{Seeded: c.seeded, Mutants: 1, Outcomes: []outcome{{Oracles: c.oracles}}}).claims()[2]
-		if claim.Verdict != c.verdict || (claim.Verdict != proof.Met) != strings.Contains(claim.Note, all.Oracles[0]) {
+		if claim.Verdict != c.verdict || (claim.Verdict != proof.Met) != strings.Contains(claim.Note, all[0]) {
 			t.Errorf("%v: %+v", c.oracles, claim)
 		}
 	}

@@ -71,6 +71,7 @@ var limits = proof.Table{
 		{"Jobs: the CronJob is never due", "[the scenarios](reliability.md)"},
 		{"requests that go wrong, and an API server that is away", "[the scenarios](reliability.md)"},
 		{"what a status says before all is at rest, and how many writes it takes to get there", "[the scenarios](reliability.md)"},
+		{"writes until none was made for a second, 30 s at most; and events at rest", "[the scenarios](reliability.md): rest there begins when the world is as it should be"},
 	},
 }
 
