@@ -88,7 +88,7 @@ func (r *report) settings() []proof.Setting {
 func (r *report) limits() proof.Table {
 	outages := fmt.Sprintf("each write meets one of three in turn: the API server is killed before it or after it, or etcd; what has to be done may take %.0f min, "+
 		"as Kubernetes' garbage collector was seen to take two for what the operator has nothing to do with", outagePatience.Minutes())
-	if campaign := r.campaign("outages"); campaign != nil {
+	if campaign := r.campaign(outagesCampaign); campaign != nil {
 		outages += fmt.Sprintf(" (the longest plan took %.0f s, rest and all)", campaign.longest())
 	}
 	return proof.Table{

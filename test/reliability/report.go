@@ -79,11 +79,14 @@ func newReport(o *options, operator string) *report {
 		Starting: map[string]int{}}
 }
 
+// outagesCampaign is the name of the campaign of outages.
+const outagesCampaign = "outages"
+
 // ownSources are what plays one campaign and no other, below the repository's root. When it changes, that campaign begins anew, and what
 // the others have found stays; see [report.anew].
 var ownSources = map[string][]string{
-	"outages":    {"test/reliability/load.go", "test/reliability/outages.go"},
-	rbacCampaign: {"test/reliability/rbac.go"},
+	outagesCampaign: {"test/reliability/load.go", "test/reliability/outages.go"},
+	rbacCampaign:    {"test/reliability/rbac.go"},
 }
 
 // identify notes by what things are found, in the tree below a root.
@@ -122,7 +125,7 @@ func (r *report) resume(path string) error {
 		campaign.resume(slices.Contains(anew, campaign.Name))
 		r.Campaigns = append(r.Campaigns, campaign)
 	}
-	if slices.Contains(anew, "outages") {
+	if slices.Contains(anew, outagesCampaign) {
 		r.Starting = map[string]int{} // no API server was started otherwise
 	}
 	if slices.Contains(anew, rbacCampaign) {
@@ -140,7 +143,7 @@ func (r *report) anew(before *report) []string {
 			continue
 		}
 		names = append(names, campaign.Name)
-		if campaign.Name == "outages" {
+		if campaign.Name == outagesCampaign {
 			names = append(names, rbacCampaign)
 		}
 	}
