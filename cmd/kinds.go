@@ -12,8 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
@@ -31,6 +33,7 @@ type kind struct {
 	gvk         schema.GroupVersionKind
 	resource    string
 	addToScheme func(*runtime.Scheme) error
+	children    []client.Object // empty ones of the types that the controller watches and caches
 	setup       func(ctrl.Manager, controller.Options, operands) error
 }
 
@@ -38,6 +41,7 @@ type kind struct {
 type operands struct {
 	nginx, memcached operand.Image
 	platform         operand.Platform
+	clock            clock.Clock
 }
 
 // kinds are all kinds there are.
@@ -47,8 +51,9 @@ var kinds = []kind{
 		gvk:         samplev1alpha1.GroupVersion.WithKind("Foo"),
 		resource:    "foos",
 		addToScheme: samplev1alpha1.AddToScheme,
+		children:    foo.Children,
 		setup: func(mgr ctrl.Manager, c controller.Options, operands operands) error {
-			return (&foo.Reconciler{Image: operands.nginx, Platform: operands.platform}).SetupWithManager(mgr, c)
+			return (&foo.Reconciler{Image: operands.nginx, Platform: operands.platform, Clock: operands.clock}).SetupWithManager(mgr, c)
 		},
 	},
 	{
@@ -56,8 +61,10 @@ var kinds = []kind{
 		gvk:         cachev1alpha1.GroupVersion.WithKind("Memcached"),
 		resource:    "memcacheds",
 		addToScheme: cachev1alpha1.AddToScheme,
+		children:    memcached.Children,
 		setup: func(mgr ctrl.Manager, c controller.Options, operands operands) error {
-			return (&memcached.Reconciler{Image: operands.memcached, Platform: operands.platform}).SetupWithManager(mgr, c)
+			reconciler := &memcached.Reconciler{Image: operands.memcached, Platform: operands.platform, Clock: operands.clock}
+			return reconciler.SetupWithManager(mgr, c)
 		},
 	},
 	{
@@ -65,10 +72,11 @@ var kinds = []kind{
 		gvk:         tutorialv1.GroupVersion.WithKind("CronJob"),
 		resource:    "cronjobs",
 		addToScheme: tutorialv1.AddToScheme,
-		setup: func(mgr ctrl.Manager, c controller.Options, _ operands) error {
-			c.RateLimiter = backOff(10 * time.Second) // what fails must not keep the next run waiting for long
-			c.UsePriorityQueue = ptr.To(false)        // nor must what is told of runs: what is due first comes first, also at the start
-			return (&cronjob.Reconciler{}).SetupWithManager(mgr, c)
+		children:    cronjob.Children,
+		setup: func(mgr ctrl.Manager, c controller.Options, operands operands) error {
+			c.RateLimiter = backOff(10 * time.Second) // a failure must not delay the next run for long
+			c.UsePriorityQueue = ptr.To(false)        // nor must status updates delay runs that are due: the queue is FIFO
+			return (&cronjob.Reconciler{Clock: operands.clock}).SetupWithManager(mgr, c)
 		},
 	},
 }
@@ -83,11 +91,11 @@ func kindNames() []string {
 
 // ask finds out what the cluster does by itself, and that it has the kinds that are to be reconciled.
 func ask(ctx context.Context, config *rest.Config, controllers []string) (operand.Platform, error) {
-	client, err := discovery.NewDiscoveryClientForConfig(config)
+	server, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return operand.Platform{}, err
 	}
-	groups, err := client.ServerGroupsWithContext(ctx)
+	groups, err := server.ServerGroupsWithContext(ctx)
 	if err != nil {
 		return operand.Platform{}, fmt.Errorf("cannot reach the Kubernetes API server at %s: %w; "+
 			"check that it runs, and which one --kubeconfig, KUBECONFIG or the service account name", config.Host, err)
@@ -96,7 +104,7 @@ func ask(ctx context.Context, config *rest.Config, controllers []string) (operan
 		if !slices.Contains(controllers, kind.name) {
 			continue
 		}
-		resources, err := client.ServerResourcesForGroupVersionWithContext(ctx, kind.gvk.GroupVersion().String())
+		resources, err := server.ServerResourcesForGroupVersionWithContext(ctx, kind.gvk.GroupVersion().String())
 		if err != nil && !apierrors.IsNotFound(err) {
 			return operand.Platform{}, fmt.Errorf("asking the API server at %s for %s: %w", config.Host, kind.gvk.GroupVersion(), err)
 		}

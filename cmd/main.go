@@ -9,18 +9,17 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"reflect"
 	"runtime"
 	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -33,10 +32,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	"github.com/example/memcached-operator/internal/child"
 	"github.com/example/memcached-operator/internal/controller/foo"
 	"github.com/example/memcached-operator/internal/controller/memcached"
 	"github.com/example/memcached-operator/internal/operand"
-	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/internal/slim"
 )
 
 // Set by the linker; see VERSION in the Makefile.
@@ -63,7 +63,7 @@ func main() {
 		fmt.Printf("memcached-operator %s, commit %s, %s %s/%s\n", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 		return
 	}
-	// Told to end before it has begun, it has cancelled what it was asking.
+	// A signal during startup cancels requests in flight; that is not an error.
 	if err := run(ctrl.SetupSignalHandler(), o, os.Stderr); err != nil && !errors.Is(err, context.Canceled) {
 		fmt.Fprintf(os.Stderr, "manager: %v\n", err)
 		os.Exit(exitFailed)
@@ -88,11 +88,12 @@ func run(ctx context.Context, o *options, logs io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("setting up the manager: %w", err)
 	}
-	settling := &operand.Settling{Delay: o.imageDelay}
+	holdOff := &operand.HoldOff{Delay: o.imageDelay, Clock: clock.RealClock{}}
 	operands := operands{
-		nginx:     operand.Image{Name: o.nginxImage, Settling: settling},
-		memcached: operand.Image{Name: o.memcachedImage, Settling: settling},
+		nginx:     operand.Image{Name: o.nginxImage, HoldOff: holdOff},
+		memcached: operand.Image{Name: o.memcachedImage, HoldOff: holdOff},
 		platform:  platform,
+		clock:     clock.RealClock{},
 	}
 	for _, kind := range kinds {
 		if !slices.Contains(o.controllers, kind.name) {
@@ -103,7 +104,7 @@ func run(ctx context.Context, o *options, logs io.Writer) error {
 		}
 	}
 	err = errors.Join(
-		mgr.Add(settling),
+		mgr.Add(holdOff),
 		mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("caches", cachesAreSynced(mgr.GetCache())))
 	if err != nil {
@@ -129,7 +130,7 @@ func managerOptions(o *options) ctrl.Options {
 			ByObject:                    caches(),
 			SyncPeriod:                  &o.syncPeriod,
 		},
-		Client: client.Options{FieldOwner: string(owned.FieldOwner)},
+		Client: client.Options{FieldOwner: string(child.FieldOwner)},
 		Controller: config.Controller{
 			MaxConcurrentReconciles: o.workers,
 			EnableWarmup:            ptr.To(true), // a manager that stands by has its caches filled
@@ -169,7 +170,7 @@ func namespaces(names []string) map[string]cache.Config {
 	return configs
 }
 
-// caches are what is kept of the kinds that need not be kept whole.
+// caches returns what is kept in memory of the types that need not be kept whole.
 func caches() map[client.Object]cache.ByObject {
 	groups := make([]string, len(kinds))
 	for i, kind := range kinds {
@@ -177,10 +178,20 @@ func caches() map[client.Object]cache.ByObject {
 	}
 	byObject := memcached.Caches()
 	byObject[&samplev1alpha1.Foo{}] = cache.ByObject{Transform: foo.Slim}
-	byObject[&appsv1.Deployment{}] = cache.ByObject{Transform: owned.SlimDeployment(groups...)}
-	byObject[&corev1.Service{}] = cache.ByObject{Transform: owned.Slim[corev1.Service](groups...)}
-	byObject[&batchv1.Job{}] = cache.ByObject{Transform: owned.Slim[batchv1.Job](groups...)}
-	byObject[&policyv1.PodDisruptionBudget{}] = cache.ByObject{Transform: owned.Slim[policyv1.PodDisruptionBudget](groups...)}
+	isCached := map[reflect.Type]bool{}
+	for _, kind := range kinds {
+		for _, object := range kind.children {
+			objectType := reflect.TypeOf(object)
+			if isCached[objectType] {
+				continue
+			}
+			isCached[objectType] = true
+			byObject[object] = cache.ByObject{Transform: slim.Child(object, groups...)}
+			if _, isDeployment := object.(*appsv1.Deployment); isDeployment {
+				byObject[object] = cache.ByObject{Transform: slim.Deployment(groups...)}
+			}
+		}
+	}
 	return byObject
 }
 

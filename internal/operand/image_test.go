@@ -6,37 +6,45 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 func TestImageFor(t *testing.T) {
-	now := time.Now()
+	now := time.Unix(1_000_000, 0)
 	with := func(container, image string, available int32) *appsv1.Deployment {
 		d := &appsv1.Deployment{Status: appsv1.DeploymentStatus{AvailableReplicas: available}}
 		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "injected", Image: "sidecar:1"}, {Name: container, Image: image}}
 		return d
 	}
-	leading := func(since time.Duration) *Settling {
-		s := &Settling{Delay: time.Minute}
-		s.start(now.Add(-since))
-		return s
+	holdOff := func(delay time.Duration) *HoldOff {
+		return &HoldOff{Delay: delay, Clock: clocktesting.NewFakePassiveClock(now)}
+	}
+	leading := func(since time.Duration) *HoldOff {
+		clock := clocktesting.NewFakePassiveClock(now.Add(-since))
+		h := &HoldOff{Delay: time.Minute, Clock: clock}
+		if err := h.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		clock.SetTime(now)
+		return h
 	}
 	for _, test := range []struct {
 		name       string
-		settling   *Settling
+		holdOff    *HoldOff
 		deployment *appsv1.Deployment
 		want       string
 		wait       time.Duration
 	}{
 		{"too early, another image", leading(20 * time.Second), with("it", "old:1", 1), "old:1", 40 * time.Second},
-		{"not known to lead yet, another image", &Settling{Delay: time.Minute}, with("it", "old:1", 1), "old:1", time.Minute},
+		{"not known to lead yet, another image", holdOff(time.Minute), with("it", "old:1", 1), "old:1", time.Minute},
 		{"too early, the same image", leading(0), with("it", "new:1", 1), "new:1", 0},
 		{"too early, no Deployment", leading(0), nil, "new:1", 0},
 		{"too early, the container is gone", leading(0), with("else", "old:1", 1), "new:1", 0},
 		{"too early, nothing serves that could be disturbed", leading(0), with("it", "old:1", 0), "new:1", 0},
 		{"time", leading(time.Minute), with("it", "old:1", 1), "new:1", 0},
-		{"no delay, not known to lead yet", &Settling{}, with("it", "old:1", 1), "new:1", 0},
+		{"no delay, not known to lead yet", holdOff(0), with("it", "old:1", 1), "new:1", 0},
 	} {
-		if got, wait := (Image{Name: "new:1", Settling: test.settling}).For(test.deployment, "it", now); got != test.want || wait != test.wait {
+		if got, wait := (Image{Name: "new:1", HoldOff: test.holdOff}).For(test.deployment, "it"); got != test.want || wait != test.wait {
 			t.Errorf("%s: %s, wait %s; want %s, %s", test.name, got, wait, test.want, test.wait)
 		}
 	}

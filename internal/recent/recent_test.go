@@ -6,8 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 func object(version string) *corev1.ConfigMap {
@@ -15,7 +14,6 @@ func object(version string) *corev1.ConfigMap {
 }
 
 func TestNewest(t *testing.T) {
-	key := client.ObjectKeyFromObject(object(""))
 	for _, test := range []struct {
 		name       string
 		remembered string // "" for nothing
@@ -37,46 +35,49 @@ func TestNewest(t *testing.T) {
 		{name: "versions are not ordered", remembered: "x", cached: "5", want: "5"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var objects Objects[*corev1.ConfigMap]
+			clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+			objects := New(clock)
 			if test.remembered != "" {
 				objects.Remember(object(test.remembered))
 			}
 			if test.late {
-				objects.byKey[key] = answer[*corev1.ConfigMap]{object(test.remembered), time.Now().Add(-2 * keep)}
+				clock.SetTime(clock.Now().Add(2 * keep))
 			}
 			if test.forget {
 				objects.Forget(object(test.remembered))
 			}
-			newest, found := objects.Newest(key, object(test.cached), test.cached != "")
-			if found != (test.want != "") || found && newest.ResourceVersion != test.want {
-				t.Errorf("got %q, %t; want %q", newest.ResourceVersion, found, test.want)
+			newest, found := objects.Newest(object(test.cached), test.cached != "")
+			if found != (test.want != "") || found && newest.GetResourceVersion() != test.want {
+				t.Errorf("got %q, %t; want %q", newest.GetResourceVersion(), found, test.want)
 			}
 		})
 	}
 }
 
-func TestAnAnswerThatComesAfterTheEndIsNotBelieved(t *testing.T) {
-	var objects Objects[*corev1.ConfigMap]
+func TestAnAnswerAfterTheDeletionIsIgnored(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+	objects := New(clock)
 	ended := object("7")
 	ended.UID = "1"
 	objects.Forget(ended)
 	objects.Remember(ended)
-	if _, found := objects.Newest(client.ObjectKeyFromObject(ended), nil, false); found {
-		t.Error("it is believed")
+	if _, found := objects.Newest(Named(ended), false); found {
+		t.Error("it is taken to exist")
 	}
 	next := object("9")
 	next.UID = "2"
 	objects.Remember(next)
-	objects.Forget(ended) // the watch may tell of it late
-	if newest, found := objects.Newest(client.ObjectKeyFromObject(next), nil, false); !found || newest.UID != "2" {
+	objects.Forget(ended) // the watch may show it late
+	if newest, found := objects.Newest(Named(next), false); !found || newest.GetUID() != "2" {
 		t.Error("the next object of that name is not")
 	}
 }
 
 func TestNothingIsKeptAtRest(t *testing.T) {
-	var objects Objects[*corev1.ConfigMap]
+	clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+	objects := New(clock)
 	objects.Remember(object("7"))
-	objects.Newest(types.NamespacedName{Namespace: "ns", Name: "a"}, object("7"), true)
+	objects.Newest(object("7"), true)
 	if len(objects.byKey) != 0 {
 		t.Errorf("kept after the cache has caught up: %v", objects.byKey)
 	}
@@ -84,14 +85,10 @@ func TestNothingIsKeptAtRest(t *testing.T) {
 	forgotten := object("8")
 	forgotten.Name = "nobody-asks-again"
 	objects.Remember(forgotten)
-	for key, answer := range objects.byKey {
-		answer.at = answer.at.Add(-2 * keep)
-		objects.byKey[key] = answer
-	}
-	objects.gone = map[types.UID]time.Time{"ended long ago": time.Now().Add(-2 * keep)}
-	objects.swept = time.Time{}
-	objects.Forget(object("9")) // as the watch has it on a cluster in which we write nothing
-	if len(objects.byKey) != 0 || len(objects.gone) != 1 {
-		t.Errorf("kept although nobody asks: %v, %v", objects.byKey, objects.gone)
+	objects.Forget(object("8"))
+	clock.SetTime(clock.Now().Add(2 * keep))
+	objects.Forget(object("9")) // as the watch shows it on a cluster in which nothing is written
+	if len(objects.byKey) != 0 || len(objects.deleted) != 1 {
+		t.Errorf("kept although no pass asks: %v, %v", objects.byKey, objects.deleted)
 	}
 }

@@ -8,34 +8,58 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The condition types that all our kinds have. Users find them documented with each kind in api/.
+// The condition types that all our kinds have. They are documented with each kind in api/.
 const (
 	available   = "Available"
 	progressing = "Progressing"
 	degraded    = "Degraded"
 )
 
-// The reasons that all our kinds have for what is not carried out: of Progressing, and of Degraded.
-const blocked = "Blocked"
+// Reasons that all our kinds have: of Progressing, and of Degraded.
+const (
+	blocked      = "Blocked"
+	asExpected   = "AsExpected"
+	nameTaken    = "NameTaken"
+	refused      = "Refused"
+	failed       = "Error"
+	rolloutStuck = "RolloutStuck"
+)
 
-var notCarriedOut = []string{"NameTaken", "Refused", "Error"}
-
-// maxMessage is how many bytes a message may have. Conditions could hold 32768, but the note of an event no more than 1024.
+// maxMessage is how many bytes a message may have. Conditions could hold 32768, but the note of an event no more than
+// 1024.
 const maxMessage = 1024
 
-// Verdict is what one condition says.
-type Verdict struct {
+// Condition is the content of one condition.
+type Condition struct {
 	Status  metav1.ConditionStatus
 	Reason  string
 	Message string
 }
 
-// Conditions sets all three conditions, as seen for the given generation of the spec. The time of a
-// condition's last transition changes with its Status only.
-func Conditions(conditions *[]metav1.Condition, generation int64, isAvailable, isProgressing, isDegraded Verdict) {
+// Problem is something that a user should know of, as a reason of the condition Degraded.
+type Problem struct {
+	Reason  string
+	Message string
+}
+
+// Degraded summarizes problems, the worst of which comes first: it gives the reason, and the message lists them all.
+func Degraded(problems []Problem) Condition {
+	if len(problems) == 0 {
+		return Condition{metav1.ConditionFalse, asExpected, "nothing is wrong"}
+	}
+	messages := make([]string, len(problems))
+	for i, problem := range problems {
+		messages[i] = problem.Message
+	}
+	return Condition{metav1.ConditionTrue, problems[0].Reason, strings.Join(messages, "; ")}
+}
+
+// SetConditions sets all three conditions, as observed for the given generation of the spec. The time of a condition's
+// last transition changes with its Status only.
+func SetConditions(conditions *[]metav1.Condition, generation int64, isAvailable, isProgressing, isDegraded Condition) {
 	for _, c := range []struct {
 		Type string
-		Verdict
+		Condition
 	}{{available, isAvailable}, {progressing, isProgressing}, {degraded, isDegraded}} {
 		meta.SetStatusCondition(conditions, metav1.Condition{
 			Type:               c.Type,
@@ -56,28 +80,28 @@ func shorten(text string) string {
 	return strings.ToValidUTF8(text[:maxMessage-len(ellipsis)], "") + ellipsis
 }
 
-// IsOutcome tells whether a change of conditions is more than progress: all is done and well, what worked does not work any
-// more, or somebody has to act for a reason that was not there before, or has not to any longer.
+// IsOutcome reports whether a change of conditions is more than progress: all is done without a problem, availability
+// was lost, or the Degraded condition or its reason changed.
 func IsOutcome(before, after []metav1.Condition) bool {
 	isDone := !meta.IsStatusConditionTrue(after, progressing) && !meta.IsStatusConditionTrue(after, degraded)
 	isLost := meta.IsStatusConditionTrue(before, available) && !meta.IsStatusConditionTrue(after, available)
-	return isDone || isLost || trouble(before) != trouble(after)
+	return isDone || isLost || problem(before) != problem(after)
 }
 
-// HasBecomeDegraded tells whether somebody has to act for a reason that the conditions before did not give, or still has to after
-// having changed the spec. That is the transition to warn of by an event.
+// HasBecomeDegraded reports whether Degraded has a reason that the conditions before did not have, or still has it
+// after a change of the spec. That is the transition to warn of by an event.
 func HasBecomeDegraded(before, after []metav1.Condition) bool {
-	return trouble(after) != "" && (trouble(before) != trouble(after) || generationOf(before) != generationOf(after))
+	return problem(after) != "" && (problem(before) != problem(after) || generationOf(before) != generationOf(after))
 }
 
-// HasBeenSynced tells whether a generation of the spec has been carried out as far as it is in our hands, and the conditions
-// before had not said so.
+// HasBeenSynced reports whether a generation of the spec has been carried out as far as the operator can, and the
+// conditions before did not say so.
 func HasBeenSynced(before, after []metav1.Condition) bool {
 	return isCarriedOut(after) && (!isCarriedOut(before) || generationOf(before) != generationOf(after))
 }
 
-// trouble returns why somebody has to act; nothing if nobody has.
-func trouble(conditions []metav1.Condition) string {
+// problem returns the reason of the worst problem; "" if there is none.
+func problem(conditions []metav1.Condition) string {
 	if c := meta.FindStatusCondition(conditions, degraded); c != nil && c.Status == metav1.ConditionTrue {
 		return c.Reason
 	}
@@ -86,7 +110,7 @@ func trouble(conditions []metav1.Condition) string {
 
 func isCarriedOut(conditions []metav1.Condition) bool {
 	c := meta.FindStatusCondition(conditions, progressing)
-	return c != nil && c.Reason != blocked && !slices.Contains(notCarriedOut, trouble(conditions))
+	return c != nil && c.Reason != blocked && !slices.Contains([]string{nameTaken, refused, failed}, problem(conditions))
 }
 
 func generationOf(conditions []metav1.Condition) int64 {

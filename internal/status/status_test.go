@@ -1,18 +1,25 @@
 package status
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
+
+	"github.com/example/memcached-operator/internal/child"
 )
 
 // However often there is something to say while a change takes its time, it is said a logarithmic number of times.
@@ -25,7 +32,7 @@ func TestProgressReportsAreSpaced(t *testing.T) {
 	} {
 		start := time.Unix(0, 0)
 		clock := clocktesting.NewFakePassiveClock(start)
-		w := Of[corev1.ConfigMap](nil, clock)
+		w := NewWriter(nil, nil, clock)
 		reports, last := 0, start
 		for clock.Since(start) < test.takes {
 			if wait := w.untilDue("uid"); wait == 0 {
@@ -44,7 +51,7 @@ func TestProgressReportsAreSpaced(t *testing.T) {
 
 func TestPacesAreForgotten(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
-	w := Of[corev1.ConfigMap](nil, clock)
+	w := NewWriter(nil, nil, clock)
 	for _, uid := range []types.UID{"done", "deleted"} {
 		w.untilDue(uid)
 	}
@@ -58,11 +65,11 @@ func TestPacesAreForgotten(t *testing.T) {
 
 func conditions(available, progressing, degraded string) []metav1.Condition {
 	var conditions []metav1.Condition
-	verdict := func(said string) Verdict {
+	condition := func(said string) Condition {
 		status, reason, _ := strings.Cut(said, "/")
-		return Verdict{Status: metav1.ConditionStatus(status), Reason: reason}
+		return Condition{Status: metav1.ConditionStatus(status), Reason: reason}
 	}
-	Conditions(&conditions, 1, verdict(available), verdict(progressing), verdict(degraded))
+	SetConditions(&conditions, 1, condition(available), condition(progressing), condition(degraded))
 	return conditions
 }
 
@@ -118,19 +125,27 @@ func TestTransitions(t *testing.T) {
 }
 
 func TestConditionsKeepTheTimeOfTheirTransition(t *testing.T) {
-	told := conditions("True/All", "False/Done", "False/AsExpected")
-	for i := range told {
-		told[i].LastTransitionTime = metav1.Unix(1, 0)
+	got := conditions("True/All", "False/Done", "False/AsExpected")
+	for i := range got {
+		got[i].LastTransitionTime = metav1.Unix(1, 0)
 	}
-	Conditions(&told, 2, Verdict{Status: "True", Reason: "Some"}, Verdict{Status: "True", Reason: "Rolling"}, Verdict{Status: "False", Reason: "AsExpected", Message: strings.Repeat("ä", 2000)})
+	SetConditions(&got, 2, Condition{Status: "True", Reason: "Some"}, Condition{Status: "True", Reason: "Rolling"}, Condition{Status: "False", Reason: "AsExpected", Message: strings.Repeat("ä", 2000)})
 	for i, changed := range []bool{false, true, false} {
-		if (told[i].LastTransitionTime.Unix() != 1) != changed || told[i].ObservedGeneration != 2 {
-			t.Errorf("%s: since %s, of generation %d", told[i].Type, told[i].LastTransitionTime, told[i].ObservedGeneration)
+		if (got[i].LastTransitionTime.Unix() != 1) != changed || got[i].ObservedGeneration != 2 {
+			t.Errorf("%s: since %s, of generation %d", got[i].Type, got[i].LastTransitionTime, got[i].ObservedGeneration)
 		}
 	}
-	if got := told[2].Message; len(got) > maxMessage || !strings.HasSuffix(got, "ä…") || !utf8.ValidString(got) {
+	if got := got[2].Message; len(got) > maxMessage || !strings.HasSuffix(got, "ä…") || !utf8.ValidString(got) {
 		t.Errorf("a long message has %d bytes: %q", len(got), got)
 	}
+}
+
+// problemOf returns the message of what a Deployment reports; "" if that is nothing.
+func problemOf(deployment *appsv1.Deployment) string {
+	for _, problem := range RolloutProblems(deployment) {
+		return problem.Message
+	}
+	return ""
 }
 
 func TestRolloutOf(t *testing.T) {
@@ -141,7 +156,7 @@ func TestRolloutOf(t *testing.T) {
 		total, updated, available int32
 		condition                 *appsv1.DeploymentCondition
 		isOver                    bool
-		progress, trouble         string
+		progress, problem         string
 	}{
 		{name: "done", desired: ptr.To[int32](2), generation: 3, observed: 3, total: 2, updated: 2, available: 2, isOver: true, progress: "2 of 2 pods are available"},
 		{name: "not seen", desired: ptr.To[int32](2), generation: 4, observed: 3, total: 2, updated: 2, available: 2, progress: "waiting for the Deployment controller to take up the change"},
@@ -150,9 +165,9 @@ func TestRolloutOf(t *testing.T) {
 		{name: "not serving yet", desired: ptr.To[int32](2), total: 2, updated: 2, available: 1, progress: "1 of 2 pods are available"},
 		{name: "no count is one", total: 1, updated: 1, available: 1, isOver: true, progress: "1 of 1 pods are available"},
 		{name: "none wanted", desired: ptr.To[int32](0), isOver: true, progress: "0 of 0 pods are available"},
-		{name: "pods refused", desired: ptr.To[int32](1), progress: "0 of 1 pods are up to date", trouble: "FailedCreate: quota",
+		{name: "pods refused", desired: ptr.To[int32](1), progress: "0 of 1 pods are up to date", problem: "Deployment : FailedCreate: quota",
 			condition: &appsv1.DeploymentCondition{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "quota"}},
-		{name: "too slow", desired: ptr.To[int32](1), progress: "0 of 1 pods are up to date", trouble: "ProgressDeadlineExceeded: late",
+		{name: "too slow", desired: ptr.To[int32](1), progress: "0 of 1 pods are up to date", problem: "Deployment : ProgressDeadlineExceeded: late",
 			condition: &appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded", Message: "late"}},
 		{name: "too slow before the latest change", desired: ptr.To[int32](1), generation: 4, observed: 3, progress: "waiting for the Deployment controller to take up the change",
 			condition: &appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded", Message: "late"}},
@@ -168,9 +183,44 @@ func TestRolloutOf(t *testing.T) {
 				d.Status.Conditions = append(d.Status.Conditions, *test.condition)
 			}
 			got := RolloutOf(d)
-			if got.IsOver != test.isOver || got.Progress != test.progress || got.Trouble != test.trouble || got.Total != test.total || got.Available != test.available {
+			if got.IsOver != test.isOver || got.Progress != test.progress || problemOf(d) != test.problem || got.Total != test.total || got.Available != test.available {
 				t.Errorf("%+v", got)
 			}
 		})
+	}
+}
+
+func TestDegraded(t *testing.T) {
+	if got := Degraded(nil); got != (Condition{"False", "AsExpected", "nothing is wrong"}) {
+		t.Errorf("without problems: %v", got)
+	}
+	got := Degraded([]Problem{{"NameTaken", "one"}, {"NodeCrashing", "two"}})
+	if got != (Condition{"True", "NameTaken", "one; two"}) {
+		t.Errorf("with two problems: %v", got)
+	}
+}
+
+func TestChildProblems(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "it", errors.New("quota"))
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "services"}, "it", errors.New("a webhook"))
+	taken := &child.NotControlledError{Kind: "Service", Name: "it"}
+	got := ChildProblems(errors.Join(errors.New("reset"), errors.Join(conflict, fmt.Errorf("applying: %w", forbidden)), taken), "ns", " or else")
+	want := []Problem{
+		{"NameTaken", `Service "it" exists and is not controlled by anything; delete it (kubectl -n ns delete service it) or else`},
+		{"Refused", "applying: " + forbidden.Error()},
+		{"Error", "reset"},
+		{"Error", conflict.Error()},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSooner(t *testing.T) {
+	if got := Sooner(0, 3, 0, 2, 5); got != 2 {
+		t.Errorf("the shortest wait is %d", got)
+	}
+	if got := Sooner(0, 0); got != 0 {
+		t.Errorf("without a wait, it is %d", got)
 	}
 }

@@ -25,21 +25,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
-	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/internal/child"
+	"github.com/example/memcached-operator/internal/recent"
 	"github.com/example/memcached-operator/internal/status"
 )
 
 // Reconciler makes CronJobs true.
 type Reconciler struct {
-	// Clock tells the time; nil for the real one.
+	// Clock tells the time.
 	Clock clock.PassiveClock
 
 	client client.Client
 	live   client.Reader
 	memory memory
 	vigil  vigil
-	jobs   *owned.Children[batchv1.Job, *batchv1.Job]
-	status *status.Writer[tutorialv1.CronJob, *tutorialv1.CronJob]
+	jobs   *child.Client
+	status *status.Writer
 	events events.EventRecorder
 }
 
@@ -53,19 +54,19 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=batch,resources=cronjobs,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
+// Children are empty objects of the types that a CronJob has children of. They are watched and cached.
+var Children = []client.Object{&batchv1.Job{}}
+
 // SetupWithManager registers the controller with the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
-	if r.Clock == nil {
-		r.Clock = clock.RealClock{}
-	}
 	r.client, r.live = mgr.GetClient(), mgr.GetAPIReader()
-	r.jobs = owned.Of[batchv1.Job](r.client, r.live)
-	r.status = status.Of[tutorialv1.CronJob](r.client, r.Clock)
+	r.jobs = child.New(r.client, r.live, r.Clock)
+	r.status = status.NewWriter(r.client, r.live, r.Clock)
 	r.events = mgr.GetEventRecorder("cronjob-controller")
 
 	return errors.Join(
 		mgr.Add(&r.vigil),
-		mgr.GetFieldIndexer().IndexField(context.Background(), &batchv1.Job{}, owned.OwnerIndex, owned.Owner),
+		mgr.GetFieldIndexer().IndexField(context.Background(), &batchv1.Job{}, child.OwnerIndex, child.IndexOwner),
 		ctrl.NewControllerManagedBy(mgr).
 			For(&tutorialv1.CronJob{}, builder.WithPredicates(r.forgetDeleted())).
 			Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(concerned), builder.WithPredicates(r.jobs.ForgetDeleted())).
@@ -112,14 +113,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, cj *tutorialv1.CronJob) (ctr
 	if !cj.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil // its Jobs go with it
 	}
-	before, known := r.status.Latest(cj), r.memory.of(cj)
-	syncCtx, cancel := context.WithTimeout(ctx, owned.Patience)
+	before, known := status.Latest(r.status, cj), r.memory.of(cj)
+	syncCtx, cancel := context.WithTimeout(ctx, child.WriteTimeout)
 	defer cancel()
 	seen, err := r.sync(syncCtx, before, known)
 	switch {
-	case owned.IsNamespaceEnding(err):
+	case child.IsNamespaceTerminating(err):
 		return ctrl.Result{}, nil
-	case owned.IsStale(err):
+	case recent.IsBehind(err):
 		return ctrl.Result{RequeueAfter: time.Second}, nil
 	case err == nil && seen.mayWait:
 		// The Job that has been made makes the pass that tells of it. The runs of other CronJobs that are due come first.
@@ -128,8 +129,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, cj *tutorialv1.CronJob) (ctr
 
 	after := before.DeepCopy()
 	after.Status = statusOf(before, seen, err)
-	stored, _, statusErr := r.status.Patch(ctx, before, after, true)
-	if owned.IsStale(statusErr) {
+	stored, _, statusErr := status.Patch(ctx, r.status, before, after, true)
+	if recent.IsBehind(statusErr) {
 		return ctrl.Result{RequeueAfter: time.Second}, nil
 	}
 	if statusErr == nil && seen.isSeen {
@@ -139,7 +140,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, cj *tutorialv1.CronJob) (ctr
 	if stored != nil {
 		r.tell(before, stored)
 	}
-	if err := errors.Join(owned.WithoutForeign(err), statusErr); err != nil {
+	if err := errors.Join(child.ToRetry(err), statusErr); err != nil {
 		return ctrl.Result{}, err
 	}
 	if seen.plan.wake.IsZero() {
@@ -177,7 +178,7 @@ func (r *Reconciler) sync(ctx context.Context, cj *tutorialv1.CronJob, known rem
 	}
 	// A CronJob that is always due is told of, too; and so is at once what only this manager knows.
 	seen.mayWait = !seen.known.isUntold && seen.plan.missed.count == 0
-	made, err := r.jobs.Create(ctx, cj, job(cj, seen.plan.run))
+	made, err := child.Create(ctx, r.jobs, cj, job(cj, seen.plan.run))
 	if made != nil {
 		seen.known = r.memory.carriedOut(cj.UID, seen.plan, reference(made))
 	}
@@ -192,16 +193,9 @@ func (r *Reconciler) sync(ctx context.Context, cj *tutorialv1.CronJob, known rem
 // held returns the Jobs that are the CronJob's: those the cache shows, and those that are known of and that it does not show yet. The
 // error is a stale one if only the API server shows one of them.
 func (r *Reconciler) held(ctx context.Context, cj *tutorialv1.CronJob, known remembered) ([]*batchv1.Job, error) {
-	var cached batchv1.JobList
-	if err := r.client.List(ctx, &cached, client.InNamespace(cj.Namespace),
-		client.MatchingFields{owned.OwnerIndex: owned.OwnerKey(cj)}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the Jobs of CronJob %s: %w", client.ObjectKeyFromObject(cj), err)
-	}
-	var jobs []*batchv1.Job
-	for i := range cached.Items {
-		if job := &cached.Items[i]; owned.IsOurs(job, cj) && !r.jobs.IsGone(job) {
-			jobs = append(jobs, job)
-		}
+	jobs, err := child.List[batchv1.Job](ctx, r.jobs, cj, &batchv1.JobList{})
+	if err != nil {
+		return nil, err
 	}
 	for _, reference := range unseen(cj, known, jobs) {
 		job, err := r.find(ctx, cj, reference)
@@ -230,21 +224,22 @@ func unseen(cj *tutorialv1.CronJob, known remembered, jobs []*batchv1.Job) []cor
 // find returns a Job that the cache did not list, or nil if it is gone, or not the CronJob's any more.
 func (r *Reconciler) find(ctx context.Context, cj *tutorialv1.CronJob, reference corev1.ObjectReference) (*batchv1.Job, error) {
 	key := types.NamespacedName{Namespace: cj.Namespace, Name: reference.Name}
-	job, err := r.jobs.Get(ctx, key)
+	job, err := child.Get[batchv1.Job](ctx, r.jobs, key.Namespace, key.Name)
 	switch {
-	case err != nil || r.jobs.HasEnded(reference.UID):
+	case err != nil || r.jobs.IsDeleted(reference.UID):
 		return nil, err
-	case job != nil && job.UID == reference.UID && owned.IsOurs(job, cj):
+	case job != nil && job.UID == reference.UID && child.IsControlled(job, cj):
 		return job, nil
 	case job != nil:
 		return nil, nil // another one has its name, or it is somebody else's now
 	}
-	found, err := r.jobs.Live(ctx, key)
+	named := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	found, err := r.jobs.Live(ctx, named)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("reading Job %s of CronJob %s: %w", reference.Name, client.ObjectKeyFromObject(cj), err)
-	case found != nil && found.UID == reference.UID && owned.IsOurs(found, cj):
-		return nil, owned.Behind(key)
+	case found != nil && found.UID == reference.UID && child.IsControlled(found, cj):
+		return nil, recent.Behind(r.client, named)
 	}
 	return nil, nil
 }
@@ -258,7 +253,7 @@ func (r *Reconciler) confirm(ctx context.Context, cj *tutorialv1.CronJob) error 
 		return fmt.Errorf("reading CronJob %s: %w", key, err)
 	}
 	if len(live.Items) != 1 || live.Items[0].UID != cj.UID || live.Items[0].ResourceVersion != cj.ResourceVersion {
-		return owned.Behind(key)
+		return recent.Behind(r.client, cj)
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
-	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/internal/child"
 	"github.com/example/memcached-operator/internal/status"
 )
 
@@ -58,7 +58,7 @@ func statusOf(cj *tutorialv1.CronJob, seen observed, err error) tutorialv1.CronJ
 		told.NextScheduleTime = at(seen.plan.next)
 		told.Active, told.ActiveJobs = active(cj, seen)
 	}
-	status.Conditions(&told.Conditions, cj.Generation,
+	status.SetConditions(&told.Conditions, cj.Generation,
 		available(cj, &told, seen), progressing(seen, told.ActiveJobs), degraded(cj, &told, seen, err))
 	return told
 }
@@ -83,65 +83,65 @@ func reference(job *batchv1.Job) corev1.ObjectReference {
 	}
 }
 
-func available(cj *tutorialv1.CronJob, told *tutorialv1.CronJobStatus, seen observed) status.Verdict {
+func available(cj *tutorialv1.CronJob, told *tutorialv1.CronJobStatus, seen observed) status.Condition {
 	switch {
 	case !seen.isSeen:
-		return status.Verdict{Status: metav1.ConditionUnknown, Reason: tutorialv1.ReasonNotObserved,
+		return status.Condition{Status: metav1.ConditionUnknown, Reason: tutorialv1.ReasonNotObserved,
 			Message: "the Jobs could not be looked at; see condition Degraded"}
 	case ptr.Deref(cj.Spec.Suspend, false):
-		return status.Verdict{Status: metav1.ConditionFalse, Reason: tutorialv1.ReasonSuspended,
+		return status.Condition{Status: metav1.ConditionFalse, Reason: tutorialv1.ReasonSuspended,
 			Message: "spec.suspend is true: no Job is made until it is false, and none for the time until then"}
 	case seen.plan.trouble != nil:
-		return status.Verdict{Status: metav1.ConditionFalse, Reason: reasonOf(seen.plan.trouble), Message: seen.plan.trouble.Error()}
+		return status.Condition{Status: metav1.ConditionFalse, Reason: reasonOf(seen.plan.trouble), Message: seen.plan.trouble.Error()}
 	case yetToCome(told, seen.now) != "":
-		return status.Verdict{Status: metav1.ConditionFalse, Reason: tutorialv1.ReasonClockBehind,
+		return status.Condition{Status: metav1.ConditionFalse, Reason: tutorialv1.ReasonClockBehind,
 			Message: yetToCome(told, seen.now) + ", which is yet to come; see condition Degraded"}
 	}
-	return status.Verdict{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonScheduled, Message: "Jobs are made at the times of the schedule"}
+	return status.Condition{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonScheduled, Message: "Jobs are made at the times of the schedule"}
 }
 
-func progressing(seen observed, activeJobs int32) status.Verdict {
+func progressing(seen observed, activeJobs int32) status.Condition {
 	switch {
 	case !seen.isSeen || seen.plan.trouble != nil || !seen.plan.run.IsZero():
-		return status.Verdict{Status: metav1.ConditionFalse, Reason: tutorialv1.ReasonBlocked, Message: "see condition Degraded"}
+		return status.Condition{Status: metav1.ConditionFalse, Reason: tutorialv1.ReasonBlocked, Message: "see condition Degraded"}
 	case !seen.plan.waits.IsZero():
-		return status.Verdict{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonWaitingForJob,
+		return status.Condition{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonWaitingForJob,
 			Message: fmt.Sprintf("what is due since %s waits until no Job is active (spec.concurrencyPolicy is Forbid)", text(seen.plan.waits))}
 	case activeJobs == 1:
-		return status.Verdict{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonJobsRunning, Message: "1 Job is active"}
+		return status.Condition{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonJobsRunning, Message: "1 Job is active"}
 	case activeJobs > 1:
-		return status.Verdict{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonJobsRunning, Message: fmt.Sprintf("%d Jobs are active", activeJobs)}
+		return status.Condition{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonJobsRunning, Message: fmt.Sprintf("%d Jobs are active", activeJobs)}
 	}
-	return status.Verdict{Status: metav1.ConditionFalse, Reason: tutorialv1.ReasonIdle, Message: "no Job is active"}
+	return status.Condition{Status: metav1.ConditionFalse, Reason: tutorialv1.ReasonIdle, Message: "no Job is active"}
 }
 
-func degraded(cj *tutorialv1.CronJob, told *tutorialv1.CronJobStatus, seen observed, err error) status.Verdict {
-	foreign := (*owned.ForeignError)(nil)
+func degraded(cj *tutorialv1.CronJob, told *tutorialv1.CronJobStatus, seen observed, err error) status.Condition {
+	foreign := child.AsNotControlled(err)
 	switch {
-	case errors.As(err, &foreign):
-		return status.Verdict{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonNameTaken,
+	case foreign != nil:
+		return status.Condition{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonNameTaken,
 			Message: fmt.Sprintf("%v, and the run of %s needs that name; delete it (kubectl -n %s delete job %s)",
 				foreign, text(seen.plan.run), cj.Namespace, foreign.Name)}
-	case owned.IsRefusal(err):
-		return status.Verdict{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonRefused, Message: err.Error()}
+	case child.IsRefusal(err):
+		return status.Condition{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonRefused, Message: err.Error()}
 	case err != nil:
-		return status.Verdict{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonError, Message: err.Error()}
+		return status.Condition{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonError, Message: err.Error()}
 	case seen.plan.trouble != nil:
-		return status.Verdict{Status: metav1.ConditionTrue, Reason: reasonOf(seen.plan.trouble), Message: seen.plan.trouble.Error()}
+		return status.Condition{Status: metav1.ConditionTrue, Reason: reasonOf(seen.plan.trouble), Message: seen.plan.trouble.Error()}
 	case yetToCome(told, seen.now) != "":
-		return status.Verdict{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonClockBehind,
+		return status.Condition{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonClockBehind,
 			Message: yetToCome(told, seen.now) + ", which is yet to come: no Job is made until then. Put the clocks of the nodes right; " +
 				"if they are, delete the CronJob and make it again"}
 	}
 	if failure := lastFailure(cj, told, seen); failure != "" {
-		return status.Verdict{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonLastRunFailed, Message: failure}
+		return status.Condition{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonLastRunFailed, Message: failure}
 	}
 	if seen.isNameShared {
-		return status.Verdict{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonNameShared,
+		return status.Condition{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonNameShared,
 			Message: fmt.Sprintf("there is a CronJob of batch/v1 named %s too, and Kubernetes takes Jobs for those of that one by its name: "+
 				"it may delete these. Give one of the two another name", cj.Name)}
 	}
-	return status.Verdict{Status: metav1.ConditionFalse, Reason: tutorialv1.ReasonAsExpected, Message: "nothing is wrong"}
+	return status.Condition{Status: metav1.ConditionFalse, Reason: tutorialv1.ReasonAsExpected, Message: "nothing is wrong"}
 }
 
 // yetToCome returns what the status says of a time that the clock is far behind, and after which alone there are runs; nothing if

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
-	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/internal/child"
 )
 
 // pass decides for a world at a time and carries it out, as far as err lets it. If that makes a Job, the pass after it is what is seen.
@@ -93,11 +93,11 @@ func TestConditions(t *testing.T) {
 		{"no schedule", on("0 24 * * *"), "09:30", nil, "False/InvalidSchedule False/Blocked True/InvalidSchedule", ""},
 		{"no zone", hourly().in("Mars/Olympus"), "09:30", nil, "False/UnknownTimeZone False/Blocked True/UnknownTimeZone", ""},
 		{"never", on("0 0 30 2 *"), "09:30", nil, "False/NeverFires False/Blocked True/NeverFires", ""},
-		{"the name is taken by nobody's", hourly(), "09:30", &owned.ForeignError{Kind: "Job", Name: "c-29540700"},
+		{"the name is taken by nobody's", hourly(), "09:30", &child.NotControlledError{Kind: "Job", Name: "c-29540700"},
 			"True/Scheduled False/Blocked True/NameTaken", `Job "c-29540700" exists and is not controlled by anything, and the run of 2026-03-02T09:00:00Z ` +
 				`needs that name; delete it (kubectl -n default delete job c-29540700)`},
 		{"the name is taken, and more went wrong", hourly(), "09:30",
-			errors.Join(errors.New("connection reset"), &owned.ForeignError{Kind: "Job", Name: "c-29540700", Holder: &metav1.OwnerReference{Kind: "Task", Name: "x"}}),
+			errors.Join(errors.New("connection reset"), &child.NotControlledError{Kind: "Job", Name: "c-29540700", Controller: &metav1.OwnerReference{Kind: "Task", Name: "x"}}),
 			"True/Scheduled False/Blocked True/NameTaken", `Job "c-29540700" exists and is controlled by Task "x", and the run of 2026-03-02T09:00:00Z ` +
 				`needs that name; delete it (kubectl -n default delete job c-29540700)`},
 		{"a quota refuses", hourly(), "09:30", fmt.Errorf("creating: %w", apierrors.NewForbidden(resource, "c-29540700", errors.New("exceeded quota: q"))),

@@ -1,11 +1,8 @@
 package foo
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -23,26 +20,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	"github.com/example/memcached-operator/internal/child"
 	"github.com/example/memcached-operator/internal/operand"
-	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/internal/recent"
 	"github.com/example/memcached-operator/internal/status"
 )
 
-// Reconciler makes Foos true.
+// Reconciler reconciles Foo objects.
 type Reconciler struct {
 	// Image is the nginx image. Changing it restarts the pods of every Foo.
 	Image operand.Image
 	// Platform is what the cluster does by itself.
 	Platform operand.Platform
+	// Clock tells the time.
+	Clock clock.PassiveClock
 
-	client      client.Client
-	deployments *owned.Children[appsv1.Deployment, *appsv1.Deployment]
-	status      *status.Writer[samplev1alpha1.Foo, *samplev1alpha1.Foo]
-	events      events.EventRecorder
+	client   client.Client
+	children *child.Client
+	status   *status.Writer
+	events   events.EventRecorder
 }
 
-// Where a cluster enforces permissions on owner references, as OpenShift does, to make an owner wait for its child takes a
-// say in the owner's finalizers, and to put an owner reference back takes the right to delete the child.
+// The finalizers subresource and the right to delete Deployments are needed where the cluster enforces permissions on
+// owner references, as OpenShift does: the one to set blockOwnerDeletion, the other to restore a lost reference.
 //
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=foos,verbs=list;watch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=foos/status,verbs=patch
@@ -50,16 +50,20 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
+// Children are empty objects of the types that a Foo has children of. They are watched and cached.
+var Children = []client.Object{&appsv1.Deployment{}}
+
 // nameIndex finds Foos by the Deployment that they want and may not have.
 const nameIndex = "spec.deploymentName"
 
-// missing is the function of that index. A Foo whose status says that all is done has its Deployment, which names it: it need not be found
-// by a name, and of very many Foos nearly all are so. One that loses its Deployment is told so by that Deployment; and as the status that
-// it writes then comes back to it and wakes it once more, nothing is missed of what happened before the index had it again.
-func missing(object client.Object) []string {
+// indexName is the function of that index. A Foo whose status says that its rollout is complete has its Deployment, whose
+// owner reference names it: it need not be found by a name, and of very many Foos nearly all are so. When such a Foo loses
+// its Deployment, that Deployment's event triggers a pass; the status written then triggers another one, so nothing is
+// missed of what happened before the index had the Foo again.
+func indexName(object client.Object) []string {
 	foo := object.(*samplev1alpha1.Foo)
-	progress := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionProgressing)
-	if progress != nil && progress.Reason == samplev1alpha1.ReasonRolloutComplete && progress.ObservedGeneration == foo.Generation {
+	progressing := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionProgressing)
+	if progressing != nil && progressing.Reason == samplev1alpha1.ReasonRolloutComplete && progressing.ObservedGeneration == foo.Generation {
 		return nil
 	}
 	return []string{foo.Spec.DeploymentName}
@@ -68,27 +72,30 @@ func missing(object client.Object) []string {
 // SetupWithManager registers the controller with the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	r.client = mgr.GetClient()
-	r.deployments = owned.Of[appsv1.Deployment](r.client, mgr.GetAPIReader())
-	r.status = status.Of[samplev1alpha1.Foo](r.client, clock.RealClock{})
+	r.children = child.New(r.client, mgr.GetAPIReader(), r.Clock)
+	r.status = status.NewWriter(r.client, mgr.GetAPIReader(), r.Clock)
 	r.events = mgr.GetEventRecorder("foo-controller")
 
 	indexer := mgr.GetFieldIndexer()
-	return errors.Join(
-		indexer.IndexField(context.Background(), &samplev1alpha1.Foo{}, nameIndex, missing),
-		indexer.IndexField(context.Background(), &appsv1.Deployment{}, owned.OwnerIndex, owned.Owner),
-		ctrl.NewControllerManagedBy(mgr).
-			For(&samplev1alpha1.Foo{}).
-			Watches(&appsv1.Deployment{}, handler.EnqueueRequestsFromMapFunc(r.concerned),
-				builder.WithPredicates(r.deployments.ForgetDeleted())).
-			WithOptions(options).
-			Complete(reconcile.AsReconciler(r.client, r)))
+	builder := ctrl.NewControllerManagedBy(mgr).For(&samplev1alpha1.Foo{}).WithOptions(options)
+	errs := []error{indexer.IndexField(context.Background(), &samplev1alpha1.Foo{}, nameIndex, indexName)}
+	for _, object := range Children {
+		errs = append(errs, indexer.IndexField(context.Background(), object, child.OwnerIndex, child.IndexOwner))
+		builder.Watches(object, handler.EnqueueRequestsFromMapFunc(r.mapDeploymentToFoos), forgetDeleted(r.children))
+	}
+	return errors.Join(append(errs, builder.Complete(reconcile.AsReconciler(r.client, r)))...)
 }
 
-// concerned returns the Foos that a Deployment matters to: the one it belongs to and those that want its name and may not have it.
-func (r *Reconciler) concerned(ctx context.Context, deployment client.Object) []reconcile.Request {
+func forgetDeleted(children *child.Client) builder.Predicates {
+	return builder.WithPredicates(children.ForgetDeleted())
+}
+
+// mapDeploymentToFoos returns the Foo that controls a Deployment, and those that want its name and may not have it.
+func (r *Reconciler) mapDeploymentToFoos(ctx context.Context, deployment client.Object) []reconcile.Request {
 	var requests []reconcile.Request
-	if c := metav1.GetControllerOf(deployment); c != nil && c.Kind == "Foo" {
-		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: deployment.GetNamespace(), Name: c.Name}})
+	if c := metav1.GetControllerOfNoCopy(deployment); c != nil && c.Kind == "Foo" {
+		name := types.NamespacedName{Namespace: deployment.GetNamespace(), Name: c.Name}
+		requests = append(requests, reconcile.Request{NamespacedName: name})
 	}
 	var foos samplev1alpha1.FooList
 	if err := r.client.List(ctx, &foos, client.InNamespace(deployment.GetNamespace()),
@@ -101,167 +108,151 @@ func (r *Reconciler) concerned(ctx context.Context, deployment client.Object) []
 	return requests
 }
 
-// Reconcile makes one Foo true, and tells how it is.
+// Reconcile reconciles one Foo: observe, decide, apply, report.
 func (r *Reconciler) Reconcile(ctx context.Context, foo *samplev1alpha1.Foo) (ctrl.Result, error) {
 	if !foo.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, nil // its Deployment goes with it
+		return ctrl.Result{}, nil // the garbage collector deletes its Deployment
 	}
-	before := r.status.Latest(foo)
-	syncCtx, cancel := context.WithTimeout(ctx, owned.Patience)
+	before := status.Latest(r.status, foo)
+	pass := &child.Pass{Owner: before, HadChildren: len(before.Status.Conditions) > 0}
+	writeCtx, cancel := context.WithTimeout(ctx, child.WriteTimeout)
 	defer cancel()
-	seen, err := r.sync(syncCtx, before)
+	result := r.sync(writeCtx, pass, before)
 	switch {
-	case owned.IsNamespaceEnding(err):
+	case child.IsNamespaceTerminating(result.err):
 		return ctrl.Result{}, nil
-	case owned.IsStale(err):
+	case recent.IsBehind(result.err):
 		return ctrl.Result{RequeueAfter: time.Second}, nil
 	}
 
 	after := before.DeepCopy()
-	after.Status = statusOf(before, seen, err)
-	isOutcome := status.IsOutcome(before.Status.Conditions, after.Status.Conditions) && !r.isPassing(ctx, before, err)
-	stored, wait, statusErr := r.status.Patch(ctx, before, after, isOutcome)
-	if owned.IsStale(statusErr) {
+	after.Status = statusOf(before, result)
+	isOutcome := status.IsOutcome(before.Status.Conditions, after.Status.Conditions) && !isPassing(before, result.claims)
+	stored, wait, statusErr := status.Patch(ctx, r.status, before, after, isOutcome)
+	if recent.IsBehind(statusErr) {
 		return ctrl.Result{RequeueAfter: time.Second}, nil
 	}
 	if stored != nil {
-		r.tell(before, stored)
+		r.recordEvents(before, stored)
 	}
-	if err := errors.Join(owned.WithoutForeign(err), statusErr); err != nil {
+	if err := errors.Join(child.ToRetry(result.err), statusErr); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: status.Sooner(wait, seen.wait)}, nil
+	return ctrl.Result{RequeueAfter: status.Sooner(wait, result.wait, pass.RetryAfter())}, nil
 }
 
-// sync makes the Deployment of a Foo and deletes those under names it had before, or keeps these if it cannot have the one.
-func (r *Reconciler) sync(ctx context.Context, foo *samplev1alpha1.Foo) (seen observed, err error) {
-	held, err := r.held(ctx, foo)
+// sync writes the Deployment of a Foo, and deletes those under former names, or keeps them while it cannot have the one.
+func (r *Reconciler) sync(ctx context.Context, pass *child.Pass, foo *samplev1alpha1.Foo) result {
+	observed, err := r.observe(ctx, foo)
 	if err != nil {
-		return seen, err
+		return result{err: err}
 	}
-	current, err := r.deployments.Get(ctx, types.NamespacedName{Namespace: foo.Namespace, Name: foo.Spec.DeploymentName})
-	if err != nil {
-		return seen, err
-	}
-	if current != nil && owned.IsOurs(current, foo) {
-		seen.deployment = current
-	} else if len(held) > 0 {
-		seen.deployment = &held[0] // it serves until the new one is there
-	}
+	image, wait := r.Image.For(observed.current, containerName)
+	done := result{deployment: observed.serving(foo), wait: wait}
 
-	image, wait := r.Image.For(current, containerName, time.Now())
-	seen.wait = wait
-	pass := &owned.Pass{Owner: foo, Had: len(foo.Status.Conditions) > 0}
-	applied, err := owned.Apply(ctx, r.deployments, pass, deployment(foo, foo.Spec.DeploymentName, current, r.Platform, image))
-	switch {
-	case err == nil:
-		seen.deployment = applied
-		return seen, r.delete(ctx, foo, held)
-	case owned.IsStale(err):
-		return seen, err
-	case errors.As(err, new(*owned.ForeignError)) && len(held) > 0 && r.isSwap(ctx, foo):
-		return seen, cmp.Or(r.delete(ctx, foo, held), err)
+	want := deployment(foo, foo.Spec.DeploymentName, observed.current, r.Platform, image)
+	applied, err := child.Apply(ctx, r.children, pass, observed.current, want)
+	if err == nil {
+		done.deployment, done.isApplied = applied, true
+		done.err = r.deleteFormer(ctx, foo, observed.former(foo))
+		return done
 	}
-	return seen, errors.Join(err, r.keep(ctx, pass, foo, held, &seen))
-}
-
-// keep keeps the Deployments that a Foo has under other names than it wants as the Foo says: they serve as long as it cannot have that one.
-func (r *Reconciler) keep(ctx context.Context, pass *owned.Pass, foo *samplev1alpha1.Foo, held []appsv1.Deployment, seen *observed) error {
-	others := former(foo, held)
-	errs := make([]error, 0, len(others))
-	for _, had := range others {
-		image, wait := r.Image.For(&had, containerName, time.Now())
-		seen.wait = status.Sooner(seen.wait, wait)
-		kept, err := owned.Keep(ctx, r.deployments, pass, deployment(foo, had.Name, &had, r.Platform, image))
-		errs = append(errs, err)
-		if kept != nil && kept.UID == seen.deployment.UID {
-			seen.deployment = kept
+	done.err = err
+	if recent.IsBehind(err) {
+		return done
+	}
+	done.claims = r.observeClaims(ctx, foo, child.AsNotControlled(err))
+	if isSwap(foo, done.claims) && len(observed.owned) > 0 {
+		if err := r.deleteFormer(ctx, foo, observed.former(foo)); err != nil {
+			done.err = err
 		}
+		return done
 	}
-	return errors.Join(errs...)
+	r.keepFormer(ctx, pass, foo, observed.former(foo), &done)
+	return done
 }
 
-// held returns the Deployments that are the Foo's.
-func (r *Reconciler) held(ctx context.Context, foo *samplev1alpha1.Foo) ([]appsv1.Deployment, error) {
-	var deployments appsv1.DeploymentList
-	if err := r.client.List(ctx, &deployments, client.InNamespace(foo.Namespace),
-		client.MatchingFields{owned.OwnerIndex: owned.OwnerKey(foo)}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the Deployments of Foo %s: %w", client.ObjectKeyFromObject(foo), err)
+// observe reads the Deployment of the name that a Foo wants, and those that it controls.
+func (r *Reconciler) observe(ctx context.Context, foo *samplev1alpha1.Foo) (observed observed, err error) {
+	observed.owned, err = child.List[appsv1.Deployment](ctx, r.children, foo, &appsv1.DeploymentList{})
+	if err != nil {
+		return observed, err
 	}
-	return slices.DeleteFunc(deployments.Items, func(d appsv1.Deployment) bool { return !owned.IsOurs(&d, foo) }), nil
+	observed.current, err = child.Get[appsv1.Deployment](ctx, r.children, foo.Namespace, foo.Spec.DeploymentName)
+	return observed, err
 }
 
-// former returns those of a Foo's Deployments that have other names than it wants, and that nobody deletes yet.
-func former(foo *samplev1alpha1.Foo, held []appsv1.Deployment) []appsv1.Deployment {
-	return slices.DeleteFunc(slices.Clone(held), func(d appsv1.Deployment) bool {
-		return d.Name == foo.Spec.DeploymentName || !d.DeletionTimestamp.IsZero()
-	})
-}
-
-// delete deletes the Deployments of a Foo under other names than it wants.
-func (r *Reconciler) delete(ctx context.Context, foo *samplev1alpha1.Foo, held []appsv1.Deployment) error {
-	others := former(foo, held)
-	if len(others) == 0 {
+// observeClaims follows a name that is taken to the Foo that has it, the name that one wants, and so on, until a name is
+// free, has no Foo, or has been met before.
+func (r *Reconciler) observeClaims(ctx context.Context, foo *samplev1alpha1.Foo, taken *child.NotControlledError) []claim {
+	if taken == nil {
 		return nil
 	}
-	if err := r.deployments.Confirm(ctx, foo); err != nil {
-		return err
-	}
-	var errs []error
-	for i := range others {
-		errs = append(errs, r.deployments.Delete(ctx, foo, &others[i]))
-	}
-	return errors.Join(errs...)
-}
-
-// isSwap tells whether the name a Foo wants is held by a Foo that wants to leave it and cannot, because the name that one
-// wants is, directly or by way of others, held by the first. Somebody has to let go then.
-func (r *Reconciler) isSwap(ctx context.Context, foo *samplev1alpha1.Foo) bool {
-	name, asked := foo.Spec.DeploymentName, map[string]bool{}
-	for !asked[name] {
-		asked[name] = true
-		deployment, err := r.deployments.Get(ctx, types.NamespacedName{Namespace: foo.Namespace, Name: name})
+	var claims []claim
+	name, controller, isMet := taken.Name, taken.Controller, map[string]bool{}
+	for !isMet[name] {
+		isMet[name] = true
+		holder := r.fooOf(ctx, foo.Namespace, controller)
+		claims = append(claims, claim{name: name, controller: controller, holder: holder})
+		if holder == nil {
+			break
+		}
+		name = holder.Spec.DeploymentName
+		deployment, err := child.Get[appsv1.Deployment](ctx, r.children, foo.Namespace, name)
 		if err != nil || deployment == nil {
-			return false
+			break
 		}
-		holder := metav1.GetControllerOf(deployment)
-		if holder != nil && holder.UID == foo.UID {
-			return true
-		}
-		other := r.fooOf(ctx, foo.Namespace, holder)
-		if other == nil {
-			return false
-		}
-		name = other.Spec.DeploymentName
+		controller = metav1.GetControllerOf(deployment)
 	}
-	return false
+	return claims
 }
 
-// isPassing tells whether an error is that of a name which is taken for a moment only: by a Foo that wants another name, or by
-// an earlier Foo of this name whose Deployment is yet to be collected. It is worth telling if it stays.
-func (r *Reconciler) isPassing(ctx context.Context, foo *samplev1alpha1.Foo, err error) bool {
-	foreign := (*owned.ForeignError)(nil)
-	if !errors.As(err, &foreign) || foreign.Holder == nil {
-		return false
+// fooOf returns the Foo that a controller reference names; nil if there is none.
+func (r *Reconciler) fooOf(ctx context.Context, namespace string, controller *metav1.OwnerReference) *samplev1alpha1.Foo {
+	if controller == nil {
+		return nil
 	}
-	if owned.IsPredecessor(foreign.Holder, foo, samplev1alpha1.GroupVersion.WithKind("Foo")) {
-		return true
-	}
-	other := r.fooOf(ctx, foo.Namespace, foreign.Holder)
-	return other != nil && other.Spec.DeploymentName != foreign.Name
-}
-
-// fooOf returns the Foo that a controller reference names, or nil.
-func (r *Reconciler) fooOf(ctx context.Context, namespace string, holder *metav1.OwnerReference) *samplev1alpha1.Foo {
 	var foo samplev1alpha1.Foo
-	if holder == nil || r.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: holder.Name}, &foo) != nil || foo.UID != holder.UID {
+	err := r.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: controller.Name}, &foo)
+	if err != nil || foo.UID != controller.UID {
 		return nil
 	}
 	return &foo
 }
 
-// tell makes an event of a transition that the status stored has made.
-func (r *Reconciler) tell(before, after *samplev1alpha1.Foo) {
+// deleteFormer deletes the Deployments of a Foo under other names than it wants.
+func (r *Reconciler) deleteFormer(ctx context.Context, foo *samplev1alpha1.Foo, former []*appsv1.Deployment) error {
+	if len(former) == 0 {
+		return nil
+	}
+	if err := r.children.Confirm(ctx, foo); err != nil {
+		return err
+	}
+	var errs []error
+	for _, deployment := range former {
+		errs = append(errs, r.children.Delete(ctx, foo, deployment))
+	}
+	return errors.Join(errs...)
+}
+
+// keepFormer applies the spec of a Foo to the Deployments that it has under other names than it wants: they serve as long
+// as it cannot have that one.
+func (r *Reconciler) keepFormer(
+	ctx context.Context, pass *child.Pass, foo *samplev1alpha1.Foo, former []*appsv1.Deployment, done *result,
+) {
+	for _, has := range former {
+		image, wait := r.Image.For(has, containerName)
+		done.wait = status.Sooner(done.wait, wait)
+		kept, err := child.Apply(ctx, r.children, pass, has, deployment(foo, has.Name, has, r.Platform, image))
+		done.err = errors.Join(done.err, err)
+		if kept != nil && kept.UID == done.deployment.UID {
+			done.deployment = kept
+		}
+	}
+}
+
+// recordEvents records an event of a transition that the status stored has made.
+func (r *Reconciler) recordEvents(before, after *samplev1alpha1.Foo) {
 	was, is := before.Status.Conditions, after.Status.Conditions
 	degraded := meta.FindStatusCondition(is, samplev1alpha1.ConditionDegraded)
 	switch {

@@ -24,10 +24,10 @@ var writablePaths = []struct{ volume, path string }{
 	{"tmp", "/tmp"},
 }
 
-// deployment returns the Deployment of a Foo under a name. Seen is the one there is, nil when there is none.
+// deployment returns the Deployment of a Foo under a name. Observed is the one that exists; nil if there is none.
 //
 // A change of anything in the pod template restarts every nginx of every Foo when the operator is upgraded.
-func deployment(foo *samplev1alpha1.Foo, name string, seen *appsv1.Deployment, platform operand.Platform, image string) *appsv1ac.DeploymentApplyConfiguration {
+func deployment(foo *samplev1alpha1.Foo, name string, observed *appsv1.Deployment, platform operand.Platform, image string) *appsv1ac.DeploymentApplyConfiguration {
 	pods := selector(foo)
 	want := appsv1ac.Deployment(name, foo.Namespace).
 		WithLabels(pods).
@@ -41,11 +41,11 @@ func deployment(foo *samplev1alpha1.Foo, name string, seen *appsv1.Deployment, p
 	switch {
 	case foo.Spec.Replicas != nil:
 		want.Spec.WithReplicas(*foo.Spec.Replicas)
-	case seen != nil && seen.Spec.Replicas != nil:
+	case observed != nil && observed.Spec.Replicas != nil:
 		// Leaving the count out would take it back, and the API server would make it 1. So whatever is there is said
 		// again, and the resource version refuses that if somebody has scaled meanwhile.
-		want.Spec.WithReplicas(*seen.Spec.Replicas)
-		want.WithResourceVersion(seen.ResourceVersion)
+		want.Spec.WithReplicas(*observed.Spec.Replicas)
+		want.WithResourceVersion(observed.ResourceVersion)
 	default:
 		want.Spec.WithReplicas(1)
 	}

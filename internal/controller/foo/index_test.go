@@ -26,7 +26,7 @@ func TestWhoIsFoundByAName(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			foo := &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Spec: samplev1alpha1.FooSpec{DeploymentName: "web"}}
 			foo.Status.Conditions = test.conditions
-			found := missing(foo)
+			found := indexName(foo)
 			if isFound := len(found) == 1 && found[0] == "web"; isFound != test.isFound || len(found) > 1 {
 				t.Errorf("it is found by %q", found)
 			}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
-	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/internal/child"
 )
 
 func TestStatusOf(t *testing.T) {
@@ -53,11 +53,11 @@ func TestStatusOf(t *testing.T) {
 		{"the rollout is stuck", deployment(1, 1, 1, 0, appsv1.DeploymentCondition{
 			Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded", Message: "it has timed out"}), nil,
 			"False/NoReplicasAvailable", "True/RollingOut", "True/RolloutStuck", "Deployment web: ProgressDeadlineExceeded: it has timed out", 1, 0, nil},
-		{"the name is taken by nobody's", nil, &owned.ForeignError{Kind: "Deployment", Name: "web"},
+		{"the name is taken by nobody's", nil, &child.NotControlledError{Kind: "Deployment", Name: "web"},
 			"Unknown/NotObserved", "False/Blocked", "True/NameTaken",
 			`Deployment "web" exists and is not controlled by anything; delete it (kubectl -n default delete deployment web) or choose another spec.deploymentName`, 0, 0, nil},
 		{"the name is taken, and the old Deployment still serves", deployment(1, 1, 1, 1),
-			&owned.ForeignError{Kind: "Deployment", Name: "web", Holder: &metav1.OwnerReference{Kind: "Foo", Name: "other"}},
+			&child.NotControlledError{Kind: "Deployment", Name: "web", Controller: &metav1.OwnerReference{Kind: "Foo", Name: "other"}},
 			"True/AllReplicasAvailable", "False/Blocked", "True/NameTaken",
 			`Deployment "web" exists and is controlled by Foo "other"; delete it (kubectl -n default delete deployment web) or choose another spec.deploymentName`, 1, 1, nil},
 		{"a quota refuses", nil, fmt.Errorf("applying: %w", forbidden),
@@ -74,7 +74,7 @@ func TestStatusOf(t *testing.T) {
 			if test.wanted == nil && test.deployment != nil {
 				foo.Spec.Replicas = test.deployment.Spec.Replicas
 			}
-			got := statusOf(foo, observed{deployment: test.deployment}, test.err)
+			got := statusOf(foo, result{deployment: test.deployment, isApplied: test.err == nil, err: test.err})
 			if got.ObservedGeneration != 4 || got.Selector != "app=nginx,controller=example" {
 				t.Errorf("observedGeneration %d, selector %q", got.ObservedGeneration, got.Selector)
 			}

@@ -5,23 +5,25 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
-	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/internal/child"
 )
 
-// Caches returns what the cache has to keep of the pods and ReplicaSets in the cluster: those with our label that have not
-// ended, and of those only what is read.
+// Caches returns what the cache keeps of the pods and ReplicaSets of the cluster: those with our label that have not
+// terminated, and of those only what is read.
 func Caches() map[client.Object]cache.ByObject {
 	labelled, err := labels.NewRequirement(labelInstance, selection.Exists, nil)
 	if err != nil {
@@ -47,7 +49,7 @@ func replicaSets() *metav1.PartialObjectMetadata {
 	return sets
 }
 
-// slimPod is what the cache keeps of a pod: who it is, whose it is, and what is wrong with it.
+// slimPod keeps of a pod its identity, its controller, and why it is not ready.
 func slimPod(in any) (any, error) {
 	pod, ok := in.(*corev1.Pod)
 	if !ok {
@@ -79,9 +81,12 @@ func slimPod(in any) (any, error) {
 	return slim, nil
 }
 
-// pods returns the pods of a Deployment, sorted by name: those whose controller is a ReplicaSet whose controller it is.
-// Pods that are being stopped are left out.
+// pods returns the pods of a Memcached's Deployment, sorted by name: those whose controller is a ReplicaSet whose
+// controller it is. Pods that are being deleted are left out, also those that stay because their machine is lost.
 func (r *Reconciler) pods(ctx context.Context, mc *cachev1alpha1.Memcached, deployment *appsv1.Deployment) ([]corev1.Pod, error) {
+	if deployment == nil || !child.IsControlled(deployment, mc) {
+		return nil, nil
+	}
 	sets := &metav1.PartialObjectMetadataList{}
 	sets.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ReplicaSetList"))
 	if err := r.listControlledBy(ctx, sets, deployment); err != nil {
@@ -102,56 +107,20 @@ func (r *Reconciler) pods(ctx context.Context, mc *cachev1alpha1.Memcached, depl
 
 func (r *Reconciler) listControlledBy(ctx context.Context, list client.ObjectList, controller client.Object) error {
 	return r.client.List(ctx, list, client.InNamespace(controller.GetNamespace()),
-		client.MatchingFields{owned.ControllerUIDIndex: string(controller.GetUID())}, client.UnsafeDisableDeepCopy)
+		client.MatchingFields{child.ControllerIndex: string(controller.GetUID())}, client.UnsafeDisableDeepCopy)
 }
 
-func isReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
-}
+// controllerChanged lets an object pass when it appears, disappears or gets another controller.
+var controllerChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	was, is := metav1.GetControllerOfNoCopy(e.ObjectOld), metav1.GetControllerOfNoCopy(e.ObjectNew)
+	return !equality.Semantic.DeepEqual(was, is)
+}}
 
-// trouble is what is wrong with a pod, as a reason of the condition Degraded and in words.
-type trouble struct{ reason, message string }
-
-// troubleOf finds the first pod that does not come up, and why: it has crashed, cannot start, or has nowhere to run. It
-// returns nil while all that is to be done is wait.
-func troubleOf(pods []corev1.Pod) *trouble {
-	for i := range pods {
-		pod := &pods[i]
-		if isReady(pod) {
-			continue
-		}
-		for _, c := range pod.Status.ContainerStatuses {
-			if ended := cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated); ended != nil {
-				return &trouble{cachev1alpha1.ReasonNodeCrashing, fmt.Sprintf("node %s ended (%s, exit code %d): %s",
-					pod.Name, cmp.Or(ended.Reason, "Error"), ended.ExitCode, cmp.Or(lastWords(ended.Message), "it said nothing"))}
-			}
-			if waiting := c.State.Waiting; waiting != nil && !isStarting(waiting.Reason) {
-				return &trouble{cachev1alpha1.ReasonNodeNotStarting, fmt.Sprintf("node %s cannot start (%s): %s",
-					pod.Name, waiting.Reason, waiting.Message)}
-			}
-		}
-		for _, c := range pod.Status.Conditions {
-			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-				return &trouble{cachev1alpha1.ReasonNodeUnschedulable, fmt.Sprintf("node %s: %s", pod.Name, c.Message)}
-			}
-		}
-	}
-	return nil
-}
-
-// lastWords returns the end of what a container has said, where the reason is.
-func lastWords(message string) string {
-	const most = 700
-	message = strings.TrimSpace(message)
-	if cut := len(message) - most; cut > 0 {
-		message = "…" + strings.ToValidUTF8(message[cut:], "")
-	}
-	return message
-}
-
-// isStarting tells whether a container that waits does so because it is being started.
-func isStarting(reason string) bool {
-	return reason == "" || reason == "ContainerCreating" || reason == "PodInitializing"
-}
+// podChanged lets a pod pass when something of it has changed that the cache keeps.
+var podChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	was, is := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
+	return was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero() ||
+		!equality.Semantic.DeepEqual(was.OwnerReferences, is.OwnerReferences) ||
+		!equality.Semantic.DeepEqual(was.Labels, is.Labels) ||
+		!equality.Semantic.DeepEqual(was.Status, is.Status)
+}}

@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/example/memcached-operator/internal/status"
 )
 
 func pod(name string, ready bool, containers ...corev1.ContainerStatus) corev1.Pod {
@@ -26,7 +28,7 @@ func waiting(reason, message string) corev1.ContainerState {
 	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
 }
 
-func TestTroubleOf(t *testing.T) {
+func TestPodProblems(t *testing.T) {
 	unschedulable := pod("c", false)
 	unschedulable.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
 		Reason: corev1.PodReasonUnschedulable, Message: "0/1 nodes are available"}}
@@ -35,7 +37,7 @@ func TestTroubleOf(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		pods []corev1.Pod
-		want *trouble
+		want []status.Problem
 	}{
 		{"no pods", nil, nil},
 		{"all ready", []corev1.Pod{pod("a", true), pod("b", true)}, nil},
@@ -43,18 +45,21 @@ func TestTroubleOf(t *testing.T) {
 		{"one has just been made", []corev1.Pod{pod("a", false)}, nil},
 		{"one has crashed and is ready again", []corev1.Pod{pod("a", true, crashed)}, nil},
 		{"one crashes again and again", []corev1.Pod{pod("a", true), pod("b", false, crashed)},
-			&trouble{"NodeCrashing", "node b ended (Error, exit code 64): bad option"}},
+			[]status.Problem{{Reason: "NodeCrashing", Message: "node b ended (Error, exit code 64): bad option"}}},
 		{"one has crashed and is not started yet", []corev1.Pod{pod("a", false, corev1.ContainerStatus{State: terminated("OOMKilled", 137, "")})},
-			&trouble{"NodeCrashing", "node a ended (OOMKilled, exit code 137): it said nothing"}},
+			[]status.Problem{{Reason: "NodeCrashing", Message: "node a ended (OOMKilled, exit code 137): no termination message"}}},
 		{"one has said much before it crashed", []corev1.Pod{pod("a", false, corev1.ContainerStatus{State: terminated("Error", 1, strings.Repeat("x", 2000)+"\nthe reason")})},
-			&trouble{"NodeCrashing", "node a ended (Error, exit code 1): …" + strings.Repeat("x", 689) + "\nthe reason"}},
+			[]status.Problem{{Reason: "NodeCrashing", Message: "node a ended (Error, exit code 1): …" + strings.Repeat("x", 689) + "\nthe reason"}}},
 		{"the image cannot be pulled", []corev1.Pod{pod("a", false, corev1.ContainerStatus{State: waiting("ErrImagePull", "not found")})},
-			&trouble{"NodeNotStarting", "node a cannot start (ErrImagePull): not found"}},
+			[]status.Problem{{Reason: "NodeNotStarting", Message: "node a cannot start (ErrImagePull): not found"}}},
 		{"no machine can take one", []corev1.Pod{pod("a", true), unschedulable},
-			&trouble{"NodeUnschedulable", "node c: 0/1 nodes are available"}},
+			[]status.Problem{{Reason: "NodeUnschedulable", Message: "node c: 0/1 nodes are available"}}},
+		{"several problems, the worst first, each once", []corev1.Pod{unschedulable, pod("d", false, crashed), pod("e", false, crashed)},
+			[]status.Problem{{Reason: "NodeCrashing", Message: "node d ended (Error, exit code 64): bad option"},
+				{Reason: "NodeUnschedulable", Message: "node c: 0/1 nodes are available"}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, troubleOf(test.pods), cmp.AllowUnexported(trouble{})); diff != "" {
+			if diff := cmp.Diff(test.want, podProblems(test.pods)); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -1,19 +1,48 @@
-package owned
+package diff
 
 import (
 	"encoding/json"
-	"reflect"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
 	"k8s.io/utils/ptr"
 )
 
-func TestMembers(t *testing.T) {
+func alternativesOf(t *testing.T, want runtime.ApplyConfiguration, live runtime.Object) map[string]any {
+	t.Helper()
+	patch, err := Alternatives(want, live)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return patch
+}
+
+// The table names fields that there are.
+func TestAlternativesAreFields(t *testing.T) {
+	deployment, err := TypeOf(&appsv1.Deployment{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, fields := range alternatives {
+		definition, ok := deployment.schema.FindNamedType(name)
+		if !ok {
+			t.Errorf("there is no type %s", name)
+			continue
+		}
+		for _, field := range fields {
+			if _, ok := definition.Map.FindField(field); !ok {
+				t.Errorf("%s has no field %s", name, field)
+			}
+		}
+	}
+}
+
+func TestAlternatives(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		change func(*appsv1.Deployment)
@@ -21,7 +50,7 @@ func TestMembers(t *testing.T) {
 	}{
 		{"nothing is replaced", func(*appsv1.Deployment) {}, `null`},
 		{"something else is changed", func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[1].Image = "other" }, `null`},
-		{"our member is removed", func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[1].ReadinessProbe.TCPSocket = nil }, `null`},
+		{"our alternative is removed", func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[1].ReadinessProbe.TCPSocket = nil }, `null`},
 		{"our container is removed", func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers = nil }, `null`},
 		{"a probe's handler is replaced", func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.Containers[1].ReadinessProbe.ProbeHandler = corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}
@@ -33,7 +62,7 @@ func TestMembers(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			live := live(t)
 			test.change(live)
-			got, err := json.Marshal(members(reflect.ValueOf(want()), reflect.ValueOf(live)))
+			got, err := json.Marshal(alternativesOf(t, want(), live))
 			if err != nil || string(got) != test.want {
 				t.Errorf("got  %s, %v\nwant %s", got, err, test.want)
 			}
@@ -41,8 +70,8 @@ func TestMembers(t *testing.T) {
 	}
 
 	budget := policyv1ac.PodDisruptionBudget("it", "default").WithSpec(policyv1ac.PodDisruptionBudgetSpec().WithMaxUnavailable(intstr.FromInt32(1)))
-	got, err := json.Marshal(members(reflect.ValueOf(budget), reflect.ValueOf(&policyv1.PodDisruptionBudget{
-		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: ptr.To(intstr.FromInt32(2))}})))
+	got, err := json.Marshal(alternativesOf(t, budget, &policyv1.PodDisruptionBudget{
+		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: ptr.To(intstr.FromInt32(2))}}))
 	if want := `{"spec":{"maxUnavailable":1,"minAvailable":null}}`; err != nil || string(got) != want {
 		t.Errorf("got  %s, %v\nwant %s", got, err, want)
 	}

@@ -1,4 +1,4 @@
-package owned
+package child
 
 import (
 	"slices"
@@ -10,14 +10,14 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// What IsOurs takes for an owner's, the index finds for it.
+// The index finds what IsControlled takes for an owner's.
 func TestOwnersFindWhatIsTheirs(t *testing.T) {
 	const uid, alike, other = "e206e40f-acc0-4b10-b7fe-659f572cf04c", "e2076d1b-4dbb-4b07-9c55-3f1f2e4f3a1f", "116a2c60-33a4-4ec1-b2c1-df16a4c1c1a4"
 	for _, test := range []struct {
-		name            string
-		controller      types.UID
-		annotation      string
-		isOurs, isFound bool
+		name                  string
+		controller            types.UID
+		annotation            string
+		isControlled, isFound bool
 	}{
 		{"controlled by it", uid, "", true, true},
 		{"controlled by one whose UID begins alike", alike, "", false, true},
@@ -36,16 +36,16 @@ func TestOwnersFindWhatIsTheirs(t *testing.T) {
 				child.Annotations = map[string]string{OwnerAnnotation: test.annotation}
 			}
 
-			isOurs, isFound := IsOurs(child, owner), slices.Contains(Owner(child), OwnerKey(owner))
-			if isOurs != test.isOurs || isFound != test.isFound {
-				t.Errorf("ours: %t, found: %t", isOurs, isFound)
+			isControlled, isFound := IsControlled(child, owner), slices.Contains(IndexOwner(child), OwnerKey(owner))
+			if isControlled != test.isControlled || isFound != test.isFound {
+				t.Errorf("ours: %t, found: %t", isControlled, isFound)
 			}
 		})
 	}
 }
 
 func TestShortUIDs(t *testing.T) {
-	if beginning("ab") != "ab" {
+	if prefix("ab") != "ab" {
 		t.Error("a UID of two characters begins with itself")
 	}
 }

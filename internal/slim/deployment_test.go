@@ -1,6 +1,7 @@
-package owned
+package slim
 
 import (
+	"fmt"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -9,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+
+	"github.com/example/memcached-operator/internal/child"
 )
 
 // deploymentOf returns the Deployment of an owner, with a container of a name and an image.
@@ -17,7 +20,7 @@ func deploymentOf(owner, container, image string) *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", Name: owner + "-web", UID: types.UID(owner + "-uid"), Labels: labels,
-			Annotations:     map[string]string{OwnerAnnotation: owner, FieldsAnnotation: "hash"},
+			Annotations:     map[string]string{child.OwnerAnnotation: owner, child.FieldsAnnotation: "hash"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "samplecontroller.k8s.io/v1alpha1", Kind: "Foo", Name: owner, UID: types.UID(owner), Controller: ptr.To(true)}},
 		},
 		Spec: appsv1.DeploymentSpec{
@@ -35,7 +38,7 @@ func deploymentOf(owner, container, image string) *appsv1.Deployment {
 }
 
 func TestWhatIsSharedIsTheSame(t *testing.T) {
-	slim := SlimDeployment("samplecontroller.k8s.io")
+	slim := Deployment("samplecontroller.k8s.io")
 	for round := range 2 { // the second time every spec is known
 		for _, want := range []*appsv1.Deployment{
 			deploymentOf("a", "nginx", "nginx:1"), deploymentOf("b", "nginx", "nginx:1"), deploymentOf("c", "nginx", "nginx:2"), deploymentOf("d", "memcached", "memcached"),
@@ -58,7 +61,7 @@ func TestWhatIsSharedIsTheSame(t *testing.T) {
 }
 
 func TestWhatIsShared(t *testing.T) {
-	slim := SlimDeployment("samplecontroller.k8s.io")
+	slim := Deployment("samplecontroller.k8s.io")
 	var all []*appsv1.Deployment
 	for _, given := range []*appsv1.Deployment{
 		deploymentOf("a", "nginx", "nginx:1"), deploymentOf("b", "memcached", "memcached"), deploymentOf("c", "nginx", "nginx:1"), deploymentOf("d", "nginx", "nginx:2"),
@@ -81,7 +84,7 @@ func TestWhatIsShared(t *testing.T) {
 	}
 }
 
-func TestTroubleIsKept(t *testing.T) {
+func TestProblemsAreKept(t *testing.T) {
 	given := deploymentOf("a", "nginx", "nginx:1")
 	given.Status.Conditions = []appsv1.DeploymentCondition{
 		{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionFalse},
@@ -89,21 +92,57 @@ func TestTroubleIsKept(t *testing.T) {
 		{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate"},
 	}
 	want := given.DeepCopy().Status.Conditions
-	out, err := SlimDeployment("samplecontroller.k8s.io")(given)
+	out, err := Deployment("samplecontroller.k8s.io")(given)
 	if err != nil || !equality.Semantic.DeepEqual(out.(*appsv1.Deployment).Status.Conditions, want) {
 		t.Errorf("kept %v of %v, %v", out.(*appsv1.Deployment).Status.Conditions, want, err)
 	}
 }
 
-func TestAStrangerStaysSlim(t *testing.T) {
-	stranger := deploymentOf("a", "nginx", "nginx:1")
-	stranger.Annotations, stranger.OwnerReferences = nil, nil
-	out, err := SlimDeployment("samplecontroller.k8s.io")(stranger)
+func TestAnUncontrolledDeploymentIsCutDown(t *testing.T) {
+	uncontrolled := deploymentOf("a", "nginx", "nginx:1")
+	uncontrolled.Annotations, uncontrolled.OwnerReferences = nil, nil
+	out, err := Deployment("samplecontroller.k8s.io")(uncontrolled)
 	if err != nil || out.(*appsv1.Deployment).Spec.Selector != nil || out.(*appsv1.Deployment).Labels != nil {
-		t.Errorf("kept of a stranger: %v, %v", out, err)
+		t.Errorf("kept of an uncontrolled Deployment: %v, %v", out, err)
 	}
-	other, err := SlimDeployment("samplecontroller.k8s.io")(nil)
+	other, err := Deployment("samplecontroller.k8s.io")(nil)
 	if err != nil || other != nil {
 		t.Errorf("what is no Deployment became %v, %v", other, err)
+	}
+}
+
+// Memcacheds of the same configuration share a spec although their spread constraints select different pods; one with a
+// template of its own does not take the place of the common one.
+func TestSpreadDeploymentsShareTheirTemplate(t *testing.T) {
+	slim := Deployment("samplecontroller.k8s.io")
+	spread := func(owner, image string) *appsv1.Deployment {
+		d := deploymentOf(owner, "memcached", image)
+		for _, key := range []string{"zone", "host"} {
+			d.Spec.Template.Spec.TopologySpreadConstraints = append(d.Spec.Template.Spec.TopologySpreadConstraints,
+				corev1.TopologySpreadConstraint{TopologyKey: key, MaxSkew: 1, LabelSelector: d.Spec.Selector.DeepCopy()})
+		}
+		return d
+	}
+	var first *appsv1.Deployment
+	for i := range 100 {
+		for _, image := range []string{"common", fmt.Sprintf("own:%d", i)} {
+			want := spread(fmt.Sprintf("%s-%d", image, i), image)
+			out, err := slim(want.DeepCopy())
+			want.Status.Conditions = nil
+			if err != nil || !equality.Semantic.DeepEqual(out, want) {
+				t.Fatalf("%v became %v, %v", want, out, err)
+			}
+			got := out.(*appsv1.Deployment)
+			if first == nil {
+				first = got
+			}
+			isShared := &got.Spec.Template.Spec.Containers[0] == &first.Spec.Template.Spec.Containers[0]
+			if isShared != (image == "common") {
+				t.Errorf("%s shares the template of the common image: %t", got.Name, isShared)
+			}
+			if got.Spec.Template.Spec.TopologySpreadConstraints[0].LabelSelector != got.Spec.Selector {
+				t.Error("the selector is kept more than once")
+			}
+		}
 	}
 }

@@ -1,0 +1,152 @@
+package child
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/example/memcached-operator/internal/recent"
+)
+
+func TestIsControlled(t *testing.T) {
+	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "owner"}}
+	for _, test := range []struct {
+		name       string
+		references []metav1.OwnerReference
+		annotation string
+		want       bool
+	}{
+		{"no controller", nil, "", false},
+		{"the owner controls it", []metav1.OwnerReference{{UID: "owner", Controller: ptr.To(true)}}, "", true},
+		{"the owner owns it and does not control it", []metav1.OwnerReference{{UID: "owner"}}, "", false},
+		{"another resource controls it", []metav1.OwnerReference{{UID: "other", Controller: ptr.To(true)}}, "", false},
+		{"it has lost its reference", nil, "owner", true},
+		{"it was created for an earlier owner of the same name", nil, "other", false},
+		{"another resource has taken it over", []metav1.OwnerReference{{UID: "other", Controller: ptr.To(true)}}, "owner", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			child := &corev1.Service{ObjectMeta: metav1.ObjectMeta{OwnerReferences: test.references, Annotations: map[string]string{OwnerAnnotation: test.annotation}}}
+			if got := IsControlled(child, owner); got != test.want {
+				t.Errorf("IsControlled = %t", got)
+			}
+		})
+	}
+}
+
+func TestForgetDeleted(t *testing.T) {
+	children := New(nil, nil, clock.RealClock{})
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "it", ResourceVersion: "7"}}
+	children.recent.Remember(service)
+	if !children.ForgetDeleted().Delete(event.DeleteEvent{Object: service}) {
+		t.Error("the deletion of a child triggers no pass")
+	}
+	if _, found := children.recent.Newest(recent.Named(service), false); found {
+		t.Error("a child whose deletion the watch has shown is taken to exist")
+	}
+}
+
+func TestToRetry(t *testing.T) {
+	other, notControlled := errors.New("other"), fmt.Errorf("applying: %w", &NotControlledError{Kind: "Service", Name: "it"})
+	for _, test := range []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"nothing", nil, ""},
+		{"an uncontrolled object", notControlled, ""},
+		{"something else", other, "other"},
+		{"both", errors.Join(notControlled, other), "other"},
+		{"nested", errors.Join(errors.Join(other, notControlled), notControlled), "other"},
+		{"uncontrolled ones only", errors.Join(notControlled, errors.Join(notControlled)), ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := ""
+			if err := ToRetry(test.err); err != nil {
+				got = err.Error()
+			}
+			if got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestIsPredecessor(t *testing.T) {
+	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "it", UID: "2"}}
+	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "K"}
+	earlier := metav1.OwnerReference{APIVersion: "example.com/v1beta1", Kind: "K", Name: "it", UID: "1"}
+	for _, test := range []struct {
+		name   string
+		change func(*metav1.OwnerReference)
+		want   bool
+	}{
+		{"an earlier resource of the name", func(*metav1.OwnerReference) {}, true},
+		{"the resource itself", func(r *metav1.OwnerReference) { r.UID = "2" }, false},
+		{"another name", func(r *metav1.OwnerReference) { r.Name = "other" }, false},
+		{"another kind", func(r *metav1.OwnerReference) { r.Kind = "L" }, false},
+		{"another group", func(r *metav1.OwnerReference) { r.APIVersion = "v1" }, false},
+	} {
+		controller := earlier
+		test.change(&controller)
+		if got := IsPredecessor(&controller, owner, kind); got != test.want {
+			t.Errorf("%s: IsPredecessor = %t", test.name, got)
+		}
+	}
+	if IsPredecessor(nil, owner, kind) {
+		t.Error("without a controller: IsPredecessor = true")
+	}
+}
+
+// A child that a webhook alters is applied again soon while there are few of them, and seldom while there are many.
+func TestAlteredChildrenAreRetried(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	altered := alterations{clock: clock}
+	want := corev1ac.ConfigMap("it", "ns").WithData(map[string]string{"a": "b"})
+	answer := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "0", ResourceVersion: "7"}, Data: map[string]string{"a": "other"}}
+	if after := altered.retryAfter(want, answer); after != 0 {
+		t.Errorf("before anything is known, the retry waits for %s", after)
+	}
+	if after := altered.note(want, answer); after != shortestRetry {
+		t.Errorf("one child is retried after %s", after)
+	}
+	answer = answer.DeepCopy()
+	answer.ResourceVersion = "8" // a status was written
+	clock.SetTime(clock.Now().Add(shortestRetry - time.Second))
+	if after := altered.retryAfter(want, answer); after != time.Second {
+		t.Errorf("what was altered is retried after %s", after)
+	}
+	if after := altered.retryAfter(corev1ac.ConfigMap("it", "ns").WithData(map[string]string{"a": "c"}), answer); after != 0 {
+		t.Errorf("another configuration waits for %s", after)
+	}
+	changed := answer.DeepCopy()
+	changed.Data["a"] = "third"
+	if after := altered.retryAfter(want, changed); after != 0 {
+		t.Errorf("a child that was changed waits for %s", after)
+	}
+	clock.SetTime(clock.Now().Add(time.Second))
+	if after := altered.retryAfter(want, answer); after != 0 {
+		t.Errorf("after its time, the retry waits for %s", after)
+	}
+	for i := range 60 {
+		other := answer.DeepCopy()
+		other.UID = types.UID(fmt.Sprint(i))
+		if after := altered.note(want, other); i == 59 && after != time.Minute {
+			t.Errorf("one of 60 is retried after %s", after)
+		}
+	}
+	altered.forget(answer)
+	if after := altered.retryAfter(want, answer); after != 0 {
+		t.Errorf("a child that is no longer altered waits for %s", after)
+	}
+}

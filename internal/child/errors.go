@@ -1,0 +1,88 @@
+package child
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// NotControlledError reports that an object of the name of a child exists and is not controlled by its owner. It has
+// been left alone.
+type NotControlledError struct {
+	Kind       string                 // of the object, such as Deployment
+	Name       string                 // of the object
+	Controller *metav1.OwnerReference // of the object; nil if it has none
+}
+
+func (e *NotControlledError) Error() string {
+	if e.Controller == nil {
+		return fmt.Sprintf("%s %q exists and is not controlled by anything", e.Kind, e.Name)
+	}
+	return fmt.Sprintf("%s %q exists and is controlled by %s %q", e.Kind, e.Name, e.Controller.Kind, e.Controller.Name)
+}
+
+// Resource returns the kind of the object as kubectl takes it.
+func (e *NotControlledError) Resource() string {
+	return strings.ToLower(e.Kind)
+}
+
+// AsNotControlled returns the [*NotControlledError] in an error; nil if there is none.
+func AsNotControlled(err error) *NotControlledError {
+	var notControlled *NotControlledError
+	errors.As(err, &notControlled)
+	return notControlled
+}
+
+// Flatten returns the errors that are joined in an error, in their order.
+func Flatten(err error) []error {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var all []error
+	for _, err := range joined.Unwrap() {
+		all = append(all, Flatten(err)...)
+	}
+	return all
+}
+
+// ToRetry returns the errors joined in err that are worth a retry. No retry is needed for a [*NotControlledError]:
+// deleting that object triggers the watch.
+func ToRetry(err error) error {
+	var retry []error
+	for _, err := range Flatten(err) {
+		if AsNotControlled(err) == nil {
+			retry = append(retry, err)
+		}
+	}
+	return errors.Join(retry...)
+}
+
+// IsNamespaceTerminating reports whether a write failed because the namespace is being deleted. Nothing can be created
+// in it any more, and nothing is needed.
+func IsNamespaceTerminating(err error) bool {
+	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+}
+
+// IsRefusal reports whether the API server has examined a write and refused it (quota, admission, validation,
+// permission), as opposed to a request that did not reach it or met an overloaded server.
+func IsRefusal(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
+		apierrors.IsMethodNotSupported(err) || apierrors.IsRequestEntityTooLargeError(err)
+}
+
+// IsPredecessor reports whether the controller of an object was an earlier resource of the name and kind of owner. The
+// garbage collector is about to delete that object.
+func IsPredecessor(controller *metav1.OwnerReference, owner client.Object, kind schema.GroupVersionKind) bool {
+	return controller != nil && schema.FromAPIVersionAndKind(controller.APIVersion, controller.Kind).GroupKind() == kind.GroupKind() &&
+		controller.Name == owner.GetName() && controller.UID != owner.GetUID()
+}

@@ -1,0 +1,183 @@
+// Package diff compares an apply configuration, in which absent means no opinion, with a live object.
+//
+// It foresees what server-side apply would do, and takes from Kubernetes' own schema what that depends on: which lists
+// and maps are one value and which are shared, and the keys of list elements. It walks Go values: to convert both sides
+// to typed values and to merge them with structured-merge-diff takes seven times the CPU time (see the benchmark).
+// The tests compare it with structured-merge-diff for every type that we write.
+//
+// What the API server fills in by default is not foreseen inside an atomic list or struct and in the keys of list
+// elements that have no default in the schema: a builder has to state these.
+package diff
+
+import (
+	"fmt"
+	"hash/fnv"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/structured-merge-diff/v6/schema"
+)
+
+// Covers reports whether live already has everything that want states, so that applying want would change nothing.
+func Covers(want runtime.ApplyConfiguration, live runtime.Object) (bool, error) {
+	t, err := TypeOf(live)
+	if err != nil {
+		return false, err
+	}
+	return t.covers(reflect.ValueOf(want), reflect.ValueOf(live)), nil
+}
+
+// covers is [Covers] for a part of the two.
+func (t Type) covers(want, live reflect.Value) bool {
+	want = indirect(want)
+	if live = indirect(live); !live.IsValid() {
+		return false
+	}
+	atom := t.resolve()
+	switch {
+	case want.Kind() == reflect.Struct && isConfiguration(want.Type()):
+		return t.coversStruct(atom, want, live)
+	case want.Kind() == reflect.Map && atom.Map != nil:
+		return t.coversMap(atom, want, live)
+	case want.Kind() == reflect.Slice && atom.List != nil:
+		return t.coversList(atom, want, live)
+	}
+	return want.Type() == live.Type() && equality.Semantic.DeepEqual(want.Interface(), live.Interface())
+}
+
+func (t Type) coversStruct(atom schema.Atom, want, live reflect.Value) bool {
+	for _, field := range fieldsOf(want.Type()) {
+		wanted, has := want.Field(field.index), live.FieldByName(field.goName)
+		switch {
+		case field.isInline:
+			if !t.coversStruct(atom, wanted, has) {
+				return false
+			}
+		case !isSet(wanted):
+			if t.isAtomic(atom) && has.IsValid() && !has.IsZero() {
+				return false
+			}
+		case !has.IsValid() || !t.field(atom, field.jsonName).covers(wanted, has):
+			return false
+		}
+	}
+	return true
+}
+
+func (t Type) coversMap(atom schema.Atom, want, live reflect.Value) bool {
+	if t.isAtomic(atom) && want.Len() != live.Len() {
+		return false
+	}
+	for entries := want.MapRange(); entries.Next(); {
+		value := live.MapIndex(entries.Key())
+		if !value.IsValid() || !t.field(atom, entries.Key().String()).covers(entries.Value(), value) {
+			return false
+		}
+	}
+	return true
+}
+
+func (t Type) coversList(atom schema.Atom, want, live reflect.Value) bool {
+	isShared := !t.isAtomic(atom)
+	if !isShared && want.Len() != live.Len() {
+		return false
+	}
+	for i := range want.Len() {
+		j := i
+		if isShared {
+			j = t.find(atom, want.Index(i), live)
+		}
+		if j < 0 || !t.element(atom).covers(want.Index(i), live.Index(j)) {
+			return false
+		}
+	}
+	return true
+}
+
+// find returns the index of the element of a shared list that has the keys of want, or -1. Without keys, an element is
+// its own.
+func (t Type) find(atom schema.Atom, want, live reflect.Value) int {
+	element := t.element(atom).resolve()
+	for i := range live.Len() {
+		isSame := true
+		for _, key := range atom.List.Keys {
+			isSame = isSame && keyOf(element, want, key) == keyOf(element, live.Index(i), key)
+		}
+		if len(atom.List.Keys) == 0 {
+			isSame = equality.Semantic.DeepEqual(want.Interface(), live.Index(i).Interface())
+		}
+		if isSame {
+			return i
+		}
+	}
+	return -1
+}
+
+// keyOf returns a key of a list element as text: as stated, or by the default of the schema.
+func keyOf(atom schema.Atom, element reflect.Value, key string) string {
+	if value := indirect(byJSONName(element, key)); value.IsValid() && !value.IsZero() {
+		return fmt.Sprint(value)
+	}
+	if field, ok := atom.Map.FindField(key); ok && field.Default != nil {
+		return fmt.Sprint(field.Default)
+	}
+	return ""
+}
+
+func isConfiguration(goType reflect.Type) bool {
+	return strings.HasSuffix(goType.Name(), "ApplyConfiguration")
+}
+
+// FieldsHash returns a hash of the names of all fields that want states for an object of live's type, not of their
+// values. Objects carry it, so what it returns for a configuration must not change without a reason: each object
+// would be written once more.
+func FieldsHash(want runtime.ApplyConfiguration, live runtime.Object) (string, error) {
+	t, err := TypeOf(live)
+	if err != nil {
+		return "", err
+	}
+	var names strings.Builder
+	t.writeFieldNames(&names, reflect.ValueOf(want))
+	hash := fnv.New64a()
+	hash.Write([]byte(names.String()))
+	return strconv.FormatUint(hash.Sum64(), 36), nil
+}
+
+func (t Type) writeFieldNames(to *strings.Builder, want reflect.Value) {
+	want = indirect(want)
+	atom := t.resolve()
+	to.WriteString("{")
+	defer to.WriteString("}")
+	switch {
+	case want.Kind() == reflect.Struct && isConfiguration(want.Type()):
+		for _, field := range fieldsOf(want.Type()) {
+			value, inner := want.Field(field.index), t
+			if !isSet(value) {
+				continue
+			}
+			if !field.isInline {
+				inner = t.field(atom, field.jsonName)
+			}
+			to.WriteString(field.goName)
+			inner.writeFieldNames(to, value)
+		}
+	case want.Kind() == reflect.Map:
+		names := make([]string, 0, want.Len())
+		for keys := want.MapRange(); keys.Next(); {
+			names = append(names, keys.Key().String())
+		}
+		slices.Sort(names)
+		fmt.Fprintf(to, "%q", names)
+	case want.Kind() == reflect.Slice && atom.List != nil && len(atom.List.Keys) > 0:
+		for i := range want.Len() {
+			for _, key := range atom.List.Keys {
+				fmt.Fprintf(to, "%v,", indirect(byJSONName(want.Index(i), key)))
+			}
+			t.element(atom).writeFieldNames(to, want.Index(i))
+		}
+	}
+}

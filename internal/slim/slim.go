@@ -1,0 +1,62 @@
+// Package slim holds the transforms of the caches: what is kept in memory of each object.
+package slim
+
+import (
+	"slices"
+	"unique"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/memcached-operator/internal/child"
+)
+
+// Child returns the transform for a type of children: of an object that carries our annotation, or that a resource of
+// one of our API groups controls, all but managedFields is kept; of any other object only what tells whether its name is
+// taken, and by what. Objects of other types than the given one pass unchanged.
+func Child(objectType client.Object, groups ...string) toolscache.TransformFunc {
+	empty := objectType.DeepCopyObject()
+	return func(in any) (any, error) {
+		object, ok := in.(client.Object)
+		if !ok {
+			return in, nil
+		}
+		controller := metav1.GetControllerOf(object)
+		if object.GetAnnotations()[child.OwnerAnnotation] != "" ||
+			controller != nil && slices.Contains(groups, groupOf(controller)) {
+			object.SetManagedFields(nil)
+			return object, nil
+		}
+		slim := empty.DeepCopyObject().(client.Object)
+		slim.SetNamespace(object.GetNamespace())
+		slim.SetName(object.GetName())
+		slim.SetUID(object.GetUID())
+		slim.SetResourceVersion(object.GetResourceVersion())
+		slim.SetDeletionTimestamp(object.GetDeletionTimestamp())
+		if controller != nil {
+			slim.SetOwnerReferences([]metav1.OwnerReference{*controller})
+		}
+		return slim, nil
+	}
+}
+
+func groupOf(controller *metav1.OwnerReference) string {
+	return schema.FromAPIVersionAndKind(controller.APIVersion, controller.Kind).Group
+}
+
+// Conditions returns conditions whose texts, which are the same in very many resources, are kept once.
+func Conditions(conditions []metav1.Condition) []metav1.Condition {
+	slim := slices.Clone(conditions)
+	for i := range slim {
+		c := &slim[i]
+		c.Type, c.Status, c.Reason, c.Message = Text(c.Type), Text(c.Status), Text(c.Reason), Text(c.Message)
+	}
+	return slices.Clip(slim)
+}
+
+// Text returns a text that is kept once, in whatever objects it is.
+func Text[T ~string](text T) T {
+	return unique.Make(text).Value()
+}

@@ -1,0 +1,160 @@
+// Package status computes conditions and writes the status of our resources. No other package writes it.
+//
+// A reconciler computes the whole status from what it has observed and hands it over at the end of every pass, also of
+// one that failed. It is sent if it has news: at once if that is an outcome, rate-limited if it is only progress.
+package status
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/memcached-operator/internal/recent"
+)
+
+// Progress updates wait firstWait after the first news, then twice as long after each one, up to longestWait. So a
+// change that is done within firstWait costs one write, and one that takes a time t costs about log2(t/firstWait) + 2,
+// however many pods it moves.
+const (
+	firstWait   = time.Second
+	longestWait = time.Minute
+)
+
+// Writer writes the status of the resources of one controller. It is safe for concurrent use.
+type Writer struct {
+	client client.Client
+	live   client.Reader
+	clock  clock.PassiveClock
+	recent *recent.Objects
+
+	mu    sync.Mutex
+	paces map[types.UID]pace
+	swept time.Time
+}
+
+// pace is when the next progress update of a resource is due, and how long the one after it has to wait.
+type pace struct {
+	due  time.Time
+	wait time.Duration
+}
+
+// NewWriter returns a writer that writes through c. Live reads without a cache; it is used after a conflict.
+func NewWriter(c client.Client, live client.Reader, clock clock.PassiveClock) *Writer {
+	return &Writer{client: c, live: live, clock: clock, recent: recent.New(clock), paces: map[types.UID]pace{}}
+}
+
+// Latest returns a copy of the newer of the cached resource and the answer to our own last status write. A status
+// computed from an older copy would undo or repeat that write.
+func Latest[P client.Object](w *Writer, cached P) P {
+	newest, _ := w.recent.Newest(cached, true)
+	if newest.GetUID() != cached.GetUID() {
+		newest = cached // the answer was about an earlier resource of the name
+	}
+	return newest.DeepCopyObject().(P)
+}
+
+// Patch stores the status of after, which is before with another status, if it has news, and returns the resource as it
+// is then. It is stored only over the very version that it was computed from; else the error is a [*recent.BehindError],
+// and the pass that observes the newer version computes the status from that. So neither a late answer nor a manager
+// that has lost the lead without noticing sets anything back. Another conflict, such as a webhook's, is an error.
+//
+// A progress update may have to wait: then stored is nil, as it is without news, and wait says when to make another
+// pass.
+func Patch[P client.Object](ctx context.Context, w *Writer, before, after P, isOutcome bool) (stored P, wait time.Duration, err error) {
+	isNew := !equality.Semantic.DeepEqual(before, after)
+	if isNew && !isOutcome {
+		if wait := w.untilDue(after.GetUID()); wait > 0 {
+			return stored, wait, nil
+		}
+	}
+	if isNew {
+		answer, err := w.send(ctx, before, after)
+		if err != nil {
+			return stored, 0, client.IgnoreNotFound(err)
+		}
+		stored = answer.(P)
+		w.recent.Remember(answer.DeepCopyObject().(client.Object))
+	}
+	if isOutcome {
+		w.forget(after.GetUID())
+	}
+	return stored, 0, nil
+}
+
+// send stores the difference between two copies over the version that they are of, and returns the answer.
+func (w *Writer) send(ctx context.Context, before, after client.Object) (client.Object, error) {
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	content, err := patch.Data(after)
+	if err != nil {
+		return nil, err
+	}
+	answer := recent.Named(after) // not after itself, in which fields that the answer leaves out would stay
+	err = w.client.Status().Patch(ctx, answer, client.RawPatch(patch.Type(), content))
+	if apierrors.IsConflict(err) {
+		found, readErr := recent.Live(ctx, w.client, w.live, after)
+		if readErr == nil && (found == nil || found.UID != after.GetUID() || found.ResourceVersion != before.GetResourceVersion()) {
+			return nil, recent.Behind(w.client, after)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("writing the status of %s: %w", client.ObjectKeyFromObject(after), err)
+	}
+	answer.SetManagedFields(nil)
+	return answer, nil
+}
+
+// untilDue returns how long a progress update has to wait, and records that it is made if it need not.
+func (w *Writer) untilDue(uid types.UID) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.clock.Now()
+	current, ok := w.paces[uid]
+	if !ok {
+		w.sweep(now)
+		w.paces[uid] = pace{due: now.Add(firstWait), wait: 2 * firstWait}
+		return firstWait
+	}
+	if wait := current.due.Sub(now); wait > 0 {
+		return wait
+	}
+	w.paces[uid] = pace{due: now.Add(current.wait), wait: min(2*current.wait, longestWait)}
+	return 0
+}
+
+// forget ends a series of progress updates.
+func (w *Writer) forget(uid types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.paces, uid)
+}
+
+// sweep drops series without an end, those of resources that were deleted in between.
+func (w *Writer) sweep(now time.Time) {
+	if now.Sub(w.swept) < longestWait {
+		return
+	}
+	w.swept = now
+	for uid, pace := range w.paces {
+		if now.Sub(pace.due) > 2*longestWait {
+			delete(w.paces, uid)
+		}
+	}
+}
+
+// Sooner returns the shortest of some waits, of which 0 is none.
+func Sooner(waits ...time.Duration) time.Duration {
+	var shortest time.Duration
+	for _, wait := range waits {
+		if shortest == 0 || wait != 0 && wait < shortest {
+			shortest = wait
+		}
+	}
+	return shortest
+}
