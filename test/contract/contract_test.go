@@ -257,6 +257,19 @@ func everyDeployingKind(k kind) {
 		Eventually(ctx, func() []string { return eventsAbout(ctx, object) }).Should(HaveLen(1))
 	})
 
+	It("warns of nothing when it is deleted and created anew, while its predecessor's children are collected", func(ctx context.Context) {
+		object := k.make(ns, "one", 1)
+		k.create(ctx, object)
+		for range 3 {
+			Expect(k8s.Delete(ctx, object)).To(Succeed())
+			object = k.make(ns, "one", 1)
+			Expect(k8s.Create(ctx, object)).To(Succeed())
+		}
+		Eventually(ctx, k.says(object)).Should(settled)
+		Expect(eventsAbout(ctx, object)).NotTo(ContainElement(HavePrefix("Warning")))
+		k.own(ctx, object)
+	})
+
 	It("makes a deleted child again", func(ctx context.Context) {
 		object := k.create(ctx, k.make(ns, "one", 1))
 		for _, child := range k.own(ctx, object) {

@@ -30,7 +30,7 @@ type kind struct {
 	resource   string
 	make       func(namespace, name string, pods int32) client.Object
 	children   func(object client.Object) []client.Object // empty ones, to be read
-	child      child
+	child      firstChild
 	deploys    bool                                            // the first child is a Deployment, and all are kept as they should be; otherwise they are made once
 	due        func(ctx context.Context, object client.Object) // has the operator make the children; nil where it does so at once
 	longest    int                                             // how many characters a name may have
@@ -39,8 +39,8 @@ type kind struct {
 	nameTaken  string                           // the reason of the event
 }
 
-// child is what the contract has to know of a kind's first child.
-type child struct {
+// firstChild is what the contract has to know of a kind's first child.
+type firstChild struct {
 	kind, group, resource string
 	name                  func(object string) string                 // for an object of this name
 	theirs                func(namespace, name string) client.Object // one of somebody else's
@@ -111,7 +111,7 @@ var kinds = []kind{
 		conditions: func(object client.Object) []metav1.Condition { return object.(*tutorialv1.CronJob).Status.Conditions },
 		generation: func(object client.Object) int64 { return object.(*tutorialv1.CronJob).Status.ObservedGeneration },
 		nameTaken:  tutorialv1.ReasonNameTaken,
-		child: child{
+		child: firstChild{
 			kind: "Job", group: "batch", resource: "jobs",
 			name:   func(object string) string { return jobName(object, lastHour) },
 			theirs: func(namespace, name string) client.Object { return newJob(namespace, name) },
@@ -123,7 +123,7 @@ var kinds = []kind{
 	},
 }
 
-var deploymentOfTheName = child{
+var deploymentOfTheName = firstChild{
 	kind: "Deployment", group: "apps", resource: "deployments",
 	name:   func(object string) string { return object },
 	theirs: func(namespace, name string) client.Object { return newDeployment(namespace, name, 0) },

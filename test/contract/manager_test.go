@@ -22,6 +22,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
 	"github.com/example/memcached-operator/test/testenv"
 )
 
@@ -290,6 +291,20 @@ var _ = Describe("The manager", func() {
 		restartWith(ctx, others, "--image-delay=10s")
 		Consistently(ctx, images).WithTimeout(2 * time.Second).Should(Equal(before))
 		Eventually(ctx, images).Should(Equal([]string{"example.com/n:2", "example.com/m:2"}))
+	})
+
+	It("gives a Foo that waits for a taken name another image after the hold-off", func(ctx context.Context) {
+		ns := newNamespace(ctx)
+		Expect(k8s.Create(ctx, newDeployment(ns, "taken", 0))).To(Succeed())
+		foo := newFoo(ns, "example", "old", ptr.To[int32](1))
+		kinds[0].create(ctx, foo)
+		edit(ctx, foo, func(foo *samplev1alpha1.Foo) { foo.Spec.DeploymentName = "taken" })
+		Eventually(ctx, kinds[0].says(foo)).Should(HaveKeyWithValue("Degraded", "True/NameTaken"))
+		old := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "old"}}
+		image := func() string { return get(ctx, old).Spec.Template.Spec.Containers[0].Image }
+		restartWith(ctx, []string{"WATCH_NAMESPACE=" + ns, "RELATED_IMAGE_NGINX=example.com/n:2"}, "--image-delay=5s")
+		Consistently(ctx, image).WithTimeout(2 * time.Second).Should(Equal("nginx:latest"))
+		Eventually(ctx, image).Should(Equal("example.com/n:2"))
 	})
 
 	It("is alive but not ready while it cannot see what it has to", func(ctx context.Context) {

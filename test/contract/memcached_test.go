@@ -95,6 +95,18 @@ var _ = Describe("Memcached", func() {
 		Eventually(ctx, k.says(mc)).Should(settled)
 	})
 
+	It("does not list a pod that is being deleted and stays, such as one on a lost machine", func(ctx context.Context) {
+		mc := newMemcached(ns, "one", 2)
+		k.create(ctx, mc)
+		lost := podsOf(ctx, ns, 2)[0]
+		edit(ctx, &lost, func(pod *corev1.Pod) { pod.Finalizers = []string{"example.com/stays"} })
+		Expect(k8s.Delete(ctx, &lost)).To(Succeed())
+		Eventually(ctx, func() []string { return get(ctx, mc).Status.Nodes }).Should(And(HaveLen(2), Not(ContainElement(lost.Name))))
+		Eventually(ctx, k.says(mc)).Should(settled)
+		Expect(get(ctx, &lost).DeletionTimestamp).NotTo(BeNil(), "it is gone")
+		edit(ctx, &lost, func(pod *corev1.Pod) { pod.Finalizers = nil })
+	})
+
 	It("sees neither the pods of another Memcached nor pods that only carry the labels", func(ctx context.Context) {
 		one, two := newMemcached(ns, "one", 2), newMemcached(ns, "two", 3)
 		k.create(ctx, one)
@@ -207,11 +219,36 @@ var _ = Describe("Memcached", func() {
 		k.own(ctx, mc)
 	})
 
-	It("gives a Service a name it can have", func(ctx context.Context) {
+	It("gives a Service a name it can have, and repairs it at once", func(ctx context.Context) {
 		mc := newMemcached(ns, "4.caches.example", 1)
 		k.create(ctx, mc)
 		Expect(mc.Status.ServiceName).To(MatchRegexp(`^n4-caches-example-[0-9a-f]{8}$`))
-		Expect(metav1.IsControlledBy(get(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: mc.Status.ServiceName}}), mc)).To(BeTrue())
+		service := get(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: mc.Status.ServiceName}})
+		Expect(metav1.IsControlledBy(service, mc)).To(BeTrue())
+
+		edit(ctx, service, func(service *corev1.Service) { service.Spec.Selector["app"] = "other" })
+		Eventually(ctx, func() map[string]string { return get(ctx, service).Spec.Selector }).Should(HaveKeyWithValue("app", "memcached"))
+		Expect(k8s.Delete(ctx, service)).To(Succeed())
+		Eventually(ctx, func() error { return k8s.Get(ctx, client.ObjectKeyFromObject(service), service) }).Should(Succeed())
+	})
+
+	It("reports a taken name and a crashing node at the same time", func(ctx context.Context) {
+		held := newNamespace(ctx, testenv.HoldPods)
+		taken := &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: held, Name: "one"},
+			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+		}
+		Expect(k8s.Create(ctx, taken)).To(Succeed())
+		mc := newMemcached(held, "one", 1)
+		Expect(k8s.Create(ctx, mc)).To(Succeed())
+		crashed := podsOf(ctx, held, 1)[0]
+		Expect(cp.SetPodStatus(ctx, &crashed, corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{
+			Name:  "memcached",
+			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 64, Reason: "Error", Message: "bad option"}},
+		}}})).To(Succeed())
+		Eventually(ctx, func() string { k.says(mc)(ctx); return k.message(mc, "Degraded") }).Should(And(
+			ContainSubstring("kubectl -n %s delete service one", held), ContainSubstring("node %s ended (Error, exit code 64): bad option", crashed.Name)))
+		Expect(k.says(mc)(ctx)).To(HaveKeyWithValue("Degraded", "True/NameTaken"))
 	})
 })
 

@@ -121,7 +121,7 @@ func stop() {
 // expectedErrors are what specs provoke, and what is said of every end of a leader, in the middle of a pass and of its start
 // too. (Caches that are never filled keep a manager from becoming ready, which every start waits for. A namespace that ends takes
 // no event of what was done just before.)
-var expectedErrors = regexp.MustCompile("exceeded quota|on Fridays|error received after stop sequence was engaged|context canceled|" +
+var expectedErrors = regexp.MustCompile("exceeded quota|on Fridays|another writer was first|failed calling webhook|context deadline exceeded|error received after stop sequence was engaged|context canceled|" +
 	"Could not wait for Cache to sync|Informer to sync|Server rejected event.*because it is being terminated")
 
 // checkEnd looks at the managers when all specs are over: no race, no panic, no error that nobody has asked for.

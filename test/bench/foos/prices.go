@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
-	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/internal/child"
 	"github.com/example/memcached-operator/internal/status"
 	"github.com/example/memcached-operator/test/bench/foos/least"
 )
@@ -107,7 +107,7 @@ func (p *plane) sample(ctx context.Context) (*written, error) {
 	if len(foos.Items) != 1 || len(deployments.Items) != 1 || len(events.Items) == 0 {
 		return nil, fmt.Errorf("of one Foo there are %d Deployments and %d events", len(deployments.Items), len(events.Items))
 	}
-	deployment, err := appsv1ac.ExtractDeployment(&deployments.Items[0], string(owned.FieldOwner))
+	deployment, err := appsv1ac.ExtractDeployment(&deployments.Items[0], string(child.FieldOwner))
 	return &written{&foos.Items[0], deployment, &events.Items[0]}, err
 }
 
@@ -186,7 +186,7 @@ func (g *goods) apply(ctx context.Context, number int) error {
 	}
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: g.namespace, Name: g.ourFoos[number].Name}}
 	g.ourDeployments[number] = d
-	return g.p.making.Patch(ctx, d, client.RawPatch(types.ApplyPatchType, content), owned.FieldOwner)
+	return g.p.making.Patch(ctx, d, client.RawPatch(types.ApplyPatchType, content), child.FieldOwner)
 }
 
 // available writes the status of a Deployment whose pods are all there, as the simulator does.

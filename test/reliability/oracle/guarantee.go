@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/internal/child"
 	"github.com/example/memcached-operator/test/reliability/history"
 	"github.com/example/memcached-operator/test/reliability/proxy"
 )
@@ -148,5 +148,5 @@ func belongs(object *unstructured.Unstructured, owners map[string]bool) bool {
 	if controller := metav1.GetControllerOf(object); controller != nil {
 		return owners[string(controller.UID)]
 	}
-	return owners[object.GetAnnotations()[owned.OwnerAnnotation]]
+	return owners[object.GetAnnotations()[child.OwnerAnnotation]]
 }

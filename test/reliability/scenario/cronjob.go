@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
-	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/internal/child"
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
@@ -197,7 +197,7 @@ func lookedAt(ctx context.Context, s *Stage, cj *tutorialv1.CronJob, at time.Tim
 func ran(ctx context.Context, s *Stage, cj *tutorialv1.CronJob, hoursBefore int) (*batchv1.Job, error) {
 	made := job(jobName(s, hoursBefore))
 	made.Annotations = map[string]string{
-		owned.OwnerAnnotation:            string(cj.UID),
+		child.OwnerAnnotation:            string(cj.UID),
 		tutorialv1.ScheduledAtAnnotation: s.Tick.Add(-time.Duration(hoursBefore) * time.Hour).Format(time.RFC3339),
 	}
 	made.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cj, tutorialv1.GroupVersion.WithKind("CronJob"))}
@@ -214,7 +214,7 @@ func active(policy tutorialv1.ConcurrencyPolicy) func(context.Context, *Stage) e
 			return err
 		}
 		other := job(theirs)
-		other.Annotations = map[string]string{owned.OwnerAnnotation: neighbour(cj.UID)}
+		other.Annotations = map[string]string{child.OwnerAnnotation: neighbour(cj.UID)}
 		if err := s.make(ctx, other); err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
-	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/internal/child"
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
@@ -263,7 +263,7 @@ func neighbouringDeployment(ctx context.Context, s *Stage) error {
 		return err
 	}
 	d := strange(theirs)
-	d.Annotations = map[string]string{owned.OwnerAnnotation: neighbour(foo.UID)}
+	d.Annotations = map[string]string{child.OwnerAnnotation: neighbour(foo.UID)}
 	return s.make(ctx, d)
 }
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/internal/child"
 	"github.com/example/memcached-operator/test/proof"
 	"github.com/example/memcached-operator/test/reliability/history"
 	"github.com/example/memcached-operator/test/testenv"
@@ -59,7 +59,7 @@ func TestRefusedJobs(t *testing.T) {
 	requests := []testenv.Request{
 		{Resource: "jobs", Name: "hand"}, // which was not refused
 		request("hand", "a", "null"),
-		request("alike", "a", `{"`+owned.OwnerAnnotation+`":"1"}`),
+		request("alike", "a", `{"`+child.OwnerAnnotation+`":"1"}`),
 		request("annotated", "a", `{"a":"1"}`),
 		request("other", "b", "null"),
 	}

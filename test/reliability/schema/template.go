@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
-	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/internal/child"
 	"github.com/example/memcached-operator/test/reliability/history"
 	"github.com/example/memcached-operator/test/testenv"
 )
@@ -115,7 +115,7 @@ func refusedJob(requests []testenv.Request, name string) *unstructured.Unstructu
 func handedOn(job *unstructured.Unstructured) history.Normal {
 	annotations := map[string]string{}
 	maps.Copy(annotations, job.GetAnnotations())
-	delete(annotations, owned.OwnerAnnotation)
+	delete(annotations, child.OwnerAnnotation)
 	delete(annotations, tutorialv1.ScheduledAtAnnotation)
 	text := indented(map[string]any{"labels": job.GetLabels(), "annotations": annotations, "spec": job.Object["spec"]})
 	own := []string{job.GetName(), "JOB"}

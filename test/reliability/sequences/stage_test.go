@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/internal/child"
 	"github.com/example/memcached-operator/test/reliability/history"
 	"github.com/example/memcached-operator/test/reliability/schema"
 )
@@ -111,7 +111,7 @@ func (s *stage) ownedAgain(ctx context.Context, r resource) error {
 	isDisowned := func() error {
 		children, err := s.world.Children(ctx, s.namespace)
 		for i := range children {
-			if children[i].GetAnnotations()[owned.OwnerAnnotation] == string(object.GetUID()) && len(children[i].GetOwnerReferences()) == 0 {
+			if children[i].GetAnnotations()[child.OwnerAnnotation] == string(object.GetUID()) && len(children[i].GetOwnerReferences()) == 0 {
 				err = fmt.Errorf("%s %s was made for %s and has no owner any more", children[i].GetKind(), children[i].GetName(), r.name)
 			}
 		}

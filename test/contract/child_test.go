@@ -16,7 +16,8 @@ import (
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
-	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/internal/child"
+	"github.com/example/memcached-operator/internal/recent"
 	"github.com/example/memcached-operator/internal/status"
 	"github.com/example/memcached-operator/test/testenv"
 )
@@ -34,7 +35,7 @@ var _ = Describe("With a cache that is behind, the operator", func() {
 	})
 
 	// frozen returns children whose cache holds one object for ever, or none.
-	frozen := func(cached *corev1.Service) *owned.Children[corev1.Service, *corev1.Service] {
+	frozen := func(cached *corev1.Service) *child.Client {
 		stale := interceptor.NewClient(k8s, interceptor.Funcs{
 			Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 				if cached == nil {
@@ -44,12 +45,19 @@ var _ = Describe("With a cache that is behind, the operator", func() {
 				return nil
 			},
 		})
-		return owned.Of[corev1.Service](client.WithFieldOwner(stale, string(owned.FieldOwner)), k8s)
+		return child.New(client.WithFieldOwner(stale, string(child.FieldOwner)), k8s, clock.RealClock{})
 	}
 	want := func() *corev1ac.ServiceApplyConfiguration {
 		return corev1ac.Service("it", ns).WithSpec(corev1ac.ServiceSpec().
 			WithSelector(map[string]string{"ours": "yes"}).
 			WithPorts(corev1ac.ServicePort().WithPort(11211).WithProtocol(corev1.ProtocolTCP)))
+	}
+	// apply is what a pass does with a child: it reads it once and applies it over what it has read.
+	apply := func(ctx context.Context, c *child.Client, pass *child.Pass) (*corev1.Service, error) {
+		GinkgoHelper()
+		observed, err := child.Get[corev1.Service](ctx, c, ns, "it")
+		Expect(err).NotTo(HaveOccurred())
+		return child.Apply(ctx, c, pass, observed, want())
 	}
 	foreign := func(ctx context.Context) *corev1.Service {
 		GinkgoHelper()
@@ -64,9 +72,9 @@ var _ = Describe("With a cache that is behind, the operator", func() {
 	It("does not take what somebody else has made a moment ago", func(ctx context.Context) {
 		theirs := foreign(ctx)
 		before := resourceVersions(ctx, theirs)
-		_, err := owned.Apply(ctx, frozen(nil), &owned.Pass{Owner: owner}, want())
+		_, err := apply(ctx, frozen(nil), &child.Pass{Owner: owner})
 		Expect(err).To(MatchError(ContainSubstring(`Service "it" exists and is not controlled by anything`)))
-		Expect(owned.WithoutForeign(err)).NotTo(HaveOccurred())
+		Expect(child.ToRetry(err)).NotTo(HaveOccurred())
 		Expect(resourceVersions(ctx, theirs)).To(Equal(before))
 	})
 
@@ -75,53 +83,53 @@ var _ = Describe("With a cache that is behind, the operator", func() {
 		Expect(k8s.Delete(ctx, owner)).To(Succeed())
 		owner = newMemcached(ns, "one", 0)
 		kinds[1].create(ctx, owner)
-		theirs, err := owned.Apply(ctx, frozen(nil), &owned.Pass{Owner: owner}, want())
+		theirs, err := apply(ctx, frozen(nil), &child.Pass{Owner: owner})
 		Expect(err).NotTo(HaveOccurred())
 		before := theirs.ResourceVersion
-		_, err = owned.Apply(ctx, frozen(nil), &owned.Pass{Owner: former}, want())
+		_, err = apply(ctx, frozen(nil), &child.Pass{Owner: former})
 		Expect(err).To(MatchError(ContainSubstring(`Service "it" exists and is controlled by Memcached "one"`)))
-		Expect(owned.WithoutForeign(err)).NotTo(HaveOccurred())
+		Expect(child.ToRetry(err)).NotTo(HaveOccurred())
 		Expect(get(ctx, theirs.DeepCopy()).ResourceVersion).To(Equal(before))
 	})
 
 	It("does not make a child again for a resource that is gone", func(ctx context.Context) {
 		former := owner.DeepCopy()
 		Expect(k8s.Delete(ctx, owner)).To(Succeed())
-		_, err := owned.Apply(ctx, frozen(nil), &owned.Pass{Owner: former, Had: true}, want())
-		Expect(owned.IsStale(err)).To(BeTrue(), "%v", err)
+		_, err := apply(ctx, frozen(nil), &child.Pass{Owner: former, HadChildren: true})
+		Expect(recent.IsBehind(err)).To(BeTrue(), "%v", err)
 		gone := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "it"}}
 		Expect(apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(gone), gone))).To(BeTrue())
 	})
 
 	It("does not write over what has taken the place of its child", func(ctx context.Context) {
-		ours, err := owned.Apply(ctx, frozen(nil), &owned.Pass{Owner: owner}, want())
+		ours, err := apply(ctx, frozen(nil), &child.Pass{Owner: owner})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(k8s.Delete(ctx, ours.DeepCopy())).To(Succeed())
 		theirs := foreign(ctx)
 		ours.Spec.Selector = nil // so that there is something to put back
-		_, err = owned.Apply(ctx, frozen(ours), &owned.Pass{Owner: owner}, want())
+		_, err = apply(ctx, frozen(ours), &child.Pass{Owner: owner})
 		Expect(err).To(MatchError(ContainSubstring(`Service "it" exists and is not controlled by anything`)))
 		Expect(get(ctx, theirs).Spec.Selector).To(Equal(map[string]string{"theirs": "yes"}))
 		Expect(theirs.OwnerReferences).To(BeEmpty())
 	})
 
 	It("looks again when its child has been made anew", func(ctx context.Context) {
-		first, err := owned.Apply(ctx, frozen(nil), &owned.Pass{Owner: owner}, want())
+		first, err := apply(ctx, frozen(nil), &child.Pass{Owner: owner})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(k8s.Delete(ctx, first.DeepCopy())).To(Succeed())
-		_, err = owned.Apply(ctx, frozen(nil), &owned.Pass{Owner: owner}, want())
+		_, err = apply(ctx, frozen(nil), &child.Pass{Owner: owner})
 		Expect(err).NotTo(HaveOccurred())
 		first.Spec.Selector = nil // so that there is something to put back
-		_, err = owned.Apply(ctx, frozen(first), &owned.Pass{Owner: owner}, want())
-		Expect(owned.IsStale(err)).To(BeTrue(), "%v", err)
+		_, err = apply(ctx, frozen(first), &child.Pass{Owner: owner})
+		Expect(recent.IsBehind(err)).To(BeTrue(), "%v", err)
 	})
 
 	It("does not delete what has taken the place of its child", func(ctx context.Context) {
-		ours, err := owned.Apply(ctx, frozen(nil), &owned.Pass{Owner: owner}, want())
+		ours, err := apply(ctx, frozen(nil), &child.Pass{Owner: owner})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(k8s.Delete(ctx, ours.DeepCopy())).To(Succeed())
 		theirs := foreign(ctx)
-		Expect(owned.IsStale(frozen(ours).Delete(ctx, owner, ours))).To(BeTrue())
+		Expect(recent.IsBehind(frozen(ours).Delete(ctx, owner, ours))).To(BeTrue())
 		Expect(get(ctx, theirs).DeletionTimestamp).To(BeNil())
 	})
 
@@ -132,7 +140,7 @@ var _ = Describe("With a cache that is behind, the operator", func() {
 	})
 
 	It("takes it for success that a child is deleted already", func(ctx context.Context) {
-		ours, err := owned.Apply(ctx, frozen(nil), &owned.Pass{Owner: owner}, want())
+		ours, err := apply(ctx, frozen(nil), &child.Pass{Owner: owner})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(k8s.Delete(ctx, ours.DeepCopy())).To(Succeed())
 		Expect(frozen(ours).Delete(ctx, owner, ours)).To(Succeed())
@@ -144,20 +152,20 @@ var _ = Describe("With a cache that is behind, the operator", func() {
 
 		owner.Spec.Size = 1
 		Expect(k8s.Update(ctx, owner)).To(Succeed())
-		Expect(owned.IsStale(services.Confirm(ctx, seen))).To(BeTrue(), "it wants something else now")
+		Expect(recent.IsBehind(services.Confirm(ctx, seen))).To(BeTrue(), "it wants something else now")
 
 		seen = get(ctx, owner).DeepCopy()
 		Expect(k8s.Delete(ctx, owner)).To(Succeed())
-		Expect(owned.IsStale(services.Confirm(ctx, seen))).To(BeTrue(), "it is gone")
+		Expect(recent.IsBehind(services.Confirm(ctx, seen))).To(BeTrue(), "it is gone")
 
 		Expect(k8s.Create(ctx, newMemcached(ns, "one", 1))).To(Succeed())
 		seen.Generation = 1
-		Expect(owned.IsStale(services.Confirm(ctx, seen))).To(BeTrue(), "it is another one of its name")
+		Expect(recent.IsBehind(services.Confirm(ctx, seen))).To(BeTrue(), "it is another one of its name")
 	})
 
 	It("does not give a resource the status of an earlier one of its name", func(ctx context.Context) {
 		before := get(ctx, owner).DeepCopy()
-		writer := status.Of[cachev1alpha1.Memcached](k8s, clock.RealClock{})
+		writer := status.NewWriter(k8s, k8s, clock.RealClock{})
 		Expect(k8s.Delete(ctx, owner)).To(Succeed())
 		Expect(manager.Stop()).To(Succeed()) // which would give the new one its own
 		DeferCleanup(func(ctx context.Context) { start(ctx, nil) })
@@ -166,14 +174,14 @@ var _ = Describe("With a cache that is behind, the operator", func() {
 
 		after := before.DeepCopy()
 		after.Status.ReadyNodes = 7
-		stored, _, err := writer.Patch(ctx, before, after, true)
-		Expect(owned.IsStale(err)).To(BeTrue(), "%v", err)
+		stored, _, err := status.Patch(ctx, writer, before, after, true)
+		Expect(recent.IsBehind(err)).To(BeTrue(), "%v", err)
 		Expect(stored).To(BeNil())
 		Expect(get(ctx, again).Status.ReadyNodes).To(BeZero())
 
 		after = again.DeepCopy()
 		after.Status.ReadyNodes, after.Status.Nodes = 7, []string{}
-		stored, _, err = writer.Patch(ctx, again, after, true)
+		stored, _, err = status.Patch(ctx, writer, again, after, true)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(stored.Status.ReadyNodes).To(Equal(int32(7)))
 	})
@@ -188,23 +196,23 @@ var _ = Describe("With a cache that is behind, the operator", func() {
 		write := func(over *tutorialv1.CronJob, lastRun metav1.Time) error {
 			after := over.DeepCopy()
 			after.Status.LastScheduleTime = &lastRun
-			stored, _, err := status.Of[tutorialv1.CronJob](k8s, clock.RealClock{}).Patch(ctx, over, after, true)
+			stored, _, err := status.Patch(ctx, status.NewWriter(k8s, k8s, clock.RealClock{}), over, after, true)
 			Expect(stored != nil).To(Equal(err == nil))
 			return err
 		}
 		now := metav1.Now().Rfc3339Copy()
 		Expect(write(object, now)).To(Succeed())
-		Expect(owned.IsStale(write(older, metav1.NewTime(now.Add(-time.Hour))))).To(BeTrue())
+		Expect(recent.IsBehind(write(older, metav1.NewTime(now.Add(-time.Hour))))).To(BeTrue())
 		Expect(get(ctx, object).Status.LastScheduleTime.Equal(&now)).To(BeTrue())
 		Expect(write(object, metav1.NewTime(now.Add(time.Hour)))).To(Succeed())
 	})
 
 	It("does not write twice what it has just written", func(ctx context.Context) {
 		children := frozen(nil)
-		first, err := owned.Apply(ctx, children, &owned.Pass{Owner: owner}, want())
+		first, err := apply(ctx, children, &child.Pass{Owner: owner})
 		Expect(err).NotTo(HaveOccurred())
 		mark := cp.Audit.Now()
-		second, err := owned.Apply(ctx, children, &owned.Pass{Owner: owner}, want())
+		second, err := apply(ctx, children, &child.Pass{Owner: owner})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(second).To(Equal(first))
 		Consistently(func() int { return len(cp.Audit.Since(mark, testenv.In(ns))) }).

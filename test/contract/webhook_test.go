@@ -1,0 +1,144 @@
+package contract
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/memcached-operator/test/testenv"
+)
+
+// What webhooks of other vendors do to our writes.
+var _ = Describe("With a webhook in the cluster, the operator", func() {
+	var ns string
+	BeforeEach(func(ctx context.Context) { ns = newNamespace(ctx) })
+
+	for _, k := range kinds {
+		It("backs off and reports when the webhook answers 409 for a "+k.child.kind+" of a "+k.name, func(ctx context.Context) {
+			remove := webhook(ctx, ns, k.child.group, k.child.resource, func(http.ResponseWriter, *http.Request) *admissionv1.AdmissionResponse {
+				return &admissionv1.AdmissionResponse{Result: &metav1.Status{
+					Status: metav1.StatusFailure, Code: http.StatusConflict, Reason: metav1.StatusReasonConflict, Message: "another writer was first"}}
+			})
+			mark := cp.Audit.Now()
+			object := k.make(ns, "one", 1)
+			k.put(ctx, object)
+			Eventually(ctx, k.says(object)).Should(HaveKeyWithValue("Degraded", "True/Error"))
+			Expect(k.message(object, "Degraded")).To(ContainSubstring("another writer was first"))
+			time.Sleep(3 * time.Second)
+			writes := cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns), func(r testenv.Request) bool {
+				return r.IsWrite() && r.Resource == k.child.resource
+			})
+			Expect(len(writes)).To(BeNumerically("<=", 16), "tried again without backing off: %v", writes)
+			remove(ctx)
+			Eventually(ctx, k.says(object)).Should(settled)
+		})
+	}
+
+	It("reports a webhook that hangs within a minute", func(ctx context.Context) {
+		k := kinds[1]
+		released := make(chan struct{})
+		DeferCleanup(func() { close(released) })
+		webhook(ctx, ns, "apps", "deployments", func(_ http.ResponseWriter, request *http.Request) *admissionv1.AdmissionResponse {
+			select {
+			case <-released:
+			case <-request.Context().Done():
+			}
+			return &admissionv1.AdmissionResponse{Allowed: true}
+		})
+		object := k.make(ns, "one", 1)
+		Expect(k8s.Create(ctx, object)).To(Succeed())
+		Eventually(ctx, k.says(object)).WithTimeout(time.Minute).Should(HaveKeyWithValue("Degraded", "True/Error"))
+		Expect(k.message(object, "Degraded")).To(ContainSubstring("applying Deployment"))
+	})
+
+	It("repairs a child soon after a policy that altered it is gone", func(ctx context.Context) {
+		k := kinds[1]
+		remove := change(ctx, ns, `Object{metadata: Object.metadata{labels: {"app": "theirs"}}}`)
+		object := k.make(ns, "one", 1)
+		k.create(ctx, object)
+		deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
+		Expect(deployment.Labels).To(HaveKeyWithValue("app", "theirs"))
+		remove(ctx)
+		Eventually(ctx, func() map[string]string { return get(ctx, deployment).Labels }).Should(HaveKeyWithValue("app", "memcached"))
+	})
+})
+
+// webhook has the API server ask a webhook about every write of a resource in a namespace, and waits until it does. It
+// returns what removes the webhook, at the end of the spec at the latest.
+func webhook(ctx context.Context, namespace, group, resource string,
+	review func(http.ResponseWriter, *http.Request) *admissionv1.AdmissionResponse) (remove func(context.Context)) {
+	GinkgoHelper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var asked admissionv1.AdmissionReview
+		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		answer := &admissionv1.AdmissionResponse{Allowed: true}
+		if ptr.Deref(asked.Request.DryRun, false) {
+			answer.Warnings = []string{"asked"}
+		} else {
+			answer = review(w, r)
+		}
+		answer.UID = asked.Request.UID
+		_ = json.NewEncoder(w).Encode(admissionv1.AdmissionReview{TypeMeta: asked.TypeMeta, Response: answer})
+	}))
+	DeferCleanup(server.Close)
+	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "webhook-" + namespace},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name: "webhook.example.com",
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: &server.URL,
+				CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})},
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: []string{resource}},
+			}},
+			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+			TimeoutSeconds:          ptr.To[int32](30),
+			AdmissionReviewVersions: []string{"v1"},
+		}},
+	}
+	Expect(k8s.Create(ctx, configuration)).To(Succeed())
+	remove = func(ctx context.Context) {
+		GinkgoHelper()
+		Expect(client.IgnoreNotFound(k8s.Delete(ctx, configuration))).To(Succeed())
+	}
+	DeferCleanup(remove)
+	probe := map[string]func() client.Object{
+		"deployments": func() client.Object { return newDeployment(namespace, "probe", 0) },
+		"jobs":        func() client.Object { return newJob(namespace, "probe") },
+	}[resource]
+	Eventually(ctx, func() []string {
+		warnings := &warningRecorder{}
+		config := *cp.Config
+		config.WarningHandler = warnings
+		c, err := client.New(&config, client.Options{Scheme: k8s.Scheme()})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(c.Create(ctx, probe(), client.DryRunAll)).To(Succeed())
+		return warnings.texts
+	}).Should(ContainElement("asked"), "the API server does not take the webhook up")
+	return remove
+}
+
+// warningRecorder collects the warnings of the API server.
+type warningRecorder struct{ texts []string }
+
+// HandleWarningHeader implements [k8s.io/client-go/rest.WarningHandler].
+func (w *warningRecorder) HandleWarningHeader(_ int, _, text string) {
+	w.texts = append(w.texts, text)
+}
