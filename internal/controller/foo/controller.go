@@ -117,17 +117,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, foo *samplev1alpha1.Foo) (ct
 	pass := &child.Pass{Owner: before, HadChildren: len(before.Status.Conditions) > 0}
 	writeCtx, cancel := context.WithTimeout(ctx, child.WriteTimeout)
 	defer cancel()
-	result := r.sync(writeCtx, pass, before)
+	done := r.sync(writeCtx, pass, before)
 	switch {
-	case child.IsNamespaceTerminating(result.err):
+	case child.IsNamespaceTerminating(done.err):
 		return ctrl.Result{}, nil
-	case recent.IsBehind(result.err):
+	case recent.IsBehind(done.err):
 		return ctrl.Result{RequeueAfter: time.Second}, nil
 	}
 
 	after := before.DeepCopy()
-	after.Status = statusOf(before, result)
-	isOutcome := status.IsOutcome(before.Status.Conditions, after.Status.Conditions) && !isPassing(before, result.claims)
+	after.Status = statusOf(before, done)
+	isOutcome := status.IsOutcome(before.Status.Conditions, after.Status.Conditions) && !isPassing(before, done.claims)
 	stored, wait, statusErr := status.Patch(ctx, r.status, before, after, isOutcome)
 	if recent.IsBehind(statusErr) {
 		return ctrl.Result{RequeueAfter: time.Second}, nil
@@ -135,10 +135,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, foo *samplev1alpha1.Foo) (ct
 	if stored != nil {
 		r.recordEvents(before, stored)
 	}
-	if err := errors.Join(child.ToRetry(result.err), statusErr); err != nil {
+	if err := errors.Join(child.ToRetry(done.err), statusErr); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: status.Sooner(wait, result.wait, pass.RetryAfter())}, nil
+	return ctrl.Result{RequeueAfter: status.Sooner(wait, done.wait, pass.RetryAfter())}, nil
 }
 
 // sync writes the Deployment of a Foo, and deletes those under former names, or keeps them while it cannot have the one.
