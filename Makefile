@@ -18,9 +18,10 @@ CHANNELS ?= candidate stable
 PLATFORMS ?= linux/amd64,linux/arm64
 CONTAINER_TOOL ?= docker
 
-# Only specs whose text matches FOCUS; V=1 tells of each.
+# Only specs whose text matches FOCUS; V=1 tells of each; PROCS is how many processes share those of the contract.
 FOCUS ?=
 V ?=
+PROCS ?= 4
 
 # How many CronJobs bench-cronjobs makes, how many times it measures each side, and a file for all that it has measured.
 COUNT ?= 1000
@@ -133,17 +134,24 @@ unit: kubectl ## Test what needs no cluster.
 	@cd test/reliability/security && KUBECTL='$(KUBECTL)' CGO_ENABLED=0 go test -trimpath $(if $(V),-v) $(if $(FOCUS),-run '$(FOCUS)') ./...
 	@cd test/reliability/sequences && CGO_ENABLED=0 go test -trimpath $(if $(V),-v) -run '^TestPage' .
 
-.PHONY: contract
-contract: control-plane ## Test the contract, on a real API server.
-	@KUBEBUILDER_ASSETS='$(ASSETS)' KUBE_CONTROLLER_MANAGER='$(CONTROLLER_MANAGER)' \
-		go test -v -race -count=1 -timeout 25m ./test/contract $(if $(V),-ginkgo.v) $(if $(FOCUS),-ginkgo.focus '$(FOCUS)' $(if $(filter contract,$(MAKECMDGOALS)),-ginkgo.fail-on-empty))
-
-.PHONY: scorecard-selftest
-scorecard-selftest: control-plane ## Show that each test of the scorecard passes on the operator, and fails on a defect.
-	@KUBEBUILDER_ASSETS='$(ASSETS)' KUBE_CONTROLLER_MANAGER='$(CONTROLLER_MANAGER)' \
-		go test -v -race -count=1 -timeout 10m ./test/scorecard $(if $(V),-ginkgo.v) $(if $(FOCUS),-ginkgo.focus '$(FOCUS)' $(if $(filter scorecard-selftest,$(MAKECMDGOALS)),-ginkgo.fail-on-empty))
+# The manager is built once for all suites, unless MANAGER names one. They run it with the race detector.
+SUITE_MANAGER := $(or $(abspath $(MANAGER)),$(CURDIR)/bin/manager-race)
+.PHONY: suite-manager
+suite-manager:
+	@$(if $(MANAGER),,go build -race -buildvcs=false -ldflags '-X main.version=v9.9.9 -X main.commit=abcdef' -o '$(SUITE_MANAGER)' ./cmd)
 
 WITH_PLANE = KUBEBUILDER_ASSETS='$(ASSETS)' KUBE_CONTROLLER_MANAGER='$(CONTROLLER_MANAGER)'
+
+# Most of the time specs wait, so there are more processes than cores. Each has a control plane of its own.
+.PHONY: contract
+contract: control-plane suite-manager ## Test the contract, on real API servers.
+	@$(WITH_PLANE) MANAGER='$(SUITE_MANAGER)' go tool ginkgo run --race --procs='$(PROCS)' --timeout=25m $(if $(V),-v) \
+		$(if $(FOCUS),--focus='$(FOCUS)' $(if $(filter contract,$(MAKECMDGOALS)),--fail-on-empty)) ./test/contract
+
+.PHONY: scorecard-selftest
+scorecard-selftest: control-plane suite-manager ## Show that each test of the scorecard passes on the operator, and fails on a defect.
+	@$(WITH_PLANE) MANAGER='$(SUITE_MANAGER)' \
+		go test -v -race -count=1 -timeout 10m ./test/scorecard $(if $(V),-ginkgo.v) $(if $(FOCUS),-ginkgo.focus '$(FOCUS)' $(if $(filter scorecard-selftest,$(MAKECMDGOALS)),-ginkgo.fail-on-empty))
 
 # What was found by the faults, and which seeded bugs were, is kept one by one, so that a run that was cut off goes on: "make reliability RESUME=1".
 .PHONY: reliability
@@ -157,8 +165,9 @@ reliability: control-plane kubectl ## Show what faults, changes and seeded bugs 
 		exit $$status)
 
 .PHONY: reliability-short
-reliability-short: control-plane ## A part of it, in less than 5 minutes.
-	@export $(WITH_PLANE); go run -race ./test/reliability --short && go run -race ./test/reliability/schema/transitions --short
+reliability-short: control-plane suite-manager ## A part of it, in less than 5 minutes.
+	@export $(WITH_PLANE); go run -race ./test/reliability --short --manager='$(SUITE_MANAGER)' && \
+		go run -race ./test/reliability/schema/transitions --short --manager='$(SUITE_MANAGER)'
 
 .PHONY: control-plane
 control-plane: ## Build the control plane of the tests and print where it is, for KUBEBUILDER_ASSETS.
