@@ -218,6 +218,15 @@ func requests(mark testenv.Mark, namespace string) []testenv.Request {
 	return cp.Audit.Since(mark, testenv.ByOperator, testenv.In(namespace))
 }
 
+// scrape reads the metrics with a token. A manager that is ready may not serve them yet: its key takes a while.
+func scrape(token string) (code int, body string) {
+	GinkgoHelper()
+	Eventually(manager.Logs).Should(ContainSubstring("Serving metrics server"))
+	code, body, err := manager.Scrape(token)
+	Expect(err).NotTo(HaveOccurred())
+	return code, body
+}
+
 // passes returns how many passes the controller of a kind has made.
 func passes(controller string) (n int) {
 	GinkgoHelper()
