@@ -20,8 +20,8 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// What it costs, counted by the API server's audit log.
-var _ = Describe("The number of requests", func() {
+// What it costs, counted by the API server's audit log. It begins first, because one of these specs takes longest.
+var _ = Describe("The number of requests", SpecPriority(1), func() {
 	for _, k := range kinds {
 		Describe("of a "+k.name, func() {
 			var (
