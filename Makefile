@@ -18,9 +18,12 @@ CHANNELS ?= candidate stable
 PLATFORMS ?= linux/amd64,linux/arm64
 CONTAINER_TOOL ?= docker
 
-# Only specs whose text matches FOCUS; V=1 tells of each.
+# Only specs whose text matches FOCUS; V=1 tells of each; PROCS is how many processes share those of the contract.
 FOCUS ?=
 V ?=
+PROCS ?= 4
+# A FOCUS that matches nothing is a mistake, but not of "make test": there it has to match something of one suite only.
+FAIL_ON_EMPTY ?= yes
 
 # How many CronJobs bench-cronjobs makes, how many times it measures each side, and a file for all that it has measured.
 COUNT ?= 1000
@@ -75,7 +78,7 @@ help: ## Tell what there is.
 	@awk 'BEGIN {FS = ":.*##"; printf "Usage: make TARGET [VARIABLE=value]\n"} \
 		/^##@/ {printf "\n%s\n", substr($$0, 5)} \
 		/^[a-z0-9-]+:.*##/ {printf "  %-24s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@printf '\nVariables:\n  FOCUS=text      only tests whose name matches (test, unit, contract, scorecard-selftest, e2e)\n  V=1             tell of each test\n  RESUME=1        go on where a run was cut off (reliability, bench)\n  ARGS=flags      play a part of the faults (reliability); ONLY=section measure one section (bench)\n  COUNT=1000, PAIRS=1, BENCH_JSON=file\n                  how many CronJobs bench-cronjobs compares, how many times, and a file for all it finds\n  REGISTRY=name   where images are pushed to (%s)\n  IMG=image       the image to build, push and deploy (%s)\n  RELATED_IMAGE_MEMCACHED=image, RELATED_IMAGE_NGINX=image\n                  what the deployed operator runs, where docker.io is out of reach\n  CACHE=dir       where all that is built goes (%s)\n\nThe map of the code is internal/README.md.\n' '$(REGISTRY)' '$(IMG)' '$(CACHE)'
+	@printf '\nVariables:\n  FOCUS=text      only tests whose name matches (test, unit, contract, scorecard-selftest, e2e)\n  V=1             tell of each test\n  PROCS=4         how many processes share the specs of the contract; MANAGER=program has the suites test that one\n  RESUME=1        go on where a run was cut off (reliability, bench)\n  ARGS=flags      play a part of the faults (reliability); ONLY=section measure one section (bench)\n  COUNT=1000, PAIRS=1, BENCH_JSON=file\n                  how many CronJobs bench-cronjobs compares, how many times, and a file for all it finds\n  REGISTRY=name   where images are pushed to (%s)\n  IMG=image       the image to build, push and deploy (%s)\n  RELATED_IMAGE_MEMCACHED=image, RELATED_IMAGE_NGINX=image\n                  what the deployed operator runs, where docker.io is out of reach\n  CACHE=dir       where all that is built goes (%s)\n\nThe map of the code is internal/README.md.\n' '$(REGISTRY)' '$(IMG)' '$(CACHE)'
 
 ##@ Change
 
@@ -112,8 +115,11 @@ tidy: ## Tidy the go.mod of every module.
 
 ##@ Check
 
+# What needs no API server runs at the same time; suites that measure time or wait for it have the machine to themselves.
 .PHONY: test
-test: vet lint unit contract scorecard-selftest $(if $(FOCUS),,reliability-short) ## Check everything: vet, lint, unit tests, and on a real API server the contract, the scorecard's own tests, and some of what faults do.
+test: $(GOLANGCI_LINT) kubectl ## Check everything: vet, lint, unit tests, and on a real API server the contract, the scorecard's own tests, and some of what faults do.
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target vet lint unit
+	@$(MAKE) --no-print-directory --jobs=1 contract scorecard-selftest $(if $(FOCUS),,reliability-short) FAIL_ON_EMPTY=
 
 # With the flags that the code is built with elsewhere, so that nothing is compiled twice.
 .PHONY: vet
@@ -133,17 +139,24 @@ unit: kubectl ## Test what needs no cluster.
 	@cd test/reliability/security && KUBECTL='$(KUBECTL)' CGO_ENABLED=0 go test -trimpath $(if $(V),-v) $(if $(FOCUS),-run '$(FOCUS)') ./...
 	@cd test/reliability/sequences && CGO_ENABLED=0 go test -trimpath $(if $(V),-v) -run '^TestPage' .
 
-.PHONY: contract
-contract: control-plane ## Test the contract, on a real API server.
-	@KUBEBUILDER_ASSETS='$(ASSETS)' KUBE_CONTROLLER_MANAGER='$(CONTROLLER_MANAGER)' \
-		go test -v -race -count=1 -timeout 25m ./test/contract $(if $(V),-ginkgo.v) $(if $(FOCUS),-ginkgo.focus '$(FOCUS)' $(if $(filter contract,$(MAKECMDGOALS)),-ginkgo.fail-on-empty))
-
-.PHONY: scorecard-selftest
-scorecard-selftest: control-plane ## Show that each test of the scorecard passes on the operator, and fails on a defect.
-	@KUBEBUILDER_ASSETS='$(ASSETS)' KUBE_CONTROLLER_MANAGER='$(CONTROLLER_MANAGER)' \
-		go test -v -race -count=1 -timeout 10m ./test/scorecard $(if $(V),-ginkgo.v) $(if $(FOCUS),-ginkgo.focus '$(FOCUS)' $(if $(filter scorecard-selftest,$(MAKECMDGOALS)),-ginkgo.fail-on-empty))
+# The manager is built once for all suites, unless MANAGER names one. They run it with the race detector.
+SUITE_MANAGER := $(or $(abspath $(MANAGER)),$(CURDIR)/bin/manager-race)
+.PHONY: suite-manager
+suite-manager:
+	@$(if $(MANAGER),,go build -race -buildvcs=false -ldflags '-X main.version=v9.9.9 -X main.commit=abcdef' -o '$(SUITE_MANAGER)' ./cmd)
 
 WITH_PLANE = KUBEBUILDER_ASSETS='$(ASSETS)' KUBE_CONTROLLER_MANAGER='$(CONTROLLER_MANAGER)'
+
+# Most of the time specs wait, so there are more processes than cores. Each has a control plane of its own.
+.PHONY: contract
+contract: control-plane suite-manager ## Test the contract, on real API servers.
+	@$(WITH_PLANE) MANAGER='$(SUITE_MANAGER)' go tool ginkgo run --race --procs='$(PROCS)' --timeout=25m $(if $(V),-v) \
+		$(if $(FOCUS),--focus='$(FOCUS)' $(FAIL_ON_EMPTY:%=--fail-on-empty)) ./test/contract
+
+.PHONY: scorecard-selftest
+scorecard-selftest: control-plane suite-manager ## Show that each test of the scorecard passes on the operator, and fails on a defect.
+	@$(WITH_PLANE) MANAGER='$(SUITE_MANAGER)' \
+		go test -v -race -count=1 -timeout 10m ./test/scorecard $(if $(V),-ginkgo.v) $(if $(FOCUS),-ginkgo.focus '$(FOCUS)' $(FAIL_ON_EMPTY:%=-ginkgo.fail-on-empty))
 
 # What was found by the faults, and which seeded bugs were, is kept one by one, so that a run that was cut off goes on: "make reliability RESUME=1".
 .PHONY: reliability
@@ -157,8 +170,9 @@ reliability: control-plane kubectl ## Show what faults, changes and seeded bugs 
 		exit $$status)
 
 .PHONY: reliability-short
-reliability-short: control-plane ## A part of it, in less than 5 minutes.
-	@export $(WITH_PLANE); go run -race ./test/reliability --short && go run -race ./test/reliability/schema/transitions --short
+reliability-short: control-plane suite-manager ## A part of it, in less than 5 minutes.
+	@export $(WITH_PLANE); go run -race ./test/reliability --short --manager='$(SUITE_MANAGER)' && \
+		go run -race ./test/reliability/schema/transitions --short --manager='$(SUITE_MANAGER)'
 
 .PHONY: control-plane
 control-plane: ## Build the control plane of the tests and print where it is, for KUBEBUILDER_ASSETS.

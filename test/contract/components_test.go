@@ -25,8 +25,7 @@ var _ = Describe("The components", func() {
 		Expect(kubectl("apply", "--server-side", "--validate=strict", "-k", "testdata/components")).To(And(
 			ContainSubstring("networkpolicy.networking.k8s.io/"), ContainSubstring("servicemonitor.monitoring.coreos.com/"), ContainSubstring("prometheusrule.monitoring.coreos.com/")))
 
-		_, served, err := manager.Scrape(scraper)
-		Expect(err).NotTo(HaveOccurred())
+		_, served := scrape(scraper)
 		expressions := kubectl("get", "prometheusrules", "-A", "-o", "jsonpath={range .items[*].spec.groups[*].rules[*]}{.expr}{'\\n'}{end}")
 		Expect(strings.Count(expressions, "\n")).To(BeNumerically(">=", 4))
 		for expression := range strings.Lines(expressions) {

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -20,13 +21,22 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// What the operator has used is known when all specs are over. It says nothing when only some of them have run.
+// permissions are what the operator of one process is granted, and has used and was refused.
+type permissions struct {
+	Granted, Used, Refused []string
+}
+
+// isPart tells whether only some of the specs run, which do not use all permissions.
+func isPart(report Report) bool {
+	config := report.SuiteConfig
+	return len(config.FocusStrings)+len(config.SkipStrings)+len(config.FocusFiles)+len(config.SkipFiles)+len(config.LabelFilter) > 0
+}
+
+// Each process reads its own audit log.
 var _ = AfterSuite(func(ctx context.Context) {
-	config, _ := GinkgoConfiguration()
-	if cp == nil || len(config.FocusStrings)+len(config.SkipStrings)+len(config.FocusFiles)+len(config.SkipFiles)+len(config.LabelFilter) > 0 {
+	if cp == nil {
 		return
 	}
-	granted := grantedTo(ctx, testenv.OperatorServiceAccount)
 	used, refused := map[string]bool{}, map[string]bool{}
 	for _, request := range cp.Audit.Since(0, func(r testenv.Request) bool { return r.User == testenv.OperatorUser }) {
 		if request.Resource == "" {
@@ -40,12 +50,42 @@ var _ = AfterSuite(func(ctx context.Context) {
 			refused[request.String()] = true
 		}
 	}
+	AddReportEntry("permissions", permissions{
+		Granted: grantedTo(ctx, testenv.OperatorServiceAccount),
+		Used:    slices.Sorted(maps.Keys(used)),
+		Refused: slices.Sorted(maps.Keys(refused)),
+	}, ReportEntryVisibilityNever)
+})
+
+// What all processes have used together is known when they have ended.
+var _ = ReportAfterSuite("what it may do", func(report Report) {
+	if isPart(report) || report.PreRunStats.SpecsThatWillRun == 0 {
+		return
+	}
+	entries := entriesOf(report, "permissions")
+	Expect(entries).To(HaveLen(report.SuiteConfig.ParallelTotal), "each process has to report what its operator used")
+	used := map[string]bool{}
 	for _, permission := range askedFor {
 		used[permission] = true
 	}
+	var granted []string
+	for _, entry := range entries {
+		var of permissions
+		content, err := json.Marshal(entry.GetRawValue()) // another process's arrives as a map
+		Expect(err).NotTo(HaveOccurred())
+		Expect(json.Unmarshal(content, &of)).To(Succeed())
+		Expect(of.Refused).To(BeEmpty())
+		Expect(of.Granted).NotTo(BeEmpty())
+		if granted != nil {
+			Expect(of.Granted).To(Equal(granted), "every process grants the same")
+		}
+		granted = of.Granted
+		for _, permission := range of.Used {
+			used[permission] = true
+		}
+	}
 	Expect(slices.Sorted(maps.Keys(used))).To(Equal(granted), "what the operator uses (actual) and what config/rbac grants (expected)")
-	Expect(refused).To(BeEmpty())
-	costs = append(costs, fmt.Sprintf("%5d                 permissions granted to the operator, all of them needed", len(granted)))
+	fmt.Printf("%5d permissions granted to the operator, all of them needed\n", len(granted))
 })
 
 // grantedTo returns what the roles bound to a service account of the operator's grant.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,8 +20,8 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// What it costs, counted by the API server's audit log.
-var _ = Describe("The number of requests", func() {
+// What it costs, counted by the API server's audit log. It begins first, because one of these specs takes longest.
+var _ = Describe("The number of requests", SpecPriority(1), func() {
 	for _, k := range kinds {
 		Describe("of a "+k.name, func() {
 			var (
@@ -139,7 +140,7 @@ var _ = Describe("The number of requests", func() {
 		report("events of 500 Foos", perResource["create events"], count)
 		Expect(perResource).To(And(HaveKeyWithValue("patch deployments", count), HaveKeyWithValue("create events", count)))
 		// Where a pod takes longer than a second to be ready, as many at once do here, progress is told in between.
-		costs = append(costs, fmt.Sprintf("%5.2f                 requests per Foo over 500 Foos made at once, progress reports included", float64(len(all))/count))
+		note("%5.2f                 requests per Foo over 500 Foos made at once, progress reports included", float64(len(all))/count)
 	})
 })
 
@@ -160,17 +161,38 @@ func noOps(mark testenv.Mark, namespace string) int {
 	return found
 }
 
-// costs are the counts that specs have found, to be printed when all are over.
-var costs []string
-
 // report notes a count with its bound, and fails where it is over.
 func report(what string, count, bound int) {
 	GinkgoHelper()
-	costs = append(costs, fmt.Sprintf("%5d (at most %3d)  %s", count, bound, what))
+	note("%5d (at most %3d)  %s", count, bound, what)
 	Expect(count).To(BeNumerically("<=", bound), what)
 }
 
-var _ = ReportAfterSuite("what it costs", func(Report) {
+// cost is the name of the report entries that note writes.
+const cost = "cost"
+
+// note keeps a line that is printed when all processes have ended.
+func note(format string, values ...any) {
+	AddReportEntry(cost, fmt.Sprintf(format, values...), ReportEntryVisibilityNever)
+}
+
+// entriesOf returns the report entries of a name that all processes have made.
+func entriesOf(report Report, name string) (entries []types.ReportEntry) {
+	for _, spec := range report.SpecReports {
+		for _, entry := range spec.ReportEntries {
+			if entry.Name == name {
+				entries = append(entries, entry)
+			}
+		}
+	}
+	return entries
+}
+
+var _ = ReportAfterSuite("what it costs", func(report Report) {
+	var costs []string
+	for _, entry := range entriesOf(report, cost) {
+		costs = append(costs, entry.StringRepresentation())
+	}
 	if len(costs) > 0 {
 		slices.Sort(costs)
 		fmt.Printf("\n\nWhat it costs, as the API server has counted:\n%s\n", strings.Join(costs, "\n"))

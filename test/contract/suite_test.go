@@ -17,7 +17,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"github.com/onsi/gomega/gexec"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -47,13 +46,18 @@ func TestContract(t *testing.T) {
 	RunSpecs(t, "Contract")
 }
 
-var _ = BeforeSuite(func(ctx context.Context) {
-	var err error
-	By("building the manager with the race detector")
-	program, err = gexec.Build("github.com/example/memcached-operator/cmd", "-race", "-buildvcs=false", "-ldflags=-X main.version=v9.9.9 -X main.commit=abcdef")
+// The suite runs in several processes at once, each with a control plane and a manager of its own, so no spec meets another one.
+var _ = SynchronizedBeforeSuite(func() []byte {
+	By("building the manager with the race detector, unless it has been built")
+	if path := os.Getenv("MANAGER_LOG"); path != "" {
+		Expect(os.WriteFile(path, nil, 0o600)).To(Succeed())
+	}
+	program, err := testenv.BuildManager(GinkgoT().TempDir())
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(gexec.CleanupBuildArtifacts)
-
+	return []byte(program)
+}, func(ctx context.Context, path []byte) {
+	var err error
+	program = string(path)
 	By("starting etcd, the API server and the controller manager")
 	cp, err = testenv.Start()
 	Expect(err).NotTo(HaveOccurred())
@@ -124,7 +128,7 @@ func stop() {
 var expectedErrors = regexp.MustCompile("exceeded quota|on Fridays|another writer was first|failed calling webhook|context deadline exceeded|error received after stop sequence was engaged|context canceled|" +
 	"Could not wait for Cache to sync|Informer to sync|Server rejected event.*because it is being terminated")
 
-// checkEnd looks at the managers when all specs are over: no race, no panic, no error that nobody has asked for.
+// checkEnd checks the logs of the managers of this process when its specs are over: no race, no panic, no unexpected error.
 func checkEnd() {
 	Expect(manager.Stop()).To(Succeed())
 	var logs strings.Builder
@@ -132,7 +136,11 @@ func checkEnd() {
 		logs.WriteString(manager.Logs())
 	}
 	if path := os.Getenv("MANAGER_LOG"); path != "" {
-		Expect(os.WriteFile(path, []byte(logs.String()), 0o600)).To(Succeed())
+		file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o600) // the other processes append to it, too
+		Expect(err).NotTo(HaveOccurred())
+		defer file.Close()
+		_, err = file.WriteString(logs.String())
+		Expect(err).NotTo(HaveOccurred())
 	}
 	Expect(testenv.Defects(logs.String())).To(BeEmpty())
 	for line := range strings.Lines(logs.String()) {
@@ -208,6 +216,15 @@ func atRest(ctx context.Context, object client.Object, polling time.Duration) cl
 // requests returns what the operator has requested in a namespace since a mark.
 func requests(mark testenv.Mark, namespace string) []testenv.Request {
 	return cp.Audit.Since(mark, testenv.ByOperator, testenv.In(namespace))
+}
+
+// scrape reads the metrics with a token. A manager that is ready may not serve them yet: its key takes a while.
+func scrape(token string) (code int, body string) {
+	GinkgoHelper()
+	Eventually(manager.Logs).Should(ContainSubstring("Serving metrics server"))
+	code, body, err := manager.Scrape(token)
+	Expect(err).NotTo(HaveOccurred())
+	return code, body
 }
 
 // passes returns how many passes the controller of a kind has made.

@@ -43,8 +43,8 @@ func TestScorecard(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx context.Context) {
-	By("building the manager and the tests with the race detector")
-	operator, err := gexec.Build("github.com/example/memcached-operator/cmd", "-race", "-buildvcs=false")
+	By("building the tests with the race detector, and the manager unless it has been built")
+	operator, err := testenv.BuildManager(GinkgoT().TempDir())
 	Expect(err).NotTo(HaveOccurred())
 	program, err = gexec.Build("github.com/example/memcached-operator/test/scorecard", "-race", "-buildvcs=false")
 	Expect(err).NotTo(HaveOccurred())
