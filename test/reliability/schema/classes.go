@@ -34,8 +34,8 @@ type marker string
 // absent is the value of a field that is left out.
 const absent marker = "absent"
 
-// classes returns the classes of the values of a field: those of its schema, with values that are listed by hand in place of values that
-// the schema describes too loosely.
+// classes returns the classes of the values of a field: those of its schema, with values that are listed by hand in
+// place of values that the schema describes too loosely.
 func (f Field) classes(listed []Class) []Class {
 	missing := legal
 	if f.isRequired {
@@ -61,7 +61,8 @@ func (f Field) classes(listed []Class) []Class {
 	return append(append(classes, f.beyondLimits()...), Class{"wrong type", f.wrongType(), rejected})
 }
 
-// numbers are the bounds of an integer, those next to them, and what is no integer. Without bounds of its own it has those of its format.
+// numbers are the bounds of an integer, those next to them, and what is no integer. Without bounds of its own it has
+// those of its format.
 func (f Field) numbers() []Class {
 	lowest, highest := int64(math.MinInt32), int64(math.MaxInt32)
 	if f.schema.Format == "int64" {
@@ -76,7 +77,8 @@ func (f Field) numbers() []Class {
 		highest = int64(*f.schema.Maximum)
 		beyond = append(beyond, Class{"max+1", highest + 1, rejected})
 	}
-	return append([]Class{{"min", lowest, legal}, {"min+1", lowest + 1, legal}, {"some", lowest + 2, legal}, {"max", highest, legal},
+	return append([]Class{{"min", lowest, legal}, {"min+1", lowest + 1, legal}, {"some", lowest + 2, legal},
+		{"max", highest, legal},
 		{"half", 1.5, rejected}, {"beyond all numbers", math.MaxFloat64, rejected}}, beyond...)
 }
 
@@ -162,7 +164,8 @@ func (k *Kind) apply(base map[string]any, field Field, class Class) map[string]a
 	return spec
 }
 
-// circuit returns the indexes of n classes in an order in which each follows each other one once. It begins and ends with the first.
+// circuit returns the indexes of n classes in an order in which each follows each other one once. It begins and ends
+// with the first.
 func circuit(n int) []int {
 	left := make([][]int, n)
 	for i := range n {

@@ -1,19 +1,19 @@
 // Package schema tests every field of every spec, as the CustomResourceDefinitions declare them.
 //
-// A value of each class of a field (absent, default, bounds, enum values, invalid values) follows one of each other class on one
-// resource:
+// A value of each class of a field (absent, default, bounds, enum values, invalid values) follows one of each other
+// class on one resource:
 //
-//   - after a change between two values that the API server accepts, the cluster state equals that of a fresh resource with the second
-//     value, down to every field of every object and of the status except what the server sets (history.Normalize) and what normal.go
-//     lists. Where a field's documentation says that something stays (spec.replicas of a Foo), the fresh resource is given that;
-//   - a value that the API server accepts and the operator cannot use is reported in the condition Degraded, by the name of its field;
-//   - a rejected value is rejected by the name of its field, and changes nothing.
+//   - After a change between two accepted values, the cluster state equals that of a fresh resource with the second
+//     value, except what history.Normalize and normal.go list. Where a field's documentation says that something stays
+//     (spec.replicas of a Foo), the fresh resource is given that.
+//   - A value that the operator cannot use is reported in the condition Degraded, by the name of its field.
+//   - A rejected value is rejected by the name of its field, and changes nothing.
 //
-// The classes come from the schema. What a schema cannot say (values that only a CEL rule describes, how a field takes effect, what its
-// documentation promises) is in one table per kind: foo.go, memcached.go, cronjob.go. A field without an effect is a violation, and so is
-// a write at rest (rest.go).
+// The classes come from the schema. What a schema cannot say (values that only a CEL rule describes, how a field takes
+// effect, what its documentation promises) is in one table per kind: foo.go, memcached.go, cronjob.go. A field without
+// an effect is a violation, and so is a write at rest (rest.go).
 //
-// The fields below spec.jobTemplate are copied to Jobs, so one randomized round trip covers them (template.go): everything in the
-// template arrives in the Job. No test waits for a schedule: CronJobs run hourly and are told that the last hour has passed. Their Jobs
-// name another controller in managedBy, so no controller runs them.
+// The fields below spec.jobTemplate are copied to Jobs, so one randomized round trip covers them (template.go). No test
+// waits for a schedule: CronJobs run hourly and are told that the last hour has passed. Their Jobs name another
+// controller in managedBy, so no controller runs them.
 package schema

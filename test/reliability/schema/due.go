@@ -22,7 +22,8 @@ import (
 // period is that of the CronJobs that are made due.
 const period = time.Hour
 
-// jobTemplate returns a minimal template. managedBy keeps the Job controller away: a Job of it stays active and has no pods.
+// jobTemplate returns a minimal template. managedBy keeps the Job controller away: a Job of it stays active and has no
+// pods.
 func jobTemplate() map[string]any {
 	return map[string]any{"spec": map[string]any{
 		"managedBy": "example.com/nobody",
@@ -36,8 +37,8 @@ func jobTemplate() map[string]any {
 // nameOfJob returns the name that the Job of a time has.
 func nameOfJob(tick time.Time) string { return objectName + "-" + history.JobSuffix(tick) }
 
-// run makes a CronJob of "@every 1h" due, for a time after all those before, and waits until the operator has handled it. The time is
-// never a whole minute: the name of its Job would be shorter, and sort differently.
+// run makes a CronJob of "@every 1h" due, for a time after all those before, and waits until the operator has handled
+// it. The time is never a whole minute: the name of its Job would be shorter, and sort differently.
 func (s *subject) run(ctx context.Context) error {
 	s.last = s.last.Add(time.Second)
 	if s.last.Second() == 0 {
@@ -50,14 +51,14 @@ func (s *subject) run(ctx context.Context) error {
 	return s.handled(ctx)
 }
 
-// remind sets the time that the schedule counts from, so that it is due. The operator may write the status at the same moment and so
-// overwrite that.
+// remind sets the time that the schedule counts from, so that it is due. The operator may write the status at the same
+// moment and so overwrite that.
 func (s *subject) remind(ctx context.Context) error { return s.countFrom(ctx, s.tick().Add(-period)) }
 
 func (s *subject) tick() time.Time { return s.ticks[len(s.ticks)-1] }
 
-// age has the schedule of a CronJob count from the day before yesterday, unless that would make it due: the schedule that it gets next
-// must not run for the time until then.
+// age has the schedule of a CronJob count from the day before yesterday, unless that would make it due: the schedule
+// that it gets next must not run for the time until then.
 func (s *subject) age(ctx context.Context) error {
 	object, _, err := s.answered()
 	if err != nil {
@@ -79,15 +80,16 @@ func (s *subject) countFrom(ctx context.Context, since time.Time) error {
 		return err
 	}
 	object := s.empty()
-	if err := s.world.ControlPlane.Client.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, patch)); err != nil {
+	raw := client.RawPatch(types.MergePatchType, patch)
+	if err := s.world.ControlPlane.Client.Status().Patch(ctx, object, raw); err != nil {
 		return err
 	}
 	s.wrote(object)
 	return nil
 }
 
-// handled waits until the operator has handled the time that is due: has run it, missed it, let it wait, had it refused, or forgotten it
-// because the CronJob is suspended.
+// handled waits until the operator has handled the time that is due: has run it, missed it, let it wait, had it
+// refused, or forgotten it because the CronJob is suspended.
 func (s *subject) handled(ctx context.Context) error {
 	reminded := time.Now()
 	return s.world.until(ctx, func() error {

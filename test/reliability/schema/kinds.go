@@ -33,7 +33,8 @@ type Kind struct {
 
 // Field is a field of a spec that has no fields of its own.
 type Field struct {
-	// Path is such as spec.replicas, or spec.jobTemplate.spec.template.spec.containers[].image; [] is an element of a list.
+	// Path is such as spec.replicas, or spec.jobTemplate.spec.template.spec.containers[].image; [] is an element of a
+	// list.
 	Path       string
 	isRequired bool
 	schema     *props

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -14,17 +15,16 @@ import (
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
-// finishedJobs is how many finished Jobs of each sort there are: more than any limit that is tested, but for the highest.
+// finishedJobs is how many finished Jobs of each sort there are: more than any limit that is tested, but for the
+// highest.
 const finishedJobs = 4
 
-// tryLimit tests all ordered pairs of classes of a field that limits how many finished Jobs are kept. The operator deletes only Jobs that
-// finished more than a minute ago, so each pair has a resource of its own and all wait at the same time.
+// tryLimit tests all ordered pairs of classes of a field that limits how many finished Jobs are kept. The operator
+// deletes only Jobs that finished more than a minute ago, so each pair has a resource of its own and all wait at the
+// same time.
 func (t *trial) tryLimit(ctx context.Context) Result {
-	base := map[string]any{"successfulJobsHistoryLimit": int64(finishedJobs), "failedJobsHistoryLimit": int64(finishedJobs)}
-	for name, value := range t.base {
-		base[name] = value
-	}
-	t.base = base
+	t.base = maps.Clone(t.base)
+	t.base["successfulJobsHistoryLimit"], t.base["failedJobsHistoryLimit"] = int64(finishedJobs), int64(finishedJobs)
 	var mu sync.Mutex
 	var pairs sync.WaitGroup
 	kept := map[string]bool{}
@@ -71,8 +71,9 @@ func (t *trial) tryLimit(ctx context.Context) Result {
 	return t.result
 }
 
-// pair creates a resource of one class with finished Jobs, checks which of them are kept, changes it to the other class, and checks again:
-// of those that the first has kept the newest, as many as a fresh resource of the second would keep.
+// pair creates a resource of one class with finished Jobs, checks which of them are kept, changes it to the other
+// class, and checks again: of those that the first has kept the newest, as many as a fresh resource of the second would
+// keep.
 func (t *trial) pair(ctx context.Context, from, to Class) (s *subject, kept []string, err error) {
 	if s, err = t.world.create(ctx, t.kind, t.kind.apply(t.base, t.field, from), 0); err != nil {
 		return nil, nil, err

@@ -15,8 +15,8 @@ import (
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
-// history.Normalize lists what two equal cluster states may differ in. Listed here is what a changed resource may have besides, and a fresh
-// one may not: what its status remembers of earlier times, and times that the trial has made due.
+// history.Normalize lists what two equal cluster states may differ in. Listed here is what a changed resource may have
+// besides, and a fresh one may not: what its status remembers of earlier times, and times that the trial has made due.
 
 // remembered are the times in a status that are left out where they are older than the present class.
 var remembered = []string{"lastScheduleTime", "lastMissedTime", "lastSuccessfulTime", "lastFailedTime"}
@@ -57,14 +57,15 @@ func addCalendar(symbols history.Symbols, cronJob *unstructured.Unstructured) {
 func (s *subject) forget(resource *unstructured.Unstructured) {
 	status, _ := resource.Object["status"].(map[string]any)
 	for _, name := range remembered {
-		if said, err := time.Parse(time.RFC3339, fmt.Sprint(status[name])); err == nil && (len(s.ticks) == 0 || said.Before(s.ticks[0])) {
+		value, err := time.Parse(time.RFC3339, fmt.Sprint(status[name]))
+		if err == nil && (len(s.ticks) == 0 || value.Before(s.ticks[0])) {
 			delete(status, name)
 		}
 	}
 }
 
-// uncount removes the number of pods. Of a Deployment of 2^31-1 replicas it depends on how many there were before: with the surge of a
-// rollout it is more than the Deployment controller can count, and it creates none.
+// uncount removes the number of pods. Of a Deployment of 2^31-1 replicas it depends on how many there were before: with
+// the surge of a rollout it is more than the Deployment controller can count, and it creates none.
 func uncount(resource *unstructured.Unstructured, name string, world history.World) {
 	maps.DeleteFunc(world, func(key history.Key, _ *unstructured.Unstructured) bool {
 		return key.Resource == history.ReplicaSets || key.Resource == history.Pods

@@ -10,29 +10,26 @@ import (
 
 // Page returns the report for people. The operator is that which was tested, as proof.Operator names it.
 func (r *Report) Page(operator string) *proof.Page {
-	plot := proof.Plot{Name: "fields", Title: "Fields of spec.jobTemplate", X: proof.Axis{Label: "fields"}, Bars: []proof.Bar{
-		{Name: "arrived in a Job", Value: float64(r.RoundTrip.Arrived)},
-		{Name: "in the request for a refused Job", Value: float64(r.RoundTrip.Requested)},
-		{Name: "must be left out", Value: float64(r.RoundTrip.Forbidden)},
-		{Name: "in no Job", Value: float64(len(r.RoundTrip.Missing))},
-	}}
-	sections := []proof.Section{{Title: "Fields", Tables: []proof.Table{r.fieldTable()}}, {Title: "The template", Plots: []proof.Plot{plot}}}
+	sections := []proof.Section{{Title: "Fields", Tables: []proof.Table{r.fieldTable()}}}
 	if missing := r.RoundTrip.Missing; len(missing) > 0 {
-		sections[1].Text = []string{"In no Job, because this API server does not know them: " + strings.Join(missing, ", ") + "."}
+		sections = append(sections, proof.Section{Title: "Fields of spec.jobTemplate in no Job",
+			Text: []string{"This API server does not know them: " + strings.Join(missing, ", ") + "."}})
 	}
 	return &proof.Page{
 		Name:  "transitions",
 		Title: "Every field, from every class of values to every other",
 		Text: []string{
-			"The fields are those that the CustomResourceDefinitions declare. Each has classes of values, which the table names: absent, null, " +
-				"the bounds, the values next to them and beyond, each word of an enum, and values of a wrong form or type. One resource is " +
-				"changed from each class to each other one, and the result is compared with a resource that is created with the second " +
-				"value. For the limits of the history, each change has a resource of its own, and the Jobs that are kept are compared with the limit. " +
-				"What the API server must reject, it must reject by the name of the field, after each value that it accepts, and nothing may change. " +
-				"With one value of each field, nothing may be written for a while.",
-			"What is below spec.jobTemplate is copied to Jobs. Random templates that together have all fields are put into CronJobs, and each " +
-				"Job is compared with what the API server makes of the same template by hand. Where it refuses a Job, the operator must have requested all of " +
-				"the template, and must report the refusal in the same words. `make reliability` writes this page; test/README.md describes it.",
+			"The fields are those that the CustomResourceDefinitions declare. Each has classes of values, which the table " +
+				"names: absent, null, the bounds, the values next to them and beyond, each word of an enum, and values of a " +
+				"wrong form or type. One resource is changed from each class to each other one, and the result is compared with " +
+				"a resource that is created with the second value. For the limits of the history, each change has a resource " +
+				"of its own, and the Jobs that are kept are compared with the limit. What the API server must reject, it must " +
+				"reject by the name of the field, after each value that it accepts, and nothing may change. With one value of " +
+				"each field, nothing may be written for a while.",
+			"What is below spec.jobTemplate is copied to Jobs. Random templates that together have all its fields are put " +
+				"into CronJobs, and each Job is compared with what the API server makes of the same template by hand. Where it " +
+				"refuses a Job, the operator must have requested all of the template, and must report the refusal in the same " +
+				"words. `make reliability` writes this page; test/README.md describes it.",
 		},
 		Settings: []proof.Setting{
 			proof.OperatorSetting(operator),
@@ -61,19 +58,20 @@ func (r *Report) claims() []proof.Claim {
 	own := r.Tried - trip.Arrived - trip.Requested - trip.Forbidden
 	fields := proof.Claim{What: "fields tested, except those of spec.jobTemplate", Bar: "100 %",
 		Found: fmt.Sprintf("%d of %d", own, r.Fields), Verdict: proof.Judge(own == r.Fields)}
-	template := proof.Claim{What: "fields of spec.jobTemplate that arrived in a Job, or in the request for one that Kubernetes refuses", Bar: "100 %",
-		Found:   fmt.Sprintf("%d and %d of %d, in %d Jobs", trip.Arrived, trip.Requested, trip.Fields-trip.Forbidden, trip.Templates),
-		Verdict: proof.Judge(len(trip.Missing) == 0 && trip.Fields > 0)}
+	template := proof.Claim{What: "fields of spec.jobTemplate that arrived in a Job, or were requested in one that is refused",
+		Bar: "100 %", Verdict: proof.Judge(len(trip.Missing) == 0 && trip.Fields > 0), Found: fmt.Sprintf(
+			"%d and %d of %d, in %d Jobs", trip.Arrived, trip.Requested, trip.Fields-trip.Forbidden, trip.Templates)}
 	if template.Verdict == proof.Missed && trip.Fields > 0 {
 		template.Verdict = proof.NotJudged
-		template.Note = fmt.Sprintf("the other %d, named below, are in no Job that is created by hand either", len(trip.Missing))
+		template.Note = fmt.Sprintf("the other %d, named below, are in no Job by hand either", len(trip.Missing))
 	}
 	if r.IsShort {
 		fields.Verdict, fields.Note = proof.NotJudged, "a sample"
 		template.Verdict, template.Note = proof.NotJudged, "a sample"
 	}
 	window := fmt.Sprintf("%.0f s", restWindow.Seconds())
-	rest := none("writes of the operator for a settled resource", r.RestWrites, fmt.Sprintf(" in %d windows of %s", r.RestWindows, window))
+	rest := none("writes of the operator for a settled resource", r.RestWrites,
+		fmt.Sprintf(" in %d windows of %s", r.RestWindows, window))
 	if r.RestWindows == 0 {
 		rest.Verdict = proof.NotJudged
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// The operator writes nothing for a settled resource. One of each field, and of every so many templates, is watched for a window.
+// The operator writes nothing for a settled resource. One of each field, and of every so many templates, is watched for
+// a window.
 const (
 	restWindow = 10 * time.Second
 	restShare  = 10
@@ -34,8 +35,8 @@ func (w *World) writesIn(ctx context.Context, namespace string, window time.Dura
 	return restWrites(w.ControlPlane.Audit.Since(mark), namespace)
 }
 
-// SettledWrites returns what the operator writes in a namespace, or in all if that is empty, in the window that begins once it has written
-// nothing for a second: its last writes may still be in flight.
+// SettledWrites returns what the operator writes in a namespace, or in all if that is empty, in the window that begins
+// once it has written nothing for a second: its last writes may still be in flight.
 func (w *World) SettledWrites(ctx context.Context, namespace string, window time.Duration) []string {
 	_ = within(ctx, settling, func() error {
 		if writes := w.writesIn(ctx, namespace, time.Second); len(writes) > 0 {
@@ -46,8 +47,8 @@ func (w *World) SettledWrites(ctx context.Context, namespace string, window time
 	return w.writesIn(ctx, namespace, window)
 }
 
-// restWrites returns the writes of the operator among requests, also those that failed. Events do not count: they are about the past,
-// and are summed up minutes later.
+// restWrites returns the writes of the operator among requests, also those that failed. Events do not count: they are
+// about the past, and are summed up minutes later.
 func restWrites(requests []testenv.Request, namespace string) []string {
 	var writes []string
 	for _, request := range requests {
@@ -73,8 +74,8 @@ func (t *trial) watchRest(ctx context.Context, s *subject) error {
 	return nil
 }
 
-// watchedClass returns with which of its classes the field is watched: not the first, which in most cases is that it has no value. It is
-// -1 if there is no other.
+// watchedClass returns with which of its classes the field is watched: not the first, which in most cases is that it
+// has no value. It is -1 if there is no other.
 func (t *trial) watchedClass() int {
 	if !t.isWatched() || len(t.accepted) < 2 {
 		return -1

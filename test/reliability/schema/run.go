@@ -20,8 +20,8 @@ type Options struct {
 	Program string
 	// Only restricts the test to fields whose kind and path match; nil is all.
 	Only *regexp.Regexp
-	// Short tests some classes of each field and some fields of the template, as Seed chooses. It leaves out limits of the history, which
-	// take more than a minute, and counts that there is no room for.
+	// Short tests some classes of each field and some fields of the template, as Seed chooses. It leaves out limits of the
+	// history, which take more than a minute, and counts that there is no room for.
 	Short bool
 	Seed  uint64
 	// Workers is how many fields are tested at the same time.
@@ -34,7 +34,8 @@ type Options struct {
 	IsHasty bool
 }
 
-// A short run tests so many fields of the template, and of each other field so many classes that the API server accepts.
+// A short run tests so many fields of the template, and of each other field so many classes that the API server
+// accepts.
 const (
 	shortFields  = 2 * fieldsPerTemplate
 	shortClasses = 3
@@ -48,7 +49,7 @@ type Report struct {
 	Tried                   int // those of them that were tested, and the fields of the template that were
 	Transitions, Rejections int
 	Dead                    []string // fields without effect
-	Wrong                   []string // changes that ended otherwise than a fresh resource, or were not rejected as they should be
+	Wrong                   []string // changes that ended otherwise than a fresh resource, and wrong rejections
 	RestWindows             int      // in which a settled resource was watched
 	RestWrites              []string // of the operator in those
 	EndWrites               []string // of the operator when everything was deleted

@@ -3,7 +3,6 @@ package schema
 import (
 	"encoding/json"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -91,10 +90,13 @@ func TestClassesOfOtherSchemas(t *testing.T) {
 	}{
 		"quantity": {props{XIntOrString: true, Pattern: "^[0-9]+$"}, "absent null one other wrong form wrong type"},
 		"text":     {text, "absent null one other wrong form too long wrong type"},
-		"list": {props{Type: "array", MinItems: &one, MaxItems: &two, Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &text}},
+		"list": {props{Type: "array", MinItems: &one, MaxItems: &two,
+			Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &text}},
 			"absent null one other too few too many wrong type"},
-		"map":  {props{Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &text}}, "absent null one other empty wrong type"},
-		"free": {props{Type: "integer", Format: "int32"}, "absent null min min+1 some max half beyond all numbers wrong type"},
+		"map": {props{Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &text}},
+			"absent null one other empty wrong type"},
+		"free": {props{Type: "integer", Format: "int32"},
+			"absent null min min+1 some max half beyond all numbers wrong type"},
 	} {
 		var names []string
 		for _, class := range (Field{Path: "spec.a", schema: &test.schema}).classes(nil) {
@@ -135,7 +137,7 @@ func TestMend(t *testing.T) {
 	kind := kinds[slices.IndexFunc(kinds, func(kind Kind) bool { return kind.Name == "CronJob" })]
 	template, trip := jobTemplate(), &roundTrip{kind: &kind}
 	for field, cause := range map[string]metav1.StatusCause{
-		"dnsPolicy":                {Type: metav1.CauseTypeFieldValueNotSupported, Message: `"a": supported values: "Default"`},
+		"dnsPolicy":                {Type: "FieldValueNotSupported", Message: `"a": supported values: "Default"`},
 		"restartPolicy":            {Type: metav1.CauseTypeForbidden},
 		"containers[0].stdin":      {Type: metav1.CauseTypeFieldValueRequired},
 		"containers[0].resources":  {Type: metav1.CauseTypeFieldValueRequired},
@@ -147,7 +149,8 @@ func TestMend(t *testing.T) {
 	}
 	pod := at(template, "spec", "template", "spec").(map[string]any)
 	container := pod["containers"].([]any)[0].(map[string]any)
-	if pod["dnsPolicy"] != "Default" || pod["restartPolicy"] != nil || container["stdin"] == nil || container["resources"] == nil {
+	if pod["dnsPolicy"] != "Default" || pod["restartPolicy"] != nil || container["stdin"] == nil ||
+		container["resources"] == nil {
 		t.Errorf("%v", template)
 	}
 }
@@ -155,8 +158,8 @@ func TestMend(t *testing.T) {
 // The refused Jobs are compared, but for what the operator adds.
 func TestRefusedJobs(t *testing.T) {
 	request := func(name, image, annotations string) testenv.Request {
-		return testenv.Request{Resource: "jobs", Name: name, Refused: json.RawMessage(`{"metadata":{"name":"` + name + `","annotations":` +
-			annotations + `},"spec":{"name":"` + name + `","image":"` + image + `"}}`)}
+		return testenv.Request{Resource: "jobs", Name: name, Refused: json.RawMessage(`{"metadata":{"name":"` + name +
+			`","annotations":` + annotations + `},"spec":{"name":"` + name + `","image":"` + image + `"}}`)}
 	}
 	requests := []testenv.Request{
 		{Resource: "jobs", Name: "hand"}, // it was not refused
@@ -177,7 +180,7 @@ func TestRefusedJobs(t *testing.T) {
 // Every write of the operator counts at rest, in the namespace that is asked for, and nothing else does.
 func TestRestWrites(t *testing.T) {
 	request := func(user, verb, group, resource, namespace string) testenv.Request {
-		return testenv.Request{User: user, Verb: verb, Group: group, Resource: resource, Namespace: namespace, Name: "it", Code: 200}
+		return testenv.Request{User: user, Verb: verb, Group: group, Resource: resource, Namespace: namespace, Code: 200}
 	}
 	requests := []testenv.Request{
 		request(testenv.OperatorUser, "get", "apps", "deployments", "a"),
@@ -195,7 +198,8 @@ func TestRestWrites(t *testing.T) {
 
 func TestChildResources(t *testing.T) {
 	found, err := childResources()
-	if err != nil || !reflect.DeepEqual(found, []string{"/services", "apps/deployments", "batch/jobs", "policy/poddisruptionbudgets"}) {
+	want := []string{"/services", "apps/deployments", "batch/jobs", "policy/poddisruptionbudgets"}
+	if err != nil || !slices.Equal(found, want) {
 		t.Errorf("%q, %v", found, err)
 	}
 }
@@ -204,17 +208,17 @@ func TestChildResources(t *testing.T) {
 func TestViolations(t *testing.T) {
 	field := func(result Result) []Result { return []Result{result} }
 	for what, report := range map[string]*Report{
-		"end otherwise":    {Results: field(Result{Ends: 2, Violations: []string{"it is wrong"}})},
-		"or are not":       {RoundTrip: RoundTrip{Violations: []string{"it is wrong"}}},
-		"without effect":   {Results: field(Result{Transitions: 2, Ends: 1})},
-		"a settled":        {Results: field(Result{Ends: 2, RestWindows: 1, RestWrites: []string{"patch foos"}})},
-		"was deleted":      {EndWrites: []string{"patch foos"}},
-		"children left":    {Left: []string{"Job a/b"}},
-		"panics":           {Defects: []string{"panic"}},
-		"except those":     {Fields: 1},
-		"arrived in a Job": {RoundTrip: RoundTrip{}},
+		"end otherwise":  {Results: field(Result{Ends: 2, Violations: []string{"it is wrong"}})},
+		"or are not":     {RoundTrip: RoundTrip{Violations: []string{"it is wrong"}}},
+		"without effect": {Results: field(Result{Transitions: 2, Ends: 1})},
+		"a settled":      {Results: field(Result{Ends: 2, RestWindows: 1, RestWrites: []string{"patch foos"}})},
+		"was deleted":    {EndWrites: []string{"patch foos"}},
+		"children left":  {Left: []string{"Job a/b"}},
+		"panics":         {Defects: []string{"panic"}},
+		"except those":   {Fields: 1},
+		"that arrived":   {RoundTrip: RoundTrip{}},
 	} {
-		isCount := what == "except those" || what == "arrived in a Job"
+		isCount := what == "except those" || what == "that arrived"
 		report.sum()
 		if report.sum(); (len(report.Violations) != 1) != isCount {
 			t.Errorf("%s: %q", what, report.Violations)

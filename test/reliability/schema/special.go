@@ -13,7 +13,8 @@ import (
 
 // table is what the schema of a kind does not say.
 type table struct {
-	// base is a spec that the kind accepts, and provoke makes a field take effect after each change, where nothing else is said.
+	// base is a spec that the kind accepts, and provoke makes a field take effect after each change, where nothing else is
+	// said.
 	base    map[string]any
 	provoke func(context.Context, *subject) error
 	fields  map[string]special
@@ -30,10 +31,12 @@ type special struct {
 	prepare func(context.Context, *subject) error
 	// unsettle runs before each change, and provoke after it.
 	unsettle, provoke func(context.Context, *subject) error
-	// carried returns what stays of the class before, as the field's documentation says, and carry gives it to a fresh resource.
+	// carried returns what stays of the class before, as the field's documentation says, and carry gives it to a fresh
+	// resource.
 	carried func(before string, class Class) string
 	carry   func(ctx context.Context, s *subject, carried string) error
-	// expect checks what a fresh resource of a class becomes: a fresh resource and a changed one may be wrong in the same way.
+	// expect checks what a fresh resource of a class becomes: a fresh resource and a changed one may be wrong in the same
+	// way.
 	expect func(class Class, resource map[string]any, end history.Normal) error
 	// limits is the condition of the finished Jobs that the field limits (limits.go).
 	limits batchv1.JobConditionType

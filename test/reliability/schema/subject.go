@@ -29,8 +29,8 @@ type subject struct {
 	namespace string
 	// version is the resource version of our last write. Nothing counts before the watch has shown it.
 	version string
-	// ticks are the times that the present class has made due, and last is the last of all. They begin in the past, so that all of them
-	// are over.
+	// ticks are the times that the present class has made due, and last is the last of all. They begin in the past, so
+	// that all of them are over.
 	ticks []time.Time
 	last  time.Time
 	// begun is where the audit log was before the subject existed.
@@ -107,14 +107,16 @@ func (s *subject) change(ctx context.Context, spec map[string]any) error {
 
 func (s *subject) key() history.Key { return history.Key{Resource: s.kind.Resource, Name: objectName} }
 
-// seen returns the resource and everything in its namespace as the watch has shown it, once it has shown our last write.
+// seen returns the resource and everything in its namespace as the watch has shown it, once it has shown our last
+// write.
 func (s *subject) seen() (*unstructured.Unstructured, history.World, error) {
 	world := s.world.recorder.World(s.namespace)
 	object := world[s.key()]
 	if object == nil {
 		return nil, nil, errors.New("the watch has not shown it")
 	}
-	if order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), s.version); err != nil || order < 0 {
+	order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), s.version)
+	if err != nil || order < 0 {
 		return nil, nil, errors.New("the watch is behind")
 	}
 	return object, world, nil
@@ -157,8 +159,9 @@ func (s *subject) becomes(ctx context.Context, want history.Normal) error {
 	})
 }
 
-// rest waits until the state has stayed the same for a while, and returns it. A rollout has not settled unless it is stuck for lack of
-// room; progress is reported at growing intervals, so that takes longer. Nor has a CronJob whose status does not count all its Jobs.
+// rest waits until the state has stayed the same for a while, and returns it. A rollout has not settled unless it is
+// stuck for lack of room; progress is reported at growing intervals, so that takes longer. Nor has a CronJob whose
+// status does not count all its Jobs.
 func (s *subject) rest(ctx context.Context) (history.Normal, error) {
 	last, since := history.Normal(nil), time.Now()
 	err := s.world.until(ctx, func() error {

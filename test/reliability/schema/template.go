@@ -27,7 +27,8 @@ import (
 const fieldsPerTemplate = 12
 
 // forbidden are the fields of a template that must be left out, because Jobs get their own.
-var forbidden = []string{".metadata.name", ".metadata.namespace", ".metadata.finalizers", ".spec.selector", ".spec.manualSelector"}
+var forbidden = []string{".metadata.name", ".metadata.namespace", ".metadata.finalizers", ".spec.selector",
+	".spec.manualSelector"}
 
 // RoundTrip is what the round trip of spec.jobTemplate has found.
 type RoundTrip struct {
@@ -43,8 +44,8 @@ type RoundTrip struct {
 	Violations  []string `json:",omitempty"`
 }
 
-// roundTrip tests that everything in a template arrives in the Job. Each field is in some template, with random values and beside random
-// other fields.
+// roundTrip tests that everything in a template arrives in the Job. Each field is in some template, with random values
+// and beside random other fields.
 type roundTrip struct {
 	world *World
 	kind  *Kind
@@ -90,17 +91,18 @@ func (r *roundTrip) violated(format string, args ...any) {
 	r.result.Violations = append(r.result.Violations, fmt.Sprintf(format, args...))
 }
 
-// try tests one template that the API server accepts, and then, on the same CronJob, one with all the fields that it refuses.
+// try tests one template that the API server accepts, and then, on the same CronJob, one with all the fields that it
+// refuses.
 func (r *roundTrip) try(ctx context.Context, fields []Field) error {
 	m := newMaker(r.world.options.Seed, fields[0].Path)
-	accepted, misfits := jobTemplate(), []Field{}
+	accepted, fitted, misfits := jobTemplate(), []Field{}, []Field{}
 	for _, field := range fields {
 		r.reject(ctx, m, field)
 		if field.isForbidden() {
 			continue
 		}
-		if fitted := r.fit(ctx, m, accepted, field, r.createJob); fitted != nil {
-			accepted = fitted
+		if template := r.fit(ctx, m, accepted, append(fitted, field), false); template != nil {
+			accepted, fitted = template, append(fitted, field)
 		} else {
 			misfits = append(misfits, field)
 		}
@@ -110,8 +112,8 @@ func (r *roundTrip) try(ctx context.Context, fields []Field) error {
 	podSpec := at(refused, "spec", "template", "spec").(map[string]any)
 	podSpec["containers"].([]any)[0].(map[string]any)["name"] = "Not-A-Name"
 	for _, field := range misfits {
-		if fitted := r.fit(ctx, m, refused, field, r.createCronJob); fitted != nil {
-			refused = fitted
+		if template := r.fit(ctx, m, refused, append(fitted, field), true); template != nil {
+			refused, fitted = template, append(fitted, field)
 		}
 	}
 	spec := func(template map[string]any) map[string]any {
@@ -119,7 +121,7 @@ func (r *roundTrip) try(ctx context.Context, fields []Field) error {
 	}
 	s, err := r.world.create(ctx, r.kind, spec(accepted), 0)
 	if err != nil {
-		return fmt.Errorf("Kubernetes accepts the Job, and not the CronJob: %w\n%s", err, indented(accepted))
+		return err
 	}
 	defer func() { _ = s.delete(ctx) }()
 	if err := r.arrives(ctx, s, accepted, fields); err != nil {
@@ -137,8 +139,8 @@ func (r *roundTrip) try(ctx context.Context, fields []Field) error {
 	return r.arrives(ctx, s, refused, fields)
 }
 
-// arrives makes the CronJob due, and compares the Job with the one that the API server makes of the same template by hand. If it refuses
-// that, the operator must have requested all of it, and must report the refusal in the same words.
+// arrives makes the CronJob due, and compares the Job with the one that the API server makes of the same template by
+// hand. If it refuses that, the operator must have requested all of it, and must report the refusal in the same words.
 func (r *roundTrip) arrives(ctx context.Context, s *subject, template map[string]any, fields []Field) error {
 	if err := once(ctx, s); err != nil {
 		return err
@@ -192,12 +194,17 @@ func (r *roundTrip) arrives(ctx context.Context, s *subject, template map[string
 	return nil
 }
 
-// reject checks that a value of the wrong type, and any value of a field that must be left out, is rejected by the name of the field.
+// reject checks that a value of the wrong type, and any value of a field that must be left out, is rejected by the name
+// of the field.
 func (r *roundTrip) reject(ctx context.Context, m maker, field Field) {
 	values := []any{field.wrongType()}
 	paths := []string{strings.ReplaceAll(field.Path, "[]", "[0]")}
 	if field.isForbidden() {
-		values, paths = append(values, m.value(field.schema)), append(paths, templatePath)
+		value := m.value(field.schema)
+		if value == false {
+			value = true // false is the same as left out
+		}
+		values, paths = append(values, value), append(paths, templatePath)
 		r.mu.Lock()
 		r.result.Forbidden++
 		r.mu.Unlock()
@@ -205,7 +212,7 @@ func (r *roundTrip) reject(ctx context.Context, m maker, field Field) {
 	for i, value := range values {
 		template := jobTemplate()
 		m.put(template, r.schema(), field.steps(templatePath), value, false)
-		err := r.createCronJob(ctx, template)
+		err := r.validateCronJob(ctx, template)
 		switch {
 		case err == nil:
 			r.violated("%s: %v is accepted", field.Path, value)
@@ -227,43 +234,92 @@ func (r *roundTrip) schema() *props {
 	return &schema
 }
 
-// createJob has the API server validate a Job of a template, and createCronJob a CronJob.
-func (r *roundTrip) createJob(ctx context.Context, template map[string]any) error {
-	return r.world.ControlPlane.Client.Create(ctx, byHand(template, "default", objectName), client.DryRunAll)
+// validate has the API server validate a Job of a template, and a CronJob with it. A template that Kubernetes' own
+// CronJobs take, too, must be accepted.
+func (r *roundTrip) validate(ctx context.Context, template map[string]any) error {
+	api := r.world.ControlPlane.Client
+	if err := api.Create(ctx, byHand(template, "default", objectName), client.DryRunAll); err != nil {
+		return err
+	}
+	err := r.validateCronJob(ctx, template)
+	if err == nil {
+		return nil
+	}
+	theirs := cronJobOf("batch/v1", "CronJob", template)
+	theirs.Object["spec"].(map[string]any)["schedule"] = "@hourly"
+	if api.Create(ctx, theirs, client.DryRunAll) == nil {
+		r.violated("Kubernetes accepts this template, and the CronJob does not: %v\n%s", err, indented(template))
+	}
+	return err
 }
 
-func (r *roundTrip) createCronJob(ctx context.Context, template map[string]any) error {
-	cronJob := (&subject{kind: r.kind, namespace: "default"}).empty()
-	cronJob.Object["spec"] = map[string]any{"schedule": "@every 1h", "jobTemplate": template}
+func (r *roundTrip) validateCronJob(ctx context.Context, template map[string]any) error {
+	cronJob := cronJobOf(r.kind.APIVersion, r.kind.Name, template)
 	return r.world.ControlPlane.Client.Create(ctx, cronJob, client.DryRunAll, client.FieldValidation("Strict"))
 }
 
-// fit returns a template with one more field that the API server accepts; nil if it finds none. It starts with random values and mends what
-// the API server objects to, several times from the beginning.
-func (r *roundTrip) fit(ctx context.Context, m maker, template map[string]any, field Field,
-	create func(context.Context, map[string]any) error) map[string]any {
-	path := field.steps(templatePath)
+func cronJobOf(apiVersion, kind string, template map[string]any) *unstructured.Unstructured {
+	spec := map[string]any{"schedule": "@every 1h", "jobTemplate": template}
+	cronJob := byHand(map[string]any{"spec": spec}, "default", objectName)
+	cronJob.SetAPIVersion(apiVersion)
+	cronJob.SetKind(kind)
+	return cronJob
+}
+
+// fit returns a template with the last of some fields besides the others; nil if it finds none. It starts with random
+// values and mends what the API server objects to, several times from the beginning. Kubernetes may refuse the Job only
+// of a refused template.
+func (r *roundTrip) fit(ctx context.Context, m maker, template map[string]any, fields []Field,
+	isRefused bool) map[string]any {
+	field := fields[len(fields)-1]
+	isLost := func(template map[string]any) bool {
+		return slices.ContainsFunc(fields, func(field Field) bool { return !has(template, field.steps(templatePath)) })
+	}
 	for attempt := range 6 {
+		value := m.value(field.schema)
+		if value == false && attempt < 4 {
+			value = true // false is often the same as left out
+		}
 		candidate := runtime.DeepCopyJSON(template)
-		m.put(candidate, r.schema(), path, m.value(field.schema), attempt%2 == 1)
+		m.put(candidate, r.schema(), field.steps(templatePath), value, attempt%2 == 1)
 		for range 8 {
-			err := create(ctx, candidate)
-			if err == nil {
+			if isLost(candidate) {
+				break
+			}
+			err := r.validate(ctx, candidate)
+			if isRefused && !isOfCronJob(err) {
+				// What the Job lacks is mended, but it need not be valid.
+				for _, cause := range causesOf(err) {
+					if cause.Type == metav1.CauseTypeFieldValueRequired {
+						m.mend(candidate, r.schema(), cause)
+					}
+				}
+				err = r.validateCronJob(ctx, candidate)
+			}
+			if err == nil && !isLost(candidate) {
 				return candidate
 			}
-			var status apierrors.APIStatus
-			if !errors.As(err, &status) || status.Status().Details == nil {
-				break
-			}
-			for _, cause := range status.Status().Details.Causes {
+			for _, cause := range causesOf(err) {
 				m.mend(candidate, r.schema(), cause)
-			}
-			if !has(candidate, path) {
-				break
 			}
 		}
 	}
 	return nil
+}
+
+func causesOf(err error) []metav1.StatusCause {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	return status.Status().Details.Causes
+}
+
+// isOfCronJob returns whether an error is about a CronJob and not about its Job.
+func isOfCronJob(err error) bool {
+	return slices.ContainsFunc(causesOf(err), func(cause metav1.StatusCause) bool {
+		return strings.HasPrefix(cause.Field, templatePath)
+	})
 }
 
 var (
@@ -271,8 +327,8 @@ var (
 	quoted    = regexp.MustCompile(`"([^"]*)"`)
 )
 
-// mend changes the field that the API server objects to: it sets what is required, takes one of the supported values, removes what is
-// forbidden, and chooses another value of anything else.
+// mend changes the field that the API server objects to: it sets what is required, takes one of the supported values,
+// removes what is forbidden, and chooses another value of anything else.
 func (m maker) mend(template map[string]any, schema *props, cause metav1.StatusCause) {
 	object, name := template, ""
 	steps := pathSteps.FindAllString(strings.TrimPrefix(cause.Field, templatePath+"."), -1)

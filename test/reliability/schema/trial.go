@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
@@ -72,8 +73,8 @@ func (t *trial) violated(format string, args ...any) {
 	t.result.Violations = append(t.result.Violations, fmt.Sprintf(format, args...))
 }
 
-// try tests all ordered pairs of classes on one resource: from each class that the API server accepts to each other one, and to each that
-// it rejects.
+// try tests all ordered pairs of classes on one resource: from each class that the API server accepts to each other
+// one, and to each that it rejects.
 func (t *trial) try(ctx context.Context) Result {
 	if err := t.walk(ctx); err != nil {
 		t.violated("%v", err)
@@ -203,8 +204,8 @@ func (t *trial) wanted(ctx context.Context, class Class, carried string) (histor
 	return t.ends[class.Name+carried], fresh.delete(ctx)
 }
 
-// isReported checks the condition Degraded of a fresh resource: it names the field if the operator cannot use the value, and is False
-// otherwise.
+// isReported checks the condition Degraded of a fresh resource: it names the field if the operator cannot use the
+// value, and is False otherwise.
 func (t *trial) isReported(s *subject, class Class) error {
 	object, _, err := s.answered()
 	if err != nil {
@@ -214,7 +215,8 @@ func (t *trial) isReported(s *subject, class Class) error {
 	if class.outcome == degraded && (isDegraded != "True" || !strings.Contains(message, t.field.Path)) {
 		return fmt.Errorf("the condition Degraded (%s, %s) does not name %s: %s", isDegraded, reason, t.field.Path, message)
 	}
-	if class.outcome == legal && isDegraded == "True" && reason != "RolloutStuck" { // it is stuck where there is no room for more pods
+	// A rollout is stuck where there is no room for more pods.
+	if class.outcome == legal && isDegraded == "True" && reason != samplev1alpha1.ReasonRolloutStuck {
 		return fmt.Errorf("it is degraded: %s: %s", reason, message)
 	}
 	return nil

@@ -18,9 +18,10 @@ func newMaker(seed uint64, path string) maker {
 	return maker{rand.New(rand.NewPCG(seed, hash.Sum64()))}
 }
 
-// texts have the forms that Kubernetes asks for where its schema only says "string": names, words, numbers, addresses and paths.
-var texts = []string{"a", "b", "c-1", "example.com/a", "example.com/b", "Never", "Failed", "Indexed", "1", "0-2", "2", "10.0.0.1", "/a",
-	"metadata.name", "limits.cpu", "ReadWriteOnce", "kernel.shm_rmid_forced", "iqn.2001-04.com.example:a", "a:1"}
+// texts have the forms that Kubernetes asks for where its schema only says "string": names, words, numbers, addresses
+// and paths.
+var texts = []string{"a", "b", "c-1", "example.com/a", "example.com/b", "Never", "Failed", "Indexed", "1", "0-2", "2",
+	"10.0.0.1", "/a", "metadata.name", "limits.cpu", "ReadWriteOnce", "kernel.shm_rmid_forced", "iqn.2001-04.com.example:a", "a:1"}
 
 // mapKeys are names of labels, and of resources that a container can request.
 var mapKeys = []string{"a", "example.com/b", "cpu", "memory", "storage", "example.com/c"}
@@ -64,7 +65,8 @@ func (m maker) object(schema *props) map[string]any {
 	return made
 }
 
-// grow adds a random field to an object. A required choice, such as the type of a volume, is one among fields that are objects.
+// grow adds a random field to an object. A required choice, such as the type of a volume, is one among fields that are
+// objects.
 func (m maker) grow(object map[string]any, schema *props) {
 	names := slices.Sorted(maps.Keys(schema.Properties))
 	if objects := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
@@ -77,8 +79,8 @@ func (m maker) grow(object map[string]any, schema *props) {
 	object[name] = m.value(&property)
 }
 
-// put sets the field at a path below an object. What the field is in is created with all that its schema requires; of a list, the last
-// element is meant, or a new one.
+// put sets the field at a path below an object. What the field is in is created with all that its schema requires; of a
+// list, the last element is meant, or a new one.
 func (m maker) put(object map[string]any, schema *props, path []string, value any, isNewElement bool) {
 	name, isList := strings.CutSuffix(path[0], "[]")
 	if len(path) == 1 {

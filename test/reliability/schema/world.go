@@ -71,8 +71,8 @@ func Build(ctx context.Context, name string, flags ...string) (string, error) {
 	return name, nil
 }
 
-// Use runs a manager program in place of the one before. It runs without leader election, as a manager that loses the lead on a busy
-// machine would exit.
+// Use runs a manager program in place of the one before. It runs without leader election, as a manager that loses the
+// lead on a busy machine would exit.
 func (w *World) Use(ctx context.Context, program string) error {
 	w.Kill()
 	w.program = program
@@ -164,8 +164,8 @@ func (w *World) left(ctx context.Context) []string {
 	return left[:min(len(left), 20)]
 }
 
-// Snapshot returns everything that is recorded of a namespace, as the API server has it, in a form in which two namespaces with the same
-// resources are equal. CronJobs in it have never been due.
+// Snapshot returns everything that is recorded of a namespace, as the API server has it, in a form in which two
+// namespaces with the same resources are equal. CronJobs in it have never been due.
 func (w *World) Snapshot(ctx context.Context, namespace string) (history.Normal, error) {
 	world, err := w.recorder.Read(ctx, namespace, history.Resources()...)
 	if err != nil {

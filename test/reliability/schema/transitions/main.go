@@ -1,5 +1,6 @@
-// Command transitions tests every field of every spec, as the CustomResourceDefinitions declare them: all ordered pairs of the classes of
-// its values, and that everything in a CronJob's template arrives in the Job. Its exit code is 1 if it finds a violation.
+// Command transitions tests every field of every spec, as the CustomResourceDefinitions declare them: all ordered pairs
+// of the classes of its values, and that everything in a CronJob's template arrives in the Job. Its exit code is 1 if
+// it finds a violation.
 package main
 
 import (
@@ -24,8 +25,10 @@ import (
 func main() {
 	var options schema.Options
 	flag.StringVar(&options.Program, "manager", "", "The `program` to test. Default: the manager of this tree.")
-	flag.BoolVar(&options.Short, "short", false, "Test some values of each field and some fields below spec.jobTemplate, and no limits of the history.")
-	flag.Uint64Var(&options.Seed, "seed", 1, "The `number` that chooses the values of templates and what a short run tests.")
+	flag.BoolVar(&options.Short, "short", false,
+		"Test some values of each field and some fields of the template, and no limits of the history.")
+	flag.Uint64Var(&options.Seed, "seed", 1,
+		"The `number` that chooses the values of templates and what a short run tests.")
 	flag.IntVar(&options.Workers, "workers", 16, "How many fields to test at the same time.")
 	flag.DurationVar(&options.Patience, "patience", 90*time.Second, "How long anything may take to match the spec.")
 	only := flag.String("only", "", "Test only fields that match this regular `expression`, such as 'Foo spec.replicas'.")
