@@ -3,143 +3,169 @@ package schema
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Class stands for all values of a leaf that are to be treated alike.
+// Class stands for all values of a field that are to be treated alike.
 type Class struct {
-	Name  string
-	value any // absent for a field that is left out
-	fate  fate
+	Name    string
+	value   any // absent for a field that is left out
+	outcome outcome
 }
 
-// fate is what becomes of a value.
-type fate string
+// outcome is what a value leads to.
+type outcome string
 
 const (
-	// legal: the children or the status become what a fresh resource with that value has.
-	legal fate = "legal"
-	// told: the API server takes it, and the condition Degraded names the field.
-	told fate = "told"
-	// refused: the API server does not take it, and its words name the field.
-	refused fate = "refused"
-)
-
-// absent is the value of a field that is left out; bare also leaves out what the field is in.
-const (
-	absent marker = "absent"
-	bare   marker = "bare"
+	// legal: the children and the status become what a fresh resource with that value has.
+	legal outcome = "legal"
+	// degraded: the API server accepts it, and the condition Degraded names the field.
+	degraded outcome = "degraded"
+	// rejected: the API server rejects it, and names the field.
+	rejected outcome = "rejected"
 )
 
 type marker string
 
-// special are values of strings whose form no schema but a rule of ours says.
-var special = map[string][]Class{
-	"spec.deploymentName": {
-		{"other", "web", legal}, {"longer", "web-2.example", legal}, {"shortest", "a", legal},
-		{"longest", strings.Repeat("a", validation.DNS1123SubdomainMaxLength), legal},
-		{"upper case", "Web", refused}, {"dash at the end", "web-", refused}, {"space", "a b", refused},
-	},
-	"spec.schedule": {
-		{"fields", "0 0 1 1 *", legal}, {"names and ranges", "30 6 1-15 mar,sep mon-fri", legal}, {"name", "@yearly", legal},
-		{"every", "@every 1h", legal}, {"longest", "0 12 29 2 *" + strings.Repeat(" ", 245), legal},
-		{"never", "0 0 30 2 *", told}, {"ends before it begins", "30-10 * * * *", told},
-		{"no such minute", "60 * * * *", refused}, {"zone inside", "TZ=UTC @daily", refused}, {"every nothing", "@every 0s", refused},
-		{"empty", "", refused},
-	},
-	"spec.timeZone": {
-		{"zone", "Europe/Berlin", legal}, {"UTC", "UTC", legal}, {"long", "America/Argentina/ComodRivadavia", legal},
-		{"no such zone", "Mars/Olympus_Mons", told}, {"long and no zone", strings.Repeat("a", 64), told},
-		{"local", "Local", refused}, {"two words", "New York", refused}, {"empty", "", refused},
-	},
-}
+// absent is the value of a field that is left out.
+const absent marker = "absent"
 
-// Classes returns the classes of the values of a leaf, from its schema. What is handed on to Jobs is judged by the API server's word on
-// such a Job, so its fate is not known here.
-func (l Leaf) Classes() []Class {
-	if l.inTemplate() {
-		return l.templateClasses()
-	}
+// classes returns the classes of the values of a field: those of its schema, with values that are listed by hand in
+// place of values that the schema describes too loosely.
+func (f Field) classes(listed []Class) []Class {
 	missing := legal
-	if l.isRequired {
-		missing = refused
+	if f.isRequired {
+		missing = rejected
 	}
-	classes := []Class{{"absent", absent, missing}, {"null", nil, missing}}
-	classes = append(classes, special[l.Path]...)
-	if l.schema.Default != nil {
-		classes = append(classes, Class{"default", decode(l.schema.Default.Raw), legal})
+	classes := append([]Class{{"absent", absent, missing}, {"null", nil, missing}}, listed...)
+	if f.schema.Default != nil {
+		classes = append(classes, Class{"default", decode(f.schema.Default.Raw), legal})
 	}
-	switch l.schema.Type {
-	case "integer":
-		lowest, highest := int64(*l.schema.Minimum), int64(*l.schema.Maximum)
-		classes = append(classes, Class{"min", lowest, legal}, Class{"min+1", lowest + 1, legal}, Class{"some", lowest + 2, legal}, Class{"max", highest, legal},
-			Class{"min-1", lowest - 1, refused}, Class{"max+1", highest + 1, refused}, Class{"half", 1.5, refused}, Class{"beyond all numbers", math.MaxFloat64, refused})
-	case "boolean":
-		classes = append(classes, Class{"true", true, legal}, Class{"false", false, legal})
-	case "string":
-		for _, value := range l.schema.Enum {
-			classes = append(classes, Class{unquote(value.Raw), unquote(value.Raw), legal})
-		}
-		if len(l.schema.Enum) > 0 {
-			classes = append(classes, Class{"no such word", "Sometimes", refused}, Class{"empty", "", refused})
-		}
-		if l.schema.MinLength != nil {
-			classes = append(classes, Class{"too short", strings.Repeat("a", int(*l.schema.MinLength)-1), refused})
-		}
-		if l.schema.MaxLength != nil {
-			classes = append(classes, Class{"too long", strings.Repeat("a", int(*l.schema.MaxLength)+1), refused})
-		}
-	}
-	return append(classes, Class{"wrong type", l.wrongType(), refused})
-}
-
-// classesOfTemplate is how many classes each leaf of the template has.
-const classesOfTemplate = 4
-
-func (l Leaf) templateClasses() []Class {
-	pair := twoOf(l.Path, l.schema)
-	missing := Class{"absent", absent, legal}
-	if l.isRequired {
-		missing = Class{"absent with what it is in", bare, legal}
-	}
-	return []Class{missing, {"one", pair[0], legal}, {"other", pair[1], legal}, {"wrong type", l.wrongType(), refused}}
-}
-
-// wrongType returns a value of a type that the leaf is not.
-func (l Leaf) wrongType() any {
 	switch {
-	case l.schema.XIntOrString:
+	case f.schema.Type == "integer":
+		classes = append(classes, f.numbers()...)
+	case f.schema.Type == "boolean":
+		classes = append(classes, Class{"true", true, legal}, Class{"false", false, legal})
+	case len(f.schema.Enum) > 0:
+		for _, value := range f.schema.Enum {
+			classes = append(classes, Class{fmt.Sprint(decode(value.Raw)), decode(value.Raw), legal})
+		}
+		classes = append(classes, Class{"no such word", "Sometimes", rejected}, Class{"empty", "", rejected})
+	case len(listed) == 0:
+		classes = append(classes, f.any()...)
+	}
+	return append(append(classes, f.beyondLimits()...), Class{"wrong type", f.wrongType(), rejected})
+}
+
+// numbers are the bounds of an integer, those next to them, and what is no integer. Without bounds of its own it has
+// those of its format.
+func (f Field) numbers() []Class {
+	lowest, highest := int64(math.MinInt32), int64(math.MaxInt32)
+	if f.schema.Format == "int64" {
+		lowest, highest = -1<<53, 1<<53 // as far as JSON is exact
+	}
+	var beyond []Class
+	if f.schema.Minimum != nil {
+		lowest = int64(*f.schema.Minimum)
+		beyond = append(beyond, Class{"min-1", lowest - 1, rejected})
+	}
+	if f.schema.Maximum != nil {
+		highest = int64(*f.schema.Maximum)
+		beyond = append(beyond, Class{"max+1", highest + 1, rejected})
+	}
+	return append([]Class{{"min", lowest, legal}, {"min+1", lowest + 1, legal}, {"some", lowest + 2, legal},
+		{"max", highest, legal},
+		{"half", 1.5, rejected}, {"beyond all numbers", math.MaxFloat64, rejected}}, beyond...)
+}
+
+// any are two values of a string, list, map or object of which nothing is listed.
+func (f Field) any() []Class {
+	m := newMaker(0, f.Path)
+	one := m.value(f.schema)
+	classes := []Class{{"one", one, legal}}
+	for range 100 {
+		if other := m.value(f.schema); fmt.Sprint(other) != fmt.Sprint(one) {
+			classes = append(classes, Class{"other", other, legal})
+			break
+		}
+	}
+	switch {
+	case f.schema.Type == "array" && (f.schema.MinItems == nil || *f.schema.MinItems == 0):
+		classes = append(classes, Class{"empty", []any{}, legal})
+	case f.schema.Type == "object" && f.schema.AdditionalProperties != nil && f.schema.MinProperties == nil:
+		classes = append(classes, Class{"empty", map[string]any{}, legal})
+	}
+	return classes
+}
+
+// beyondLimits are values that a limit on lengths, a pattern, a format or the elements of a list rule out.
+func (f Field) beyondLimits() []Class {
+	var classes []Class
+	add := func(name string, value any) { classes = append(classes, Class{name, value, rejected}) }
+	isText := f.schema.Type == "string" && len(f.schema.Enum) == 0 || f.schema.XIntOrString
+	if isText && (f.schema.Pattern != "" || f.schema.Format != "") {
+		add("wrong form", "(")
+	}
+	if limit := f.schema.MinLength; limit != nil && *limit > 0 {
+		add("too short", strings.Repeat("a", int(*limit)-1))
+	}
+	if limit := f.schema.MaxLength; limit != nil {
+		add("too long", strings.Repeat("a", int(*limit)+1))
+	}
+	if f.schema.Type != "array" {
+		return classes
+	}
+	m := newMaker(0, f.Path)
+	elements := func(n int64) (list []any) {
+		for range n {
+			list = append(list, m.value(f.schema.Items.Schema))
+		}
+		return list
+	}
+	if limit := f.schema.MinItems; limit != nil && *limit > 0 {
+		add("too few", slices.Clip(elements(*limit-1)))
+	}
+	if limit := f.schema.MaxItems; limit != nil {
+		add("too many", elements(*limit+1))
+	}
+	if len(f.schema.Items.Schema.Enum) > 0 {
+		add("no such word", []any{"Sometimes"})
+	}
+	return classes
+}
+
+// wrongType returns a value of a type that the field does not have.
+func (f Field) wrongType() any {
+	switch {
+	case f.schema.XIntOrString:
 		return true
-	case l.schema.Type == "string":
+	case f.schema.Type == "string":
 		return int64(5)
 	}
 	return "two"
 }
 
-// apply returns a spec with a value of the leaf.
-func (k *Kind) apply(base map[string]any, leaf Leaf, class Class) map[string]any {
-	spec := clone(base)
-	if class.value == bare {
-		return spec
-	}
-	if leaf.inTemplate() {
-		k.accompany(spec, leaf)
-	}
+// apply returns a spec with a value of the field.
+func (k *Kind) apply(base map[string]any, field Field, class Class) map[string]any {
+	spec, path := runtime.DeepCopyJSON(base), field.steps("spec")
+	newMaker(0, field.Path).put(spec, k.spec, path, class.value, false)
 	if class.value != absent {
-		k.put(spec, leaf, class.value)
 		return spec
 	}
-	k.put(spec, leaf, sample(leaf.Path, leaf.schema, ""))
-	drop(spec, leaf)
+	object := spec
+	for _, step := range path[:len(path)-1] {
+		object = object[step].(map[string]any)
+	}
+	delete(object, path[len(path)-1])
 	return spec
 }
 
-// circuit returns the indexes of n classes in an order in which each follows each other one once: it begins and ends with the first.
+// circuit returns the indexes of n classes in an order in which each follows each other one once. It begins and ends
+// with the first.
 func circuit(n int) []int {
 	left := make([][]int, n)
 	for i := range n {
@@ -165,28 +191,7 @@ func circuit(n int) []int {
 	return tour
 }
 
-func clone(object map[string]any) map[string]any {
-	copied := maps.Clone(object)
-	for name, value := range copied {
-		copied[name] = cloneValue(value)
-	}
-	return copied
-}
-
-func cloneValue(value any) any {
-	switch value := value.(type) {
-	case map[string]any:
-		return clone(value)
-	case []any:
-		copied := slices.Clone(value)
-		for i := range copied {
-			copied[i] = cloneValue(copied[i])
-		}
-		return copied
-	}
-	return value
-}
-
+// decode reads JSON. A whole number becomes an int64.
 func decode(raw []byte) any {
 	var value any
 	if err := json.Unmarshal(raw, &value); err != nil {
@@ -199,14 +204,6 @@ func decode(raw []byte) any {
 }
 
 func decodeObject(text string) map[string]any {
-	var object map[string]any
-	if err := json.Unmarshal([]byte(text), &object); err != nil {
-		panic(fmt.Sprintf("schema: %v: %s", err, text))
-	}
+	object, _ := decode([]byte(text)).(map[string]any)
 	return object
-}
-
-func unquote(raw []byte) string {
-	text, _ := decode(raw).(string)
-	return text
 }

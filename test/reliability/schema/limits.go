@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -14,35 +15,38 @@ import (
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
-// histories are the leaves that say how many finished Jobs stay, with the condition of those Jobs. What they do shows only in Jobs that
-// are more than a minute old, so each pair of classes has a resource of its own and all wait at the same time.
-var histories = map[string]batchv1.JobConditionType{
-	"spec.successfulJobsHistoryLimit": batchv1.JobComplete,
-	"spec.failedJobsHistoryLimit":     batchv1.JobFailed,
-}
-
-// finishedJobs is how many Jobs there are of each sort: more than any limit that is tried, but for the highest.
+// finishedJobs is how many finished Jobs of each sort there are: more than any limit that is tested, but for the
+// highest.
 const finishedJobs = 4
 
-// tryHistory tries all ordered pairs of classes of a leaf that limits the history.
-func tryHistory(ctx context.Context, w *World, kind *Kind, leaf Leaf) Result {
-	t := newTrial(w, kind, leaf)
-	for path := range histories { // so that Jobs of the other sort are to stay
-		if path != leaf.Path {
-			t.plan.base[strings.TrimPrefix(path, "spec.")] = int64(finishedJobs)
-		}
-	}
+// tryLimit tests all ordered pairs of classes of a field that limits how many finished Jobs are kept. The operator
+// deletes only Jobs that finished more than a minute ago, so each pair has a resource of its own and all wait at the
+// same time.
+func (t *trial) tryLimit(ctx context.Context) Result {
+	t.base = maps.Clone(t.base)
+	t.base["successfulJobsHistoryLimit"], t.base["failedJobsHistoryLimit"] = int64(finishedJobs), int64(finishedJobs)
+	var mu sync.Mutex
 	var pairs sync.WaitGroup
 	kept := map[string]bool{}
-	for _, from := range t.taken {
-		for _, to := range t.taken {
+	for _, from := range t.accepted {
+		for _, to := range t.accepted {
 			if from.Name == to.Name {
 				continue
 			}
 			pairs.Go(func() {
-				left, err := t.pair(ctx, from, to)
-				t.mu.Lock()
-				defer t.mu.Unlock()
+				s, left, err := t.pair(ctx, from, to)
+				if err == nil && t.isWatched() {
+					writes := t.world.SettledWrites(ctx, s.namespace, restWindow)
+					mu.Lock()
+					t.result.RestWindows++
+					t.result.RestWrites = append(t.result.RestWrites, writes...)
+					mu.Unlock()
+				}
+				if s != nil {
+					err = errors.Join(err, s.delete(ctx))
+				}
+				mu.Lock()
+				defer mu.Unlock()
 				t.result.Transitions++
 				kept[fmt.Sprint(left)] = true
 				if err != nil {
@@ -53,16 +57,13 @@ func tryHistory(ctx context.Context, w *World, kind *Kind, leaf Leaf) Result {
 	}
 	pairs.Wait()
 	t.result.Ends = len(kept)
-	if len(kept) > 1 {
-		t.result.Effect = differ
-	}
-	for _, from := range t.taken {
+	for _, from := range t.accepted {
 		s, _, err := t.fresh(ctx, from)
 		if err != nil {
 			t.violated("%v", err)
 			continue
 		}
-		t.refuse(ctx, s, from)
+		t.reject(ctx, s, from)
 		if err := s.delete(ctx); err != nil {
 			t.violated("%v", err)
 		}
@@ -70,56 +71,53 @@ func tryHistory(ctx context.Context, w *World, kind *Kind, leaf Leaf) Result {
 	return t.result
 }
 
-// pair makes a resource of one class with finished Jobs, sees which of them stay, changes it to the other class, and sees which stay then:
-// of those that the first has left the newest, as many as a fresh resource of the second would leave of them.
-func (t *trial) pair(ctx context.Context, from, to Class) (left []string, err error) {
-	s, err := t.world.create(ctx, t.kind, t.kind.apply(t.plan.base, t.leaf, from), 0)
-	if err != nil {
-		return nil, err
+// pair creates a resource of one class with finished Jobs, checks which of them are kept, changes it to the other
+// class, and checks again: of those that the first has kept the newest, as many as a fresh resource of the second would
+// keep.
+func (t *trial) pair(ctx context.Context, from, to Class) (s *subject, kept []string, err error) {
+	if s, err = t.world.create(ctx, t.kind, t.kind.apply(t.base, t.field, from), 0); err != nil {
+		return nil, nil, err
 	}
-	sort, other := histories[t.leaf.Path], batchv1.JobComplete
-	if sort == other {
+	other := batchv1.JobComplete
+	if t.limits == other {
 		other = batchv1.JobFailed
 	}
-	var ours, others []string
+	var others []string
 	for i := range finishedJobs {
 		at := s.last.Truncate(time.Minute).Add(time.Duration(2*i-20) * time.Minute)
-		ours, others = append(ours, nameOfJob(at)), append(others, nameOfJob(at.Add(time.Minute)))
-		if err := errors.Join(s.by(ctx, nameOfJob(at), sort), s.by(ctx, nameOfJob(at.Add(time.Minute)), other)); err != nil {
-			return nil, err
+		kept, others = append(kept, nameOfJob(at)), append(others, nameOfJob(at.Add(time.Minute)))
+		err := errors.Join(s.startJob(ctx, kept[i], t.limits), s.startJob(ctx, others[i], other))
+		if err != nil {
+			return s, nil, err
 		}
 	}
 	for _, class := range []Class{from, to} {
-		ours = ours[max(0, len(ours)-int(t.limit(class))):]
-		if err := s.change(ctx, t.kind.apply(t.plan.base, t.leaf, class)); err != nil {
-			return nil, err
+		kept = kept[max(0, len(kept)-int(t.limit(class))):]
+		if err := s.change(ctx, t.kind.apply(t.base, t.field, class)); err != nil {
+			return s, nil, err
 		}
-		want := slices.Sorted(slices.Values(append(slices.Clone(ours), others...)))
+		want := strings.Join(slices.Sorted(slices.Values(slices.Concat(kept, others))), " ")
 		if err := t.world.until(ctx, func() error {
 			_, world, err := s.answered()
-			found := world.Of(history.Jobs)
-			names := make([]string, len(found))
-			for i, job := range found {
-				names[i] = job.GetName()
+			var names []string
+			for _, job := range world.Of(history.Jobs) {
+				names = append(names, job.GetName())
 			}
-			if err == nil && !slices.Equal(names, want) {
-				err = fmt.Errorf("as %s it keeps %v, and not %v", class.Name, names, want)
+			if got := strings.Join(names, " "); err == nil && got != want {
+				err = fmt.Errorf("as %s it keeps %s, and not %s", class.Name, got, want)
 			}
 			return err
 		}); err != nil {
-			return nil, err
+			return s, nil, err
 		}
 	}
-	if t.isWatched() {
-		err = t.watchRest(ctx, s)
-	}
-	return ours, errors.Join(err, s.delete(ctx))
+	return s, kept, nil
 }
 
-// limit returns how many Jobs a class allows: the default where it says nothing.
+// limit returns how many Jobs a class keeps: the default where it does not say.
 func (t *trial) limit(class Class) int64 {
 	if limit, ok := class.value.(int64); ok {
 		return limit
 	}
-	return decode(t.leaf.schema.Default.Raw).(int64)
+	return decode(t.field.schema.Default.Raw).(int64)
 }

@@ -15,15 +15,15 @@ import (
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
-// What two worlds may differ in although they are the same is said by history.Normalize. Here is what a resource that is changed may have
-// besides, and a fresh one may not: what its status remembers of the time before, and times that the trial has made due.
+// history.Normalize lists what two equal cluster states may differ in. Listed here is what a changed resource may have
+// besides, and a fresh one may not: what its status remembers of earlier times, and times that the trial has made due.
 
-// remembered are the times in a status that tell of what was before the change that is looked at, where they are older than that.
+// remembered are the times in a status that are left out where they are older than the present class.
 var remembered = []string{"lastScheduleTime", "lastMissedTime", "lastSuccessfulTime", "lastFailedTime"}
 
 var jobName = regexp.MustCompile(`\b` + objectName + `-(\d{8}|\d{10})\b`)
 
-// normal returns a world with the resource in normal form.
+// normal returns a cluster state in normal form.
 func (s *subject) normal(world history.World) history.Normal {
 	world = maps.Clone(world)
 	symbols := history.Symbols{}
@@ -45,7 +45,7 @@ func (s *subject) normal(world history.World) history.Normal {
 	return history.Normalize(s.namespace, world, nil, symbols)
 }
 
-// addCalendar adds the next time of a CronJob to the times that mean something, if the calendar says which that is.
+// addCalendar adds the next time of a CronJob to the times that have a meaning, if it is one of a calendar.
 func addCalendar(symbols history.Symbols, cronJob *unstructured.Unstructured) {
 	next, _, _ := unstructured.NestedString(cronJob.Object, "status", "nextScheduleTime")
 	if t, err := time.Parse(time.RFC3339, next); err == nil && !isEvery(cronJob) {
@@ -53,18 +53,19 @@ func addCalendar(symbols history.Symbols, cronJob *unstructured.Unstructured) {
 	}
 }
 
-// forget takes out of a status what it remembers.
+// forget removes from a status what it remembers.
 func (s *subject) forget(resource *unstructured.Unstructured) {
 	status, _ := resource.Object["status"].(map[string]any)
 	for _, name := range remembered {
-		if said, err := time.Parse(time.RFC3339, fmt.Sprint(status[name])); err == nil && (len(s.ticks) == 0 || said.Before(s.ticks[0])) {
+		value, err := time.Parse(time.RFC3339, fmt.Sprint(status[name]))
+		if err == nil && (len(s.ticks) == 0 || value.Before(s.ticks[0])) {
 			delete(status, name)
 		}
 	}
 }
 
-// uncount takes out of a world how many pods there are. Of a Deployment of 2^31-1 replicas that depends on how many there were before:
-// with those that may be there besides in a rollout it is more than the Deployment controller can count, and it makes none.
+// uncount removes the number of pods. Of a Deployment of 2^31-1 replicas it depends on how many there were before: with
+// the surge of a rollout it is more than the Deployment controller can count, and it creates none.
 func uncount(resource *unstructured.Unstructured, name string, world history.World) {
 	maps.DeleteFunc(world, func(key history.Key, _ *unstructured.Unstructured) bool {
 		return key.Resource == history.ReplicaSets || key.Resource == history.Pods
@@ -93,7 +94,7 @@ func objectsOf(state history.Normal, resource string) []map[string]any {
 func indented(content map[string]any) string {
 	text, err := json.MarshalIndent(content, "", " ")
 	if err != nil {
-		panic(err) // it has come as JSON
+		panic(err) // it was JSON before
 	}
 	return string(text)
 }

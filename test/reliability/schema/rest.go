@@ -12,14 +12,20 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// At rest, the operator writes nothing. A resource of each of our own leaves is watched for a window in which the leaf has one of its values, and
-// one of every so many leaves of the template, as the seed chooses.
+// The operator writes nothing for a settled resource. One of each field, and of every so many templates, is watched for
+// a window.
 const (
 	restWindow = 10 * time.Second
 	restShare  = 10
 )
 
-// writesIn returns what the operator writes in a namespace, or in all if that is empty, from now on until a window is over.
+// settling is how long the operator's last writes may take.
+const settling = 30 * time.Second
+
+// retried are the reasons of what the operator retries, or reports again, at growing intervals.
+var retried = []string{tutorialv1.ReasonRefused, samplev1alpha1.ReasonRolloutStuck}
+
+// writesIn returns what the operator writes in a namespace, or in all if that is empty, in the window that begins now.
 func (w *World) writesIn(ctx context.Context, namespace string, window time.Duration) []string {
 	mark := w.ControlPlane.Audit.Now()
 	select {
@@ -29,11 +35,8 @@ func (w *World) writesIn(ctx context.Context, namespace string, window time.Dura
 	return restWrites(w.ControlPlane.Audit.Since(mark), namespace)
 }
 
-// settling is how long the operator may take at most to write what there was to do last.
-const settling = 30 * time.Second
-
-// SettledWrites returns what the operator writes in a namespace, or in all if that is empty, over the window that begins when it has written
-// nothing for a second: the last that there was to do may still be on its way.
+// SettledWrites returns what the operator writes in a namespace, or in all if that is empty, in the window that begins
+// once it has written nothing for a second: its last writes may still be in flight.
 func (w *World) SettledWrites(ctx context.Context, namespace string, window time.Duration) []string {
 	_ = within(ctx, settling, func() error {
 		if writes := w.writesIn(ctx, namespace, time.Second); len(writes) > 0 {
@@ -44,49 +47,40 @@ func (w *World) SettledWrites(ctx context.Context, namespace string, window time
 	return w.writesIn(ctx, namespace, window)
 }
 
-// restWrites returns the writes of the operator among requests, in a namespace or, if that is empty, in all. Those that fail count, too. Events
-// do not: they are news of before, which is summed up minutes later.
+// restWrites returns the writes of the operator among requests, also those that failed. Events do not count: they are
+// about the past, and are summed up minutes later.
 func restWrites(requests []testenv.Request, namespace string) []string {
 	var writes []string
 	for _, request := range requests {
-		if testenv.ByOperator(request) && request.IsWrite() && request.Resource != "events" && (namespace == "" || request.Namespace == namespace) {
+		isWrite := request.IsWrite() && request.Resource != "events"
+		if isWrite && testenv.ByOperator(request) && (namespace == "" || request.Namespace == namespace) {
 			writes = append(writes, request.String())
 		}
 	}
 	return writes
 }
 
-// watchRest notes what the operator writes about a resource that is at rest.
+// watchRest records what the operator writes for a settled resource.
 func (t *trial) watchRest(ctx context.Context, s *subject) error {
 	object, _, err := s.answered()
 	if err != nil {
 		return err
 	}
-	if _, reason, _ := says(object, "Degraded"); slices.Contains(triedAgain, reason) {
+	if _, reason, _ := conditionOf(object, "Degraded"); slices.Contains(retried, reason) {
 		return nil
 	}
-	writes := t.world.SettledWrites(ctx, s.namespace, restWindow)
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.result.RestWindows++
-	t.result.RestWrites = append(t.result.RestWrites, writes...)
+	t.result.RestWrites = append(t.result.RestWrites, t.world.SettledWrites(ctx, s.namespace, restWindow)...)
 	return nil
 }
 
-// triedAgain are the reasons of what is tried again, or told of again, at intervals that become longer.
-var triedAgain = []string{tutorialv1.ReasonRefused, samplev1alpha1.ReasonRolloutStuck}
-
-// watchedClass returns which of the classes that are taken the leaf has while its resource is watched: not the first, which in most cases is that
-// it has no value. It is -1 if there is no other, or the leaf is none of those.
+// watchedClass returns with which of its classes the field is watched: not the first, which in most cases is that it
+// has no value. It is -1 if there is no other.
 func (t *trial) watchedClass() int {
-	if !t.isWatched() || len(t.taken) < 2 {
+	if !t.isWatched() || len(t.accepted) < 2 {
 		return -1
 	}
-	return 1 + randomOf(t.world.options.Seed, t.leaf.Path+" at rest").IntN(len(t.taken)-1)
+	return 1 + newMaker(t.world.options.Seed, t.field.Path+" at rest").IntN(len(t.accepted)-1)
 }
 
-// isWatched tells whether the leaf is one of those whose resources are watched at rest.
-func (t *trial) isWatched() bool {
-	options := t.world.options
-	return !options.IsHasty && (!t.leaf.inTemplate() || randomOf(options.Seed, t.leaf.Path).IntN(restShare) == 0)
-}
+func (t *trial) isWatched() bool { return !t.world.options.IsHasty }

@@ -5,73 +5,64 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/example/memcached-operator/test/testenv"
 )
 
-// Options are what is to be tried.
+// Options say what is tested.
 type Options struct {
 	// Program is the manager; empty for that of this tree.
 	Program string
-	// Only is for leaves whose path matches; nil is for all.
+	// Only restricts the test to fields whose kind and path match; nil is all.
 	Only *regexp.Regexp
-	// Short tries some classes of our own leaves and some leaves of the template, as Seed chooses. It leaves out histories, which take more
-	// than a minute, and what nobody has room for.
+	// Short tests some classes of each field and some fields of the template, as Seed chooses. It leaves out limits of the
+	// history, which take more than a minute, and counts that there is no room for.
 	Short bool
 	Seed  uint64
-	// Workers is how many leaves are tried at the same time.
+	// Workers is how many fields are tested at the same time.
 	Workers int
-	// Patience is how long anything may take to become as it should be, before that counts as a violation. A history takes a minute.
+	// Patience is how long anything may take before that counts as a violation. A limit of the history takes a minute.
 	Patience time.Duration
-	// Progress is called after each leaf, if it is not nil.
+	// Progress is called after each field, if it is not nil.
 	Progress func(tried, of int)
-	// IsHasty leaves out what takes long, and the rest when something is found.
+	// IsHasty leaves out what takes long, and everything after the first violation.
 	IsHasty bool
 }
 
-// In short, so many leaves of the template are tried, and of each leaf so many classes that the API server takes.
+// A short run tests so many fields of the template, and of each other field so many classes that the API server
+// accepts.
 const (
-	shortLeaves  = 16
+	shortFields  = 2 * fieldsPerTemplate
 	shortClasses = 3
 )
 
 // Report is what has been found.
 type Report struct {
-	Leaves                int // that are declared
-	Tried                 int // those of them that were, and are neither unknown nor single
-	Transitions, Refusals int
-	Opaque                []string // fields that declare no fields of their own
-	Unknown, Single, Dead []string // leaves that this API server knows nothing of, that have one legal value, and that show in nothing
-	Wrong                 []string // changes that have ended otherwise than a fresh resource, or were not refused as they should be
-	RestWindows           int      // over which a resource was watched that had come to rest
-	RestWrites            []string // of the operator in those
-	EndWrites             []string // of the operator when all was deleted
-	Left                  []string // children of resources that are gone
-	Defects               []string // what the log of the manager must not have
-	Seconds               float64
-	Results               []Result
-	Violations            []string // all that must not be, whatever it is
+	Seed                    uint64
+	IsShort                 bool
+	Fields                  int // that are declared, but for those of the template
+	Tried                   int // those of them that were tested, and the fields of the template that were
+	Transitions, Rejections int
+	Dead                    []string // fields without effect
+	Wrong                   []string // changes that ended otherwise than a fresh resource, and wrong rejections
+	RestWindows             int      // in which a settled resource was watched
+	RestWrites              []string // of the operator in those
+	EndWrites               []string // of the operator when everything was deleted
+	Left                    []string // children of deleted resources
+	Defects                 []string // what the log of the manager must not have
+	Seconds                 float64
+	Results                 []Result
+	RoundTrip               RoundTrip
+	Violations              []string // all of the above
 }
 
-// gated is an API server that has the gates open behind which there are fields of Jobs.
-var gated = testenv.Settings{APIServer: map[string]string{
-	"runtime-config": "api/all=true",
-	"feature-gates": "ClusterTrustBundle=true,ClusterTrustBundleProjection=true,PodCertificateRequest=true,GenericWorkload=true,WorkloadWithJob=true," +
-		"GangScheduling=true,TopologyAwareWorkloadScheduling=true,DRAWorkloadResourceClaims=true",
-}}
-
-// Run tries the leaves of all kinds, in a world of its own. Those that its API server knows nothing of are tried once more, unless in short,
-// on one that has more gates open.
-func Run(ctx context.Context, options Options) (*Report, error) {
+// Run tests the fields of all kinds, on a control plane of its own.
+func Run(ctx context.Context, options Options) (_ *Report, err error) {
 	if options.Program == "" {
 		dir, err := os.MkdirTemp("", "schema-")
 		if err != nil {
@@ -82,25 +73,7 @@ func Run(ctx context.Context, options Options) (*Report, error) {
 			return nil, err
 		}
 	}
-	report, err := runWith(ctx, testenv.Settings{}, options)
-	if err != nil || options.Short || len(report.Unknown) == 0 {
-		return report, err
-	}
-	var unknown []string
-	for _, path := range report.Unknown {
-		unknown = append(unknown, regexp.QuoteMeta(path))
-	}
-	options.Only = regexp.MustCompile("^(" + strings.Join(unknown, "|") + ")$")
-	again, err := runWith(ctx, gated, options)
-	if again != nil {
-		report.add(again)
-	}
-	return report, err
-}
-
-// runWith tries leaves on a control plane with settings.
-func runWith(ctx context.Context, settings testenv.Settings, options Options) (report *Report, err error) {
-	w, err := startWith(ctx, settings)
+	w, err := Start(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +84,7 @@ func runWith(ctx context.Context, settings testenv.Settings, options Options) (r
 	return w.Try(ctx, options)
 }
 
-// Try tries leaves with the manager that is in use.
+// Try tests fields with the manager that is in use.
 func (w *World) Try(ctx context.Context, options Options) (*Report, error) {
 	begun := time.Now()
 	kinds, err := Kinds()
@@ -119,14 +92,17 @@ func (w *World) Try(ctx context.Context, options Options) (*Report, error) {
 		return nil, err
 	}
 	w.options = options
-	report := &Report{}
+	report := &Report{Seed: options.Seed, IsShort: options.Short}
 	for i := range kinds {
-		report.Leaves += len(kinds[i].Leaves)
-		for _, path := range kinds[i].Opaque {
-			report.Opaque = append(report.Opaque, kinds[i].Name+" "+path)
-		}
+		report.Fields += len(kinds[i].Fields)
 	}
-	report.Results = w.tryAll(ctx, choose(kinds, options), options)
+	trials, templates := w.choose(kinds)
+	var group sync.WaitGroup
+	for _, t := range templates {
+		group.Go(func() { report.RoundTrip = w.tryTemplates(ctx, t.kind, t.fields) })
+	}
+	report.Results = w.tryAll(ctx, trials)
+	group.Wait()
 	report.sum()
 	if options.IsHasty && len(report.Violations) > 0 {
 		return report, nil
@@ -139,59 +115,62 @@ func (w *World) Try(ctx context.Context, options Options) (*Report, error) {
 	return report, ctx.Err()
 }
 
-// task is a leaf that is to be tried.
-type task struct {
-	kind *Kind
-	leaf Leaf
+// templates are the fields of a kind's template that are tested.
+type templates struct {
+	kind   *Kind
+	fields []Field
 }
 
-// choose returns the leaves that are to be tried, what takes longest first.
-func choose(kinds []Kind, options Options) []task {
-	var tasks []task
+// choose returns what is tested, the fields in random order.
+func (w *World) choose(kinds []Kind) (trials []*trial, all []templates) {
+	isChosen := func(kind *Kind, field Field) bool {
+		return w.options.Only == nil || w.options.Only.MatchString(kind.Name+" "+field.Path)
+	}
+	m := newMaker(w.options.Seed, templatePath)
 	for i := range kinds {
-		for _, leaf := range kinds[i].Leaves {
-			if options.Only == nil || options.Only.MatchString(kinds[i].Name+" "+leaf.Path) {
-				tasks = append(tasks, task{&kinds[i], leaf})
+		kind, fields := &kinds[i], []Field{}
+		for _, field := range kind.Fields {
+			isLong := specialOf(kind, field).limits != ""
+			if isChosen(kind, field) && !(w.options.Short && isLong) {
+				trials = append(trials, newTrial(w, kind, field))
 			}
 		}
-	}
-	if options.Short {
-		random, chosen := rand.New(rand.NewPCG(options.Seed, 0)), 0
-		random.Shuffle(len(tasks), func(i, j int) { tasks[i], tasks[j] = tasks[j], tasks[i] })
-		tasks = slices.DeleteFunc(tasks, func(task task) bool {
-			_, isHistory := histories[task.leaf.Path]
-			if task.leaf.inTemplate() {
-				chosen++
+		for _, field := range kind.Template {
+			if isChosen(kind, field) {
+				fields = append(fields, field)
 			}
-			return isHistory || task.leaf.inTemplate() && chosen > shortLeaves
-		})
+		}
+		m.Shuffle(len(fields), func(i, j int) { fields[i], fields[j] = fields[j], fields[i] })
+		if w.options.Short {
+			fields = fields[:min(shortFields, len(fields))]
+		}
+		if len(fields) > 0 {
+			all = append(all, templates{kind, fields})
+		}
 	}
-	slices.SortStableFunc(tasks, func(a, b task) int {
-		return cmp.Or(len(a.leaf.Path)-len(b.leaf.Path), cmp.Compare(a.leaf.Path, b.leaf.Path))
-	})
-	return tasks
+	return trials, all
 }
 
-// tryAll tries leaves, several at the same time.
-func (w *World) tryAll(ctx context.Context, tasks []task, options Options) []Result {
-	results := make([]Result, len(tasks))
+// tryAll runs trials, several at the same time.
+func (w *World) tryAll(ctx context.Context, trials []*trial) []Result {
+	results := make([]Result, len(trials))
 	var group sync.WaitGroup
 	var tried atomic.Int64
-	note := func(i int, result Result) {
-		results[i] = result
-		if n := tried.Add(1); options.Progress != nil {
-			options.Progress(int(n), len(tasks))
+	run := func(i int, try func(context.Context) Result) {
+		results[i] = try(ctx)
+		if n := tried.Add(1); w.options.Progress != nil {
+			w.options.Progress(int(n), len(trials))
 		}
 	}
-	free := make(chan struct{}, options.Workers)
-	for i, task := range tasks {
-		if _, ok := histories[task.leaf.Path]; ok { // which waits most of the time
-			group.Go(func() { note(i, tryHistory(ctx, w, task.kind, task.leaf)) })
+	free := make(chan struct{}, w.options.Workers)
+	for i, t := range trials {
+		if t.limits != "" { // it waits most of the time
+			group.Go(func() { run(i, t.tryLimit) })
 			continue
 		}
 		free <- struct{}{}
 		group.Go(func() {
-			note(i, try(ctx, w, task.kind, task.leaf))
+			run(i, t.try)
 			<-free
 		})
 	}
@@ -202,31 +181,28 @@ func (w *World) tryAll(ctx context.Context, tasks []task, options Options) []Res
 // sum adds up the results, and sorts them.
 func (r *Report) sum() {
 	slices.SortFunc(r.Results, func(a, b Result) int { return cmp.Compare(a.name(), b.name()) })
-	r.Tried, r.Transitions, r.Refusals, r.RestWindows = 0, 0, 0, 0
-	r.Unknown, r.Single, r.Dead, r.RestWrites, r.Wrong = nil, nil, nil, nil, nil
+	trip := r.RoundTrip
+	r.Tried, r.Transitions, r.Rejections = trip.Arrived+trip.Requested+trip.Forbidden, 0, trip.Rejections
+	r.RestWindows, r.RestWrites = trip.RestWindows, each("CronJob "+templatePath+": ", trip.RestWrites)
+	r.Dead, r.Wrong = nil, each("CronJob "+templatePath+": ", trip.Violations)
 	for _, result := range r.Results {
-		switch {
-		case result.Effect == unknown:
-			r.Unknown = append(r.Unknown, result.name())
-		case result.Effect == only:
-			r.Single = append(r.Single, result.name())
-		case result.Transitions+result.Refusals > 0 || len(result.Violations) > 0:
+		if result.Transitions+result.Rejections > 0 || len(result.Violations) > 0 {
 			r.Tried++
 		}
-		if result.isDead() {
+		if result.Ends < 2 && len(result.Violations) == 0 && !r.IsShort { // a short run may choose classes that are alike
 			r.Dead = append(r.Dead, result.name())
 		}
 		r.Transitions += result.Transitions
-		r.Refusals += result.Refusals
+		r.Rejections += result.Rejections
 		r.RestWindows += result.RestWindows
 		r.RestWrites = append(r.RestWrites, each(result.name()+": ", result.RestWrites)...)
 		r.Wrong = append(r.Wrong, each(result.name()+": ", result.Violations)...)
 	}
 	r.Violations = slices.Concat(r.Wrong,
-		each("it shows in nothing: ", r.Dead),
-		each("all is at rest, and the operator writes: ", r.RestWrites),
-		each("all is deleted, and the operator writes: ", r.EndWrites),
-		each("what it belonged to is gone, and it is left: ", r.Left),
+		each("it has no effect: ", r.Dead),
+		each("everything has settled, and the operator writes: ", r.RestWrites),
+		each("everything is deleted, and the operator writes: ", r.EndWrites),
+		each("its owner is deleted, and it is left: ", r.Left),
 		each("the log of the manager has: ", r.Defects))
 }
 
@@ -239,44 +215,16 @@ func each(words string, texts []string) []string {
 	return all
 }
 
-// isDead tells whether a leaf shows in nothing although nothing has gone wrong with it.
-func (r *Result) isDead() bool { return r.Effect == "" && len(r.Violations) == 0 }
-
-// add adds what has been found of leaves that were tried again.
-func (r *Report) add(again *Report) {
-	for _, result := range again.Results {
-		before := &r.Results[slices.IndexFunc(r.Results, func(before Result) bool { return before.name() == result.name() })]
-		result.IsGated = result.Effect != unknown
-		result.Transitions += before.Transitions
-		result.Refusals += before.Refusals
-		result.RestWindows += before.RestWindows
-		result.RestWrites = append(before.RestWrites, result.RestWrites...)
-		result.Violations = append(before.Violations, result.Violations...)
-		*before = result
+// Print prints the report.
+func (r *Report) Print() {
+	for _, row := range r.fieldTable().Rows {
+		fmt.Printf("%-40s %3s transitions %3s rejected %2s ends\n", row[0], row[2], row[3], row[4])
 	}
-	r.EndWrites = append(r.EndWrites, again.EndWrites...)
-	r.Left = append(r.Left, again.Left...)
-	r.Defects = append(r.Defects, again.Defects...)
-	r.Seconds += again.Seconds
-	r.sum()
-}
-
-// left returns which children are left of resources that are gone.
-func (w *World) left(ctx context.Context) []string {
-	var left []string
-	err := w.until(ctx, func() error {
-		found, err := w.tried(ctx, childResources)
-		left = make([]string, 0, len(found))
-		for i := range found {
-			left = append(left, fmt.Sprintf("%s %s/%s", found[i].GetKind(), found[i].GetNamespace(), found[i].GetName()))
-		}
-		if len(left) > 0 {
-			return errors.New("there are children left")
-		}
-		return err
-	})
-	if err != nil && len(left) == 0 {
-		return []string{err.Error()}
+	for _, claim := range r.claims() {
+		fmt.Printf("%s: %s (%s)\n", claim.What, claim.Found, claim.Verdict)
 	}
-	return left[:min(len(left), 20)]
+	fmt.Printf("seed %d, %.0f s\n", r.Seed, r.Seconds)
+	for _, violation := range r.Violations {
+		fmt.Printf("VIOLATION %s\n", violation)
+	}
 }

@@ -3,14 +3,16 @@ package schema
 import (
 	"encoding/json"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/runtime"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
+	"github.com/example/memcached-operator/internal/child"
+	"github.com/example/memcached-operator/test/proof"
+	"github.com/example/memcached-operator/test/testenv"
 )
 
 func read(t *testing.T) []Kind {
@@ -22,45 +24,49 @@ func read(t *testing.T) []Kind {
 	return kinds
 }
 
-// Our own fields are known by name here, so that a new one is not forgotten: it needs values, and a say in expectations.
-func TestEveryFieldOfOursIsTried(t *testing.T) {
+// Each field needs values of both sorts. Where a CEL rule restricts it, a table must list some.
+func TestEveryFieldHasClasses(t *testing.T) {
 	for _, kind := range read(t) {
-		for _, leaf := range kind.Leaves {
-			if leaf.inTemplate() {
-				continue
+		known := maps.Clone(tables[kind.Name].fields)
+		for _, field := range kind.Fields {
+			s := specialOf(&kind, field)
+			delete(known, field.Path)
+			outcomes := map[outcome]int{}
+			for _, class := range field.classes(s.values) {
+				outcomes[class.outcome]++
 			}
-			if _, isHistory := histories[leaf.Path]; !isHistory && expectations[leaf.Path] == nil {
-				t.Errorf("nothing is expected of %s %s", kind.Name, leaf.Path)
+			if outcomes[legal] < 2 || outcomes[rejected] < 1 {
+				t.Errorf("%s %s: %v", kind.Name, field.Path, outcomes)
 			}
-			taken, others := 0, 0
-			for _, class := range leaf.Classes() {
-				if class.fate == refused {
-					others++
-				} else {
-					taken++
-				}
+			isListed := slices.ContainsFunc(s.values, func(class Class) bool { return class.outcome == rejected })
+			if len(field.schema.XValidations) > 0 && !isListed {
+				t.Errorf("%s %s has a rule, and no value that the rule rejects is listed", kind.Name, field.Path)
 			}
-			if taken < 3 || others < 1 {
-				t.Errorf("%s %s: %d classes that are taken, %d that are refused", kind.Name, leaf.Path, taken, others)
+		}
+		if len(known) > 0 {
+			t.Errorf("%s has no such fields: %v", kind.Name, known)
+		}
+		for _, name := range kind.spec.Required {
+			if tables[kind.Name].base[name] == nil {
+				t.Errorf("%s: the base has no %s, which is required", kind.Name, name)
 			}
 		}
 	}
 }
 
-// The leaves are those that a schema declares: found here by another way, in its text.
-func TestLeavesAreAll(t *testing.T) {
+// The fields are those that a schema declares, counted here in another way.
+func TestFieldsAreComplete(t *testing.T) {
 	for _, kind := range read(t) {
 		content, err := json.Marshal(kind.spec)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if declared := countTypes(decodeObject(string(content))); declared != len(kind.Leaves)+len(kind.Opaque) {
-			t.Errorf("%s: %d leaves and %d opaque fields of %d that are declared", kind.Name, len(kind.Leaves), len(kind.Opaque), declared)
+		if declared := countTypes(decodeObject(string(content))); declared != len(kind.Fields)+len(kind.Template) {
+			t.Errorf("%s: %d and %d fields of %d", kind.Name, len(kind.Fields), len(kind.Template), declared)
 		}
 	}
 }
 
-// countTypes counts the schemas that have no others inside, but for the elements of lists and maps of plain values.
 func countTypes(schema map[string]any) int {
 	if properties, ok := schema["properties"].(map[string]any); ok {
 		count := 0
@@ -75,91 +81,36 @@ func countTypes(schema map[string]any) int {
 	return 1
 }
 
-// A field that nobody has thought of yet is tried on a resource of its own kind, and of nothing but what that kind takes and requires.
-func TestPlansOfNewFields(t *testing.T) {
-	leaf := Leaf{Path: "spec.madeUp", schema: &props{Type: "string"}}
-	bases := map[string][]string{"Foo": {"deploymentName"}, "Memcached": {"size"}, "CronJob": {"jobTemplate", "schedule"}}
-	for _, kind := range read(t) {
-		base := planOf(&kind, leaf).base
-		if names := slices.Sorted(maps.Keys(base)); !slices.Equal(names, bases[kind.Name]) {
-			t.Errorf("%s: the base has %v", kind.Name, names)
+func TestClassesOfOtherSchemas(t *testing.T) {
+	one, two := int64(1), int64(2)
+	text := props{Type: "string", Enum: nil, MaxLength: &two, Pattern: "^a+$"}
+	for name, test := range map[string]struct {
+		schema props
+		want   string
+	}{
+		"quantity": {props{XIntOrString: true, Pattern: "^[0-9]+$"}, "absent null one other wrong form wrong type"},
+		"text":     {text, "absent null one other wrong form too long wrong type"},
+		"list": {props{Type: "array", MinItems: &one, MaxItems: &two,
+			Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &text}},
+			"absent null one other too few too many wrong type"},
+		"map": {props{Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &text}},
+			"absent null one other empty wrong type"},
+		"free": {props{Type: "integer", Format: "int32"},
+			"absent null min min+1 some max half beyond all numbers wrong type"},
+	} {
+		var names []string
+		for _, class := range (Field{Path: "spec.a", schema: &test.schema}).classes(nil) {
+			names = append(names, class.Name)
 		}
-		for _, name := range kind.spec.Required {
-			if base[name] == nil {
-				t.Errorf("%s: the base has no %s, which is required", kind.Name, name)
-			}
-		}
-		if isProvoked := planOf(&kind, leaf).provoke != nil; isProvoked != (kind.Name == "CronJob") {
-			t.Errorf("%s: whether it is made due is %v", kind.Name, isProvoked)
-		}
-	}
-	if base := planOf(&Kind{Name: "New"}, leaf).base; len(base) > 0 {
-		t.Errorf("of a new kind, the base has %v", base)
-	}
-}
-
-// The package's documentation and the page say which classes the fields of the template have.
-func TestClassesOfTheTemplate(t *testing.T) {
-	for _, kind := range read(t) {
-		for _, leaf := range kind.Leaves {
-			if classes := leaf.Classes(); leaf.inTemplate() && len(classes) != classesOfTemplate {
-				t.Errorf("%s has the classes %v", leaf.Path, classes)
-			}
+		if got := strings.Join(names, " "); got != test.want {
+			t.Errorf("%s: %s", name, got)
 		}
 	}
-}
-
-// The types of a CronJob carry every value of its template, but for a false that is the same as nothing. What the cluster makes of it is tried
-// there.
-func TestTypesCarryTheTemplate(t *testing.T) {
-	for _, kind := range read(t) {
-		for _, leaf := range kind.Leaves {
-			if !leaf.inTemplate() {
-				continue
-			}
-			for _, class := range leaf.Classes()[1:3] {
-				spec := kind.apply(planOf(&kind, leaf).base, leaf, class)
-				var typed tutorialv1.CronJobSpec
-				if err := runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &typed); err != nil {
-					t.Fatalf("%s: %v", leaf.Path, err)
-				}
-				back, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&typed)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if got, want := valueOf(back, leaf), valueOf(spec, leaf); !alike(got, want) && want != false {
-					t.Errorf("%s: %v becomes %v", leaf.Path, want, got)
-				}
-			}
-		}
-	}
-}
-
-func valueOf(spec map[string]any, leaf Leaf) any {
-	var value any = spec
-	for _, step := range steps(leaf.Path) {
-		object, _ := value.(map[string]any)
-		value = object[step.name]
-		if list, ok := value.([]any); ok && step.isList && len(list) > 0 {
-			value = list[0]
-		}
-	}
-	return value
-}
-
-// alike compares two values; a quantity is read as a number and written as text.
-func alike(a, b any) bool {
-	text := func(value any) string {
-		content, _ := json.Marshal(value)
-		return strings.ReplaceAll(string(content), `"`, "")
-	}
-	return text(a) == text(b)
 }
 
 func TestCircuit(t *testing.T) {
 	for n := 1; n < 9; n++ {
-		tour := circuit(n)
-		pairs := map[[2]int]int{}
+		tour, pairs := circuit(n), map[[2]int]int{}
 		for i := range len(tour) - 1 {
 			pairs[[2]int{tour[i], tour[i+1]}]++
 		}
@@ -169,77 +120,113 @@ func TestCircuit(t *testing.T) {
 	}
 }
 
-func TestPutAndDrop(t *testing.T) {
+func TestPutAndHas(t *testing.T) {
 	for _, kind := range read(t) {
-		for _, leaf := range kind.Leaves {
-			spec := map[string]any{}
-			kind.put(spec, leaf, "mark")
-			if valueOf(spec, leaf) != "mark" {
-				t.Fatalf("%s: %v", leaf.Path, spec)
-			}
-			if drop(spec, leaf); valueOf(spec, leaf) != nil {
-				t.Fatalf("%s: %v", leaf.Path, spec)
+		for _, field := range slices.Concat(kind.Fields, kind.Template) {
+			spec, path := map[string]any{}, field.steps("spec")
+			if newMaker(1, "").put(spec, kind.spec, path, "mark", false); !has(spec, path) {
+				t.Fatalf("%s: %v", field.Path, spec)
 			}
 		}
 	}
 }
 
-func TestCloneIsDeep(t *testing.T) {
-	spec := map[string]any{"a": []any{map[string]any{"b": "c"}}}
-	copied := clone(spec)
-	copied["a"].([]any)[0].(map[string]any)["b"] = "d"
-	if !reflect.DeepEqual(spec, map[string]any{"a": []any{map[string]any{"b": "c"}}}) {
-		t.Errorf("%v", spec)
+// What the API server objects to is mended where it is.
+func TestMend(t *testing.T) {
+	kinds := read(t)
+	kind := kinds[slices.IndexFunc(kinds, func(kind Kind) bool { return kind.Name == "CronJob" })]
+	template, trip := jobTemplate(), &roundTrip{kind: &kind}
+	for field, cause := range map[string]metav1.StatusCause{
+		"dnsPolicy":                {Type: "FieldValueNotSupported", Message: `"a": supported values: "Default"`},
+		"restartPolicy":            {Type: metav1.CauseTypeForbidden},
+		"containers[0].stdin":      {Type: metav1.CauseTypeFieldValueRequired},
+		"containers[0].resources":  {Type: metav1.CauseTypeFieldValueRequired},
+		"containers[7].image":      {Type: metav1.CauseTypeFieldValueRequired},
+		"nodeSelector[a].whatever": {Type: metav1.CauseTypeFieldValueInvalid},
+	} {
+		cause.Field = "spec.template.spec." + field
+		newMaker(1, field).mend(template, trip.schema(), cause)
+	}
+	pod := at(template, "spec", "template", "spec").(map[string]any)
+	container := pod["containers"].([]any)[0].(map[string]any)
+	if pod["dnsPolicy"] != "Default" || pod["restartPolicy"] != nil || container["stdin"] == nil ||
+		container["resources"] == nil {
+		t.Errorf("%v", template)
 	}
 }
 
-func TestShortIsTheSameForTheSameSeed(t *testing.T) {
-	chosen := func(seed uint64) (paths []string, kinds map[string]int) {
-		kinds = map[string]int{}
-		for _, task := range choose(read(t), Options{Short: true, Seed: seed}) {
-			paths, kinds[task.kind.Name] = append(paths, task.leaf.Path), kinds[task.kind.Name]+1
+// The refused Jobs are compared, but for what the operator adds.
+func TestRefusedJobs(t *testing.T) {
+	request := func(name, image, annotations string) testenv.Request {
+		return testenv.Request{Resource: "jobs", Name: name, Refused: json.RawMessage(`{"metadata":{"name":"` + name +
+			`","annotations":` + annotations + `},"spec":{"name":"` + name + `","image":"` + image + `"}}`)}
+	}
+	requests := []testenv.Request{
+		{Resource: "jobs", Name: "hand"}, // it was not refused
+		request("hand", "a", "null"), request("alike", "a", `{"`+child.OwnerAnnotation+`":"1"}`),
+		request("annotated", "a", `{"a":"1"}`), request("other", "b", "null"),
+	}
+	hand := refusedJob(requests, "hand")
+	for name, isAlike := range map[string]bool{"alike": true, "annotated": false, "other": false} {
+		if err := compare(hand, refusedJob(requests, name)); (err == nil) != isAlike {
+			t.Errorf("%s: %v", name, err)
 		}
-		return paths, kinds
 	}
-	first, kinds := chosen(1)
-	if again, _ := chosen(1); !slices.Equal(first, again) {
-		t.Errorf("%v, and then %v", first, again)
-	}
-	if other, _ := chosen(2); slices.Equal(first, other) {
-		t.Errorf("another seed chooses the same: %v", other)
-	}
-	if len(kinds) != 3 {
-		t.Errorf("the kinds are %v", kinds)
+	if refusedJob(requests, "none") != nil {
+		t.Error("there is none of that name")
 	}
 }
 
-// Which fields have one legal value only is told of any field, whatever its type: it is one that all Jobs by hand have.
-func TestFieldsWithOneValue(t *testing.T) {
-	var single []string
-	for _, kind := range read(t) {
-		for _, leaf := range kind.Leaves {
-			of := func(handed ...string) *trial {
-				tried := &trial{leaf: leaf, handed: map[string]bool{}}
-				for _, job := range handed {
-					tried.handed[job] = true
-				}
-				return tried
-			}
-			const job = `{"apiVersion": "v1"}`
-			if of("{}").hasOnlyValue() || of(job, "{}").hasOnlyValue() {
-				t.Errorf("%s %s is said to be what no Job has, or not every one", kind.Name, leaf.Path)
-			}
-			if of(job).hasOnlyValue() {
-				single = append(single, leaf.Path)
-			}
+// Every write of the operator counts at rest, in the namespace that is asked for, and nothing else does.
+func TestRestWrites(t *testing.T) {
+	request := func(user, verb, group, resource, namespace string) testenv.Request {
+		return testenv.Request{User: user, Verb: verb, Group: group, Resource: resource, Namespace: namespace, Code: 200}
+	}
+	requests := []testenv.Request{
+		request(testenv.OperatorUser, "get", "apps", "deployments", "a"),
+		request(testenv.OperatorUser, "update", "coordination.k8s.io", "leases", testenv.OperatorNamespace),
+		request(testenv.OperatorUser, "patch", "events.k8s.io", "events", "a"),
+		request("admin", "patch", "apps", "deployments", "a"),
+		request(testenv.OperatorUser, "create", "cache.example.com", "memcacheds/status", "a"),
+	}
+	for namespace, want := range map[string]int{"": 1, "a": 1, "b": 0} {
+		if writes := restWrites(requests, namespace); len(writes) != want {
+			t.Errorf("in %q: %q", namespace, writes)
 		}
 	}
-	if len(single) == 0 {
-		t.Fatal("there is none")
+}
+
+func TestChildResources(t *testing.T) {
+	found, err := childResources()
+	want := []string{"/services", "apps/deployments", "batch/jobs", "policy/poddisruptionbudgets"}
+	if err != nil || !slices.Equal(found, want) {
+		t.Errorf("%q, %v", found, err)
 	}
-	for _, path := range single {
-		if !strings.HasSuffix(path, "fieldRef.apiVersion") {
-			t.Errorf("%s is said to have one value", path)
+}
+
+// Whatever is found is a violation, and is missed on the page where it belongs.
+func TestViolations(t *testing.T) {
+	field := func(result Result) []Result { return []Result{result} }
+	for what, report := range map[string]*Report{
+		"end otherwise":  {Results: field(Result{Ends: 2, Violations: []string{"it is wrong"}})},
+		"or are not":     {RoundTrip: RoundTrip{Violations: []string{"it is wrong"}}},
+		"without effect": {Results: field(Result{Transitions: 2, Ends: 1})},
+		"a settled":      {Results: field(Result{Ends: 2, RestWindows: 1, RestWrites: []string{"patch foos"}})},
+		"was deleted":    {EndWrites: []string{"patch foos"}},
+		"children left":  {Left: []string{"Job a/b"}},
+		"panics":         {Defects: []string{"panic"}},
+		"except those":   {Fields: 1},
+		"that arrived":   {RoundTrip: RoundTrip{}},
+	} {
+		isCount := what == "except those" || what == "that arrived"
+		report.sum()
+		if report.sum(); (len(report.Violations) != 1) != isCount {
+			t.Errorf("%s: %q", what, report.Violations)
+		}
+		claims := report.claims()
+		i := slices.IndexFunc(claims, func(claim proof.Claim) bool { return strings.Contains(claim.What, what) })
+		if i < 0 || claims[i].Verdict != proof.Missed {
+			t.Errorf("%s: %+v", what, claims)
 		}
 	}
 }

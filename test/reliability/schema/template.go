@@ -5,10 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
@@ -17,91 +23,376 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// leftOut are the fields of a template that must not be set, because Jobs get their own.
-var leftOut = []string{".metadata.name", ".metadata.namespace", ".metadata.finalizers", ".spec.selector", ".spec.manualSelector"}
+// fieldsPerTemplate is how many fields one template has besides what it requires.
+const fieldsPerTemplate = 12
 
-// sort finds out which classes of a template the API server refuses. It must be those that it refuses of a Job, and what must be left out.
-func (t *trial) sort(ctx context.Context) {
-	var taken []Class
-	for _, class := range t.taken {
-		spec := t.kind.apply(t.plan.base, t.leaf, class)
-		s := &subject{world: t.world, kind: t.kind, namespace: "default"}
-		object := s.empty()
-		object.Object["spec"] = clone(spec)
-		refusal := t.world.ControlPlane.Client.Create(ctx, object, client.DryRunAll, client.FieldValidation("Strict"))
-		if refusal == nil {
-			taken = append(taken, class)
+// forbidden are the fields of a template that must be left out, because Jobs get their own.
+var forbidden = []string{".metadata.name", ".metadata.namespace", ".metadata.finalizers", ".spec.selector",
+	".spec.manualSelector"}
+
+// RoundTrip is what the round trip of spec.jobTemplate has found.
+type RoundTrip struct {
+	Fields      int      // that templates may have
+	Arrived     int      // those that a Job had from its template
+	Requested   int      // those that a Job would have had which Kubernetes refused
+	Forbidden   int      // those that must be left out
+	Missing     []string // those that no Job had, created by hand or by the operator
+	Templates   int
+	Rejections  int // of a value of the wrong type, or of a field that must be left out
+	RestWindows int
+	RestWrites  []string `json:",omitempty"`
+	Violations  []string `json:",omitempty"`
+}
+
+// roundTrip tests that everything in a template arrives in the Job. Each field is in some template, with random values
+// and beside random other fields.
+type roundTrip struct {
+	world *World
+	kind  *Kind
+
+	mu                 sync.Mutex
+	arrived, requested map[string]bool // paths of fields
+	result             RoundTrip
+}
+
+// tryTemplates tests templates with all the fields.
+func (w *World) tryTemplates(ctx context.Context, kind *Kind, fields []Field) RoundTrip {
+	r := &roundTrip{world: w, kind: kind, arrived: map[string]bool{}, requested: map[string]bool{}}
+	r.result.Fields = len(fields)
+	var group sync.WaitGroup
+	free := make(chan struct{}, w.options.Workers)
+	for chunk := range slices.Chunk(fields, fieldsPerTemplate) {
+		free <- struct{}{}
+		group.Go(func() {
+			if err := r.try(ctx, chunk); err != nil {
+				r.violated("%v", err)
+			}
+			<-free
+		})
+	}
+	group.Wait()
+	for _, field := range fields {
+		isArrived, isRequested := r.arrived[field.Path], r.requested[field.Path]
+		switch {
+		case isArrived:
+			r.result.Arrived++
+		case isRequested:
+			r.result.Requested++
+		case !field.isForbidden():
+			r.result.Missing = append(r.result.Missing, field.Path)
+		}
+	}
+	return r.result
+}
+
+func (r *roundTrip) violated(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.result.Violations = append(r.result.Violations, fmt.Sprintf(format, args...))
+}
+
+// try tests one template that the API server accepts, and then, on the same CronJob, one with all the fields that it
+// refuses.
+func (r *roundTrip) try(ctx context.Context, fields []Field) error {
+	m := newMaker(r.world.options.Seed, fields[0].Path)
+	accepted, fitted, misfits := jobTemplate(), []Field{}, []Field{}
+	for _, field := range fields {
+		r.reject(ctx, m, field)
+		if field.isForbidden() {
 			continue
 		}
-		t.others = append(t.others, class)
-		if t.isLeftOut() {
-			t.result.Effect = forbidden
-		} else if t.world.ControlPlane.Client.Create(ctx, byHand(spec, "default", objectName), client.DryRunAll) == nil {
-			t.violated("%s: Kubernetes takes it of a Job, and not of a CronJob of ours: %v", class.Name, refusal)
+		if template := r.fit(ctx, m, accepted, append(fitted, field), false); template != nil {
+			accepted, fitted = template, append(fitted, field)
+		} else {
+			misfits = append(misfits, field)
 		}
 	}
-	if t.taken = taken; len(taken) == 0 {
-		t.taken = []Class{{"absent with what it is in", bare, legal}}
+	// The API server drops what it does not know of accepted Jobs only, so the refused one has these fields, too.
+	refused := runtime.DeepCopyJSON(accepted)
+	podSpec := at(refused, "spec", "template", "spec").(map[string]any)
+	podSpec["containers"].([]any)[0].(map[string]any)["name"] = "Not-A-Name"
+	for _, field := range misfits {
+		if template := r.fit(ctx, m, refused, append(fitted, field), true); template != nil {
+			refused, fitted = template, append(fitted, field)
+		}
+	}
+	spec := func(template map[string]any) map[string]any {
+		return map[string]any{"schedule": "@every 1h", "jobTemplate": template}
+	}
+	s, err := r.world.create(ctx, r.kind, spec(accepted), 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.delete(ctx) }()
+	if err := r.arrives(ctx, s, accepted, fields); err != nil {
+		return err
+	}
+	if !r.world.options.IsHasty && !r.world.options.Short && m.IntN(restShare) == 0 {
+		writes := r.world.SettledWrites(ctx, s.namespace, restWindow)
+		r.mu.Lock()
+		r.result.RestWindows, r.result.RestWrites = r.result.RestWindows+1, append(r.result.RestWrites, writes...)
+		r.mu.Unlock()
+	}
+	if err := s.change(ctx, spec(refused)); err != nil {
+		return err
+	}
+	return r.arrives(ctx, s, refused, fields)
+}
+
+// arrives makes the CronJob due, and compares the Job with the one that the API server makes of the same template by
+// hand. If it refuses that, the operator must have requested all of it, and must report the refusal in the same words.
+func (r *roundTrip) arrives(ctx context.Context, s *subject, template map[string]any, fields []Field) error {
+	if err := once(ctx, s); err != nil {
+		return err
+	}
+	want := byHand(template, s.namespace, objectName+"-byhand")
+	refusal := r.world.ControlPlane.Client.Create(ctx, want, client.DryRunAll)
+	if client.IgnoreAlreadyExists(refusal) != nil && !isRejection(refusal) {
+		return refusal
+	}
+	shown := r.arrived
+	check := func() (err error) {
+		made := r.world.recorder.World(s.namespace).Of(history.Jobs)
+		if len(made) != 1 {
+			return fmt.Errorf("there are %d Jobs, and one was due", len(made))
+		}
+		return compare(want, made[0])
+	}
+	if refusal != nil {
+		shown = r.requested
+		check = func() error {
+			object, _, err := s.answered()
+			if err != nil {
+				return err
+			}
+			_, reason, message := conditionOf(object, "Degraded")
+			words := strings.ReplaceAll(refusal.Error(), want.GetName(), nameOfJob(s.tick()))
+			if reason != tutorialv1.ReasonRefused || !strings.Contains(message, words[:min(len(words), 800)]) {
+				return fmt.Errorf("Kubernetes refuses the Job (%w), and Degraded says %s: %s", refusal, reason, message)
+			}
+			// The API server may answer before it logs.
+			requests := r.world.ControlPlane.Audit.Since(s.begun, testenv.In(s.namespace))
+			requested, got := refusedJob(requests, want.GetName()), refusedJob(requests, nameOfJob(s.tick()))
+			if requested == nil || got == nil {
+				return errors.New("the audit log does not have both refused Jobs, that by hand and the operator's")
+			}
+			want.Object = requested.Object
+			return compare(requested, got)
+		}
+	}
+	if err := r.world.until(ctx, check); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.result.Templates++
+	for _, field := range fields {
+		if has(want.Object, field.steps(templatePath)) {
+			shown[field.Path] = true
+		}
+	}
+	return nil
+}
+
+// reject checks that a value of the wrong type, and any value of a field that must be left out, is rejected by the name
+// of the field.
+func (r *roundTrip) reject(ctx context.Context, m maker, field Field) {
+	values := []any{field.wrongType()}
+	paths := []string{strings.ReplaceAll(field.Path, "[]", "[0]")}
+	if field.isForbidden() {
+		value := m.value(field.schema)
+		if value == false {
+			value = true // false is the same as left out
+		}
+		values, paths = append(values, value), append(paths, templatePath)
+		r.mu.Lock()
+		r.result.Forbidden++
+		r.mu.Unlock()
+	}
+	for i, value := range values {
+		template := jobTemplate()
+		m.put(template, r.schema(), field.steps(templatePath), value, false)
+		err := r.validateCronJob(ctx, template)
+		switch {
+		case err == nil:
+			r.violated("%s: %v is accepted", field.Path, value)
+		case !isRejection(err) || !strings.Contains(err.Error(), paths[i]):
+			r.violated("%s: the rejection of %v does not name %s: %v", field.Path, value, paths[i], err)
+		}
+		r.mu.Lock()
+		r.result.Rejections++
+		r.mu.Unlock()
 	}
 }
 
-func (t *trial) isLeftOut() bool {
-	return slices.ContainsFunc(leftOut, func(path string) bool { return strings.HasPrefix(t.leaf.Path, templatePath+path) })
+func (f Field) isForbidden() bool {
+	return slices.ContainsFunc(forbidden, func(path string) bool { return strings.HasPrefix(f.Path, templatePath+path) })
 }
 
-// byHand returns the Job that a spec of a CronJob describes.
-func byHand(spec map[string]any, namespace, name string) *unstructured.Unstructured {
-	template := spec["jobTemplate"].(map[string]any)
-	job := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "batch/v1", "kind": "Job", "spec": cloneValue(template["spec"])}}
-	if metadata, ok := template["metadata"].(map[string]any); ok {
-		job.Object["metadata"] = clone(metadata)
+func (r *roundTrip) schema() *props {
+	schema := r.kind.spec.Properties["jobTemplate"]
+	return &schema
+}
+
+// validate has the API server validate a Job of a template, and a CronJob with it. A template that Kubernetes' own
+// CronJobs take, too, must be accepted.
+func (r *roundTrip) validate(ctx context.Context, template map[string]any) error {
+	api := r.world.ControlPlane.Client
+	if err := api.Create(ctx, byHand(template, "default", objectName), client.DryRunAll); err != nil {
+		return err
 	}
+	err := r.validateCronJob(ctx, template)
+	if err == nil {
+		return nil
+	}
+	theirs := cronJobOf("batch/v1", "CronJob", template)
+	theirs.Object["spec"].(map[string]any)["schedule"] = "@hourly"
+	if api.Create(ctx, theirs, client.DryRunAll) == nil {
+		r.violated("Kubernetes accepts this template, and the CronJob does not: %v\n%s", err, indented(template))
+	}
+	return err
+}
+
+func (r *roundTrip) validateCronJob(ctx context.Context, template map[string]any) error {
+	cronJob := cronJobOf(r.kind.APIVersion, r.kind.Name, template)
+	return r.world.ControlPlane.Client.Create(ctx, cronJob, client.DryRunAll, client.FieldValidation("Strict"))
+}
+
+func cronJobOf(apiVersion, kind string, template map[string]any) *unstructured.Unstructured {
+	spec := map[string]any{"schedule": "@every 1h", "jobTemplate": template}
+	cronJob := byHand(map[string]any{"spec": spec}, "default", objectName)
+	cronJob.SetAPIVersion(apiVersion)
+	cronJob.SetKind(kind)
+	return cronJob
+}
+
+// fit returns a template with the last of some fields besides the others; nil if it finds none. It starts with random
+// values and mends what the API server objects to, several times from the beginning. Kubernetes may refuse the Job only
+// of a refused template.
+func (r *roundTrip) fit(ctx context.Context, m maker, template map[string]any, fields []Field,
+	isRefused bool) map[string]any {
+	field := fields[len(fields)-1]
+	isLost := func(template map[string]any) bool {
+		return slices.ContainsFunc(fields, func(field Field) bool { return !has(template, field.steps(templatePath)) })
+	}
+	for attempt := range 6 {
+		value := m.value(field.schema)
+		if value == false && attempt < 4 {
+			value = true // false is often the same as left out
+		}
+		candidate := runtime.DeepCopyJSON(template)
+		m.put(candidate, r.schema(), field.steps(templatePath), value, attempt%2 == 1)
+		for range 8 {
+			if isLost(candidate) {
+				break
+			}
+			err := r.validate(ctx, candidate)
+			if isRefused && !isOfCronJob(err) {
+				// What the Job lacks is mended, but it need not be valid.
+				for _, cause := range causesOf(err) {
+					if cause.Type == metav1.CauseTypeFieldValueRequired {
+						m.mend(candidate, r.schema(), cause)
+					}
+				}
+				err = r.validateCronJob(ctx, candidate)
+			}
+			if err == nil && !isLost(candidate) {
+				return candidate
+			}
+			for _, cause := range causesOf(err) {
+				m.mend(candidate, r.schema(), cause)
+			}
+		}
+	}
+	return nil
+}
+
+func causesOf(err error) []metav1.StatusCause {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	return status.Status().Details.Causes
+}
+
+// isOfCronJob returns whether an error is about a CronJob and not about its Job.
+func isOfCronJob(err error) bool {
+	return slices.ContainsFunc(causesOf(err), func(cause metav1.StatusCause) bool {
+		return strings.HasPrefix(cause.Field, templatePath)
+	})
+}
+
+var (
+	pathSteps = regexp.MustCompile(`[^.\[\]]+`)
+	quoted    = regexp.MustCompile(`"([^"]*)"`)
+)
+
+// mend changes the field that the API server objects to: it sets what is required, takes one of the supported values,
+// removes what is forbidden, and chooses another value of anything else.
+func (m maker) mend(template map[string]any, schema *props, cause metav1.StatusCause) {
+	object, name := template, ""
+	steps := pathSteps.FindAllString(strings.TrimPrefix(cause.Field, templatePath+"."), -1)
+	for i, step := range steps {
+		property, ok := schema.Properties[step]
+		if !ok {
+			break // a key of a map
+		}
+		if name != "" {
+			inner, isObject := object[name].(map[string]any)
+			if !isObject {
+				return
+			}
+			object = inner
+		}
+		name, schema = step, &property
+		if i+1 < len(steps) && property.Type == "array" && len(property.Items.Schema.Properties) > 0 {
+			index, err := strconv.Atoi(steps[i+1])
+			elements, _ := object[name].([]any)
+			if err != nil || index >= len(elements) {
+				return
+			}
+			object, name, schema = elements[index].(map[string]any), "", property.Items.Schema
+			if i+2 < len(steps) {
+				m.mend(object, schema, metav1.StatusCause{Type: cause.Type, Message: cause.Message,
+					Field: strings.Join(steps[i+2:], ".")})
+				return
+			}
+			break
+		}
+	}
+	m.replace(object, name, schema, cause)
+}
+
+// replace mends a field of an object; without a name, it is an element of a list.
+func (m maker) replace(object map[string]any, name string, schema *props, cause metav1.StatusCause) {
+	_, supported, _ := strings.Cut(cause.Message, "supported values: ")
+	inner, isObject := object[name].(map[string]any)
+	if name == "" {
+		inner, isObject = object, true
+	}
+	switch words := quoted.FindAllStringSubmatch(supported, -1); {
+	case len(words) > 0 && !isObject:
+		object[name] = pick(m, words)[1]
+	case cause.Type == metav1.CauseTypeForbidden && name != "":
+		delete(object, name)
+	case isObject && len(schema.Properties) > 0:
+		m.grow(inner, schema)
+	case name != "":
+		object[name] = m.value(schema)
+	}
+}
+
+// byHand returns the Job that a template describes.
+func byHand(template map[string]any, namespace, name string) *unstructured.Unstructured {
+	job := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(template)}
+	job.SetAPIVersion("batch/v1")
+	job.SetKind("Job")
 	job.SetNamespace(namespace)
 	job.SetName(name)
 	return job
 }
 
-// isHandedOn checks that the Job which was due has all that the API server takes of the template, or that the operator has asked for all of it
-// and the API server's refusal is told.
-func (t *trial) isHandedOn(ctx context.Context, s *subject, class Class, message string) error {
-	want := byHand(t.kind.apply(t.plan.base, t.leaf, class), s.namespace, objectName+"-byhand")
-	refusal := t.world.ControlPlane.Client.Create(ctx, want, client.DryRunAll)
-	if refusal != nil {
-		if words := strings.ReplaceAll(refusal.Error(), want.GetName(), nameOfJob(s.tick())); !strings.Contains(message, words[:min(len(words), 800)]) {
-			return fmt.Errorf("such a Job is refused by Kubernetes (%w), and the condition Degraded says: %s", refusal, message)
-		}
-		return t.isAskedFor(ctx, s, want.GetName())
-	}
-	t.handed[fmt.Sprint(handedOn(want))] = true
-	return t.world.until(ctx, func() error {
-		made := t.world.recorder.World(s.namespace).Of(history.Jobs)
-		if len(made) != 1 {
-			return fmt.Errorf("there are %d Jobs, and one was due", len(made))
-		}
-		if diff := history.Diff(handedOn(want), handedOn(made[0])); diff != "" {
-			return errors.New("the Job is not what the template says (-by hand +made):\n" + diff)
-		}
-		return nil
-	})
-}
-
-// isAskedFor checks that the operator has asked for the same Job as was asked for by hand, which the API server has refused.
-func (t *trial) isAskedFor(ctx context.Context, s *subject, byHand string) error {
-	return t.world.until(ctx, func() error { // the API server may answer before it logs
-		since := t.world.ControlPlane.Audit.Since(s.begun, testenv.In(s.namespace))
-		want, got := refusedJob(since, byHand), refusedJob(since, nameOfJob(s.tick()))
-		if want == nil || got == nil {
-			return fmt.Errorf("of the Jobs %s and %s that are refused, the API server's log does not have both", byHand, nameOfJob(s.tick()))
-		}
-		if diff := history.Diff(handedOn(want), handedOn(got)); diff != "" {
-			return errors.New("the Job that is refused is not what the template says (-by hand +asked for):\n" + diff)
-		}
-		t.asked[fmt.Sprint(handedOn(want))] = true
-		return nil
-	})
-}
-
-// refusedJob returns the Job of a name that a request was to create and that was refused as invalid; nil if there was none.
+// refusedJob returns the Job of a name that was to be created and was refused as invalid; nil if there was none.
 func refusedJob(requests []testenv.Request, name string) *unstructured.Unstructured {
 	for _, request := range requests {
 		if request.Resource == "jobs" && request.Name == name && request.Refused != nil {
@@ -111,16 +402,26 @@ func refusedJob(requests []testenv.Request, name string) *unstructured.Unstructu
 	return nil
 }
 
-// handedOn returns what a Job has from the template it was made of.
-func handedOn(job *unstructured.Unstructured) history.Normal {
+// compare compares what two Jobs have from their templates.
+func compare(byHand, operators *unstructured.Unstructured) error {
+	if diff := history.Diff(fromTemplate(byHand), fromTemplate(operators)); diff != "" {
+		return errors.New("the Job is not what the template says (-by hand +the operator's):\n" + diff)
+	}
+	return nil
+}
+
+// fromTemplate returns what a Job has from its template.
+func fromTemplate(job *unstructured.Unstructured) history.Normal {
 	annotations := map[string]string{}
 	maps.Copy(annotations, job.GetAnnotations())
 	delete(annotations, child.OwnerAnnotation)
 	delete(annotations, tutorialv1.ScheduledAtAnnotation)
-	text := indented(map[string]any{"labels": job.GetLabels(), "annotations": annotations, "spec": job.Object["spec"]})
+	labels := map[string]string{}
+	maps.Copy(labels, job.GetLabels())
 	own := []string{job.GetName(), "JOB"}
-	if uid := string(job.GetUID()); uid != "" { // what was refused has none
+	if uid := string(job.GetUID()); uid != "" { // a refused Job has none
 		own = append(own, uid, "UID")
 	}
+	text := indented(map[string]any{"labels": labels, "annotations": annotations, "spec": job.Object["spec"]})
 	return history.Normal{history.Jobs: strings.NewReplacer(own...).Replace(text)}
 }

@@ -4,142 +4,125 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"maps"
-	"math/rand/v2"
-	"reflect"
-	"slices"
 	"strings"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
-// Result is what has become of one leaf.
+// Result is what the trial of one field has found.
 type Result struct {
 	Kind        string
 	Path        string
 	Classes     []string
-	Transitions int      // between classes that the API server takes
-	Refusals    int      // of a class that it does not take, from one that it does
-	Ends        int      // how many different worlds the classes have made
-	Effect      string   // in what the leaf shows; empty if in nothing
-	IsGated     bool     `json:",omitempty"` // it shows only where more feature gates are open
-	RestWindows int      `json:",omitempty"` // over which a resource was watched that had come to rest
+	Transitions int      // between classes that the API server accepts
+	Rejections  int      // of a class that it rejects, after one that it accepts
+	Ends        int      // how many different cluster states the classes lead to
+	RestWindows int      `json:",omitempty"` // in which a settled resource was watched
 	RestWrites  []string `json:",omitempty"` // of the operator in those
 	Violations  []string `json:",omitempty"`
 }
 
-// trial is the trying of one leaf.
+// name returns the kind and the path of the field.
+func (r *Result) name() string { return r.Kind + " " + r.Path }
+
+// trial tests one field.
 type trial struct {
-	world  *World
-	kind   *Kind
-	leaf   Leaf
-	plan   plan
-	taken  []Class // by the API server
-	others []Class
-	ends   map[string]history.Normal // what there is of a fresh resource, by class and what is carried
-	handed map[string]bool           // what Jobs by hand have from the templates
-	asked  map[string]bool           // what Jobs by hand that are refused would have had from them
-
-	mu     sync.Mutex // for those that have several resources at the same time
-	result Result
+	special
+	world    *World
+	kind     *Kind
+	field    Field
+	accepted []Class // by the API server
+	rejected []Class
+	ends     map[string]history.Normal // what a fresh resource becomes, by class and what is carried
+	result   Result
 }
 
-// try tries all ordered pairs of the classes of a leaf on one resource: from each class that the API server takes to each other one, and
-// to each that it refuses.
-func try(ctx context.Context, w *World, kind *Kind, leaf Leaf) Result {
-	t := newTrial(w, kind, leaf)
-	if leaf.inTemplate() {
-		t.sort(ctx)
-	}
-	if err := t.walk(ctx); err != nil {
-		t.violated("%v", err)
-	}
-	return t.result
-}
-
-func newTrial(w *World, kind *Kind, leaf Leaf) *trial {
-	t := &trial{world: w, kind: kind, leaf: leaf, plan: planOf(kind, leaf), ends: map[string]history.Normal{}, handed: map[string]bool{},
-		asked: map[string]bool{}, result: Result{Kind: kind.Name, Path: leaf.Path}}
-	for _, class := range leaf.Classes() {
-		isLarge := class.Name == "max" && t.plan.pods > 0 // there is no room for its pods, and to tell of that takes long
+func newTrial(w *World, kind *Kind, field Field) *trial {
+	t := &trial{special: specialOf(kind, field), world: w, kind: kind, field: field, ends: map[string]history.Normal{},
+		result: Result{Kind: kind.Name, Path: field.Path}}
+	for _, class := range field.classes(t.values) {
+		// There is no room for the pods of the highest count, and reporting that takes the operator long.
+		isLarge := class.Name == "max" && t.pods > 0
 		switch {
-		case isLarge && (w.options.Short || w.options.IsHasty && leaf.Path == "spec.replicas"):
-		case class.fate == refused:
-			t.others = append(t.others, class)
+		case isLarge && (w.options.Short || w.options.IsHasty && field.Path == "spec.replicas"):
+		case class.outcome == rejected:
+			t.rejected = append(t.rejected, class)
 		default:
-			t.taken = append(t.taken, class)
+			t.accepted = append(t.accepted, class)
 		}
 	}
 	if w.options.Short {
-		t.taken = some(t.taken, w.options.Seed, leaf.Path)
+		newMaker(w.options.Seed, field.Path).Shuffle(len(t.accepted), func(i, j int) {
+			t.accepted[i], t.accepted[j] = t.accepted[j], t.accepted[i]
+		})
+		t.accepted = t.accepted[:min(shortClasses, len(t.accepted))]
 	}
-	for _, class := range append(t.taken[:len(t.taken):len(t.taken)], t.others...) {
-		t.result.Classes = append(t.result.Classes, class.Name)
+	for _, classes := range [][]Class{t.accepted, t.rejected} {
+		for _, class := range classes {
+			t.result.Classes = append(t.result.Classes, class.Name)
+		}
 	}
 	return t
-}
-
-// some returns some classes of a leaf, as a seed chooses.
-func some(classes []Class, seed uint64, path string) []Class {
-	randomOf(seed, path).Shuffle(len(classes), func(i, j int) { classes[i], classes[j] = classes[j], classes[i] })
-	return classes[:min(shortClasses, len(classes))]
-}
-
-// randomOf returns the random numbers of a leaf, which are always the same for a seed.
-func randomOf(seed uint64, path string) *rand.Rand {
-	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(path))
-	return rand.New(rand.NewPCG(seed, hash.Sum64()))
 }
 
 func (t *trial) violated(format string, args ...any) {
 	t.result.Violations = append(t.result.Violations, fmt.Sprintf(format, args...))
 }
 
+// try tests all ordered pairs of classes on one resource: from each class that the API server accepts to each other
+// one, and to each that it rejects.
+func (t *trial) try(ctx context.Context) Result {
+	if err := t.walk(ctx); err != nil {
+		t.violated("%v", err)
+	}
+	return t.result
+}
+
 func (t *trial) walk(ctx context.Context) (err error) {
-	tour := circuit(len(t.taken))
-	at := t.taken[tour[0]]
-	s, carried, err := t.fresh(ctx, at)
+	tour := circuit(len(t.accepted))
+	from := t.accepted[tour[0]]
+	s, carried, err := t.fresh(ctx, from)
 	if err != nil {
-		return fmt.Errorf("%s: %w", at.Name, err)
+		return fmt.Errorf("%s: %w", from.Name, err)
 	}
 	defer func() { err = errors.Join(err, s.delete(ctx)) }()
-	tried, watched := map[string]bool{}, t.watchedClass()
-	for _, next := range append(tour[1:], -1) {
-		if !tried[at.Name] {
-			tried[at.Name] = true
-			t.refuse(ctx, s, at)
+	t.reject(ctx, s, from)
+	wasRejected, watched := map[string]bool{from.Name: true}, t.watchedClass()
+	for _, next := range tour[1:] {
+		to := t.accepted[next]
+		if t.carried != nil {
+			carried = t.carried(carried, to)
 		}
-		if next < 0 {
-			break
-		}
-		class := t.taken[next]
-		if t.plan.carried != nil {
-			carried = t.plan.carried(carried, class)
-		}
-		if err := t.step(ctx, s, class, carried); err != nil {
-			return fmt.Errorf("%s -> %s: %w", at.Name, class.Name, err)
+		if err := t.step(ctx, s, to, carried); err != nil {
+			return fmt.Errorf("%s -> %s: %w", from.Name, to.Name, err)
 		}
 		t.result.Transitions++
-		at = class
 		if next == watched {
 			watched = -1 // once
 			if err := t.watchRest(ctx, s); err != nil {
 				return err
 			}
 		}
+		if from = to; !wasRejected[from.Name] {
+			wasRejected[from.Name] = true
+			t.reject(ctx, s, from)
+		}
 	}
-	t.judge()
+	ends := map[string]bool{}
+	for _, end := range t.ends {
+		ends[t.withoutSpec(end)] = true
+	}
+	t.result.Ends = len(ends)
 	return nil
 }
 
-// fresh makes a resource of a class, lets it come to rest, and notes what it is then.
+// fresh creates a resource of a class, waits until it has settled, and records what it is then.
 func (t *trial) fresh(ctx context.Context, class Class) (s *subject, carried string, err error) {
-	if s, err = t.world.create(ctx, t.kind, t.kind.apply(t.plan.base, t.leaf, class), t.plan.pods); err != nil {
+	if s, err = t.world.create(ctx, t.kind, t.kind.apply(t.base, t.field, class), t.pods); err != nil {
 		return nil, "", err
 	}
 	defer func() {
@@ -147,7 +130,7 @@ func (t *trial) fresh(ctx context.Context, class Class) (s *subject, carried str
 			err = errors.Join(err, s.delete(ctx))
 		}
 	}()
-	for _, do := range []func(context.Context, *subject) error{t.plan.prepare, t.plan.provoke} {
+	for _, do := range []func(context.Context, *subject) error{t.prepare, t.provoke} {
 		if do == nil {
 			continue
 		}
@@ -155,18 +138,20 @@ func (t *trial) fresh(ctx context.Context, class Class) (s *subject, carried str
 			return s, "", err
 		}
 	}
-	if t.plan.carried != nil {
-		carried = t.plan.carried(`{"replicas":1}`, class)
+	if t.carried != nil {
+		carried = t.carried(`{"replicas":1}`, class)
 	}
 	end, err := s.rest(ctx)
 	if err != nil {
 		return s, "", err
 	}
-	if err := t.isHonest(ctx, s, class); err != nil {
+	if err := t.isReported(s, class); err != nil {
 		return s, "", err
 	}
-	if err := t.expected(class, end); err != nil {
-		return s, "", err
+	if t.expect != nil {
+		if err := t.expect(class, objectsOf(end, t.kind.Resource)[0], end); err != nil {
+			return s, "", fmt.Errorf("%w; it is %s", err, end)
+		}
 	}
 	t.ends[class.Name+carried] = end
 	return s, carried, nil
@@ -174,145 +159,90 @@ func (t *trial) fresh(ctx context.Context, class Class) (s *subject, carried str
 
 // step changes the resource to a class, and waits until it is what a fresh one of that class is.
 func (t *trial) step(ctx context.Context, s *subject, class Class, carried string) error {
-	want, ok := t.ends[class.Name+carried]
-	if !ok {
-		fresh, own, err := t.fresh(ctx, class)
-		if err != nil {
-			return fmt.Errorf("fresh: %w", err)
-		}
-		if own != carried {
-			if err := t.plan.carry(ctx, fresh, carried); err != nil {
-				return err
-			}
-			if t.ends[class.Name+carried], err = fresh.rest(ctx); err != nil {
-				return err
-			}
-			if !isCarried(carried, t.ends[class.Name+carried]) {
-				return fmt.Errorf("what somebody else has set does not stay: %s is not in %s", carried, t.ends[class.Name+carried])
-			}
-		}
-		want = t.ends[class.Name+carried]
-		if err := fresh.delete(ctx); err != nil {
-			return err
-		}
-	}
-	if t.plan.unsettle != nil {
-		if err := t.plan.unsettle(ctx, s); err != nil {
-			return err
-		}
-	}
-	if err := s.change(ctx, t.kind.apply(t.plan.base, t.leaf, class)); err != nil {
+	want, err := t.wanted(ctx, class, carried)
+	if err != nil {
 		return err
 	}
-	if t.plan.provoke != nil {
-		if err := t.plan.provoke(ctx, s); err != nil {
+	if t.unsettle != nil {
+		if err := t.unsettle(ctx, s); err != nil {
+			return err
+		}
+	}
+	if err := s.change(ctx, t.kind.apply(t.base, t.field, class)); err != nil {
+		return err
+	}
+	if t.provoke != nil {
+		if err := t.provoke(ctx, s); err != nil {
 			return err
 		}
 	}
 	return s.becomes(ctx, want)
 }
 
-// isHonest checks what a fresh resource of a class says of itself: that of a class which is told names the field, and no other one is
-// told. What of a template is refused is compared with the API server's own words elsewhere.
-func (t *trial) isHonest(ctx context.Context, s *subject, class Class) error {
+// wanted returns what a fresh resource of a class becomes, once it is given what is carried.
+func (t *trial) wanted(ctx context.Context, class Class, carried string) (history.Normal, error) {
+	if end, ok := t.ends[class.Name+carried]; ok {
+		return end, nil
+	}
+	fresh, own, err := t.fresh(ctx, class)
+	if err != nil {
+		return nil, fmt.Errorf("fresh: %w", err)
+	}
+	if own != carried {
+		if err := t.carry(ctx, fresh, carried); err != nil {
+			return nil, err
+		}
+		end, err := fresh.rest(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if !isCarried(carried, end) {
+			return nil, fmt.Errorf("what another client has set does not stay: %s is not in %s", carried, end)
+		}
+		t.ends[class.Name+carried] = end
+	}
+	return t.ends[class.Name+carried], fresh.delete(ctx)
+}
+
+// isReported checks the condition Degraded of a fresh resource: it names the field if the operator cannot use the
+// value, and is False otherwise.
+func (t *trial) isReported(s *subject, class Class) error {
 	object, _, err := s.answered()
 	if err != nil {
 		return err
 	}
-	isDegraded, reason, message := says(object, "Degraded")
-	if t.leaf.inTemplate() {
-		return t.isHandedOn(ctx, s, class, message)
+	isDegraded, reason, message := conditionOf(object, "Degraded")
+	if class.outcome == degraded && (isDegraded != "True" || !strings.Contains(message, t.field.Path)) {
+		return fmt.Errorf("the condition Degraded (%s, %s) does not name %s: %s", isDegraded, reason, t.field.Path, message)
 	}
-	if class.fate == told && (isDegraded != "True" || !strings.Contains(message, t.leaf.Path)) {
-		return fmt.Errorf("the condition Degraded (%s, %s) does not name %s: %s", isDegraded, reason, t.leaf.Path, message)
-	}
-	if class.fate == legal && isDegraded == "True" && reason != "RolloutStuck" { // which is how there is no room for more pods
+	// A rollout is stuck where there is no room for more pods.
+	if class.outcome == legal && isDegraded == "True" && reason != samplev1alpha1.ReasonRolloutStuck {
 		return fmt.Errorf("it is degraded: %s: %s", reason, message)
 	}
 	return nil
 }
 
-// refuse tries all classes that the API server refuses, on a resource of a class, and sees that nothing is lost by it.
-func (t *trial) refuse(ctx context.Context, s *subject, from Class) {
-	for _, class := range t.others {
+// reject tries all classes that the API server rejects, on a resource of a class, and checks that nothing changes.
+func (t *trial) reject(ctx context.Context, s *subject, from Class) {
+	for _, class := range t.rejected {
 		before, beforeErr := s.state()
 		version := s.version
-		err := s.change(ctx, t.kind.apply(t.plan.base, t.leaf, class))
-		path := strings.ReplaceAll(t.leaf.Path, "[]", "[0]")
-		if t.isLeftOut() && class.Name != "wrong type" {
-			path = templatePath
-		}
+		err := s.change(ctx, t.kind.apply(t.base, t.field, class))
 		switch {
 		case err == nil:
-			t.violated("%s -> %s: the API server takes it", from.Name, class.Name)
-		case !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) || !names(err, path):
-			t.violated("%s -> %s: the refusal does not name %s: %v", from.Name, class.Name, path, err)
+			t.violated("%s -> %s: the API server accepts it", from.Name, class.Name)
+		case !isRejection(err) || !strings.Contains(err.Error(), t.field.Path):
+			t.violated("%s -> %s: the rejection does not name %s: %v", from.Name, class.Name, t.field.Path, err)
 		}
 		after, afterErr := s.state()
 		if errors.Join(beforeErr, afterErr) == nil && (!maps.Equal(before, after) || s.version != version) {
 			t.violated("%s -> %s: something has changed: %s", from.Name, class.Name, history.Diff(before, after))
 		}
-		t.result.Refusals++
+		t.result.Rejections++
 	}
 }
 
-// names tells whether a refusal names a field. A rule of a CustomResourceDefinition cannot name an element of a list; saying its name costs more
-// than the API server allows a rule, as nothing limits how long the list is. So it is enough that the list and the field are named.
-func names(refusal error, path string) bool {
-	list, field, inList := strings.Cut(path, "[0].")
-	return strings.Contains(refusal.Error(), path) ||
-		inList && strings.Contains(refusal.Error(), list+": ") && slices.Contains(strings.Fields(refusal.Error()), field)
-}
-
-// judge tells whether the classes have made any difference beyond the resource's own spec.
-func (t *trial) judge() {
-	ends := map[string]bool{}
-	for _, end := range t.ends {
-		ends[t.withoutSpec(end)] = true
-	}
-	t.result.Ends = len(ends)
-	switch {
-	case t.result.Effect != "":
-	case len(t.handed) > 1, len(ends) > 1 && len(t.asked) == 0:
-		t.result.Effect = differ
-	case len(ends) > 1:
-		t.result.Effect = someRefused
-	case len(t.asked) > 1:
-		t.result.Effect = allRefused
-	case t.hasOnlyValue():
-		t.result.Effect = only
-	case len(t.byHand()) == 1:
-		t.result.Effect = unknown
-	case t.world.options.Short:
-		t.result.Effect = untold
-	}
-}
-
-// What a leaf may show in.
-const (
-	differ      = "the worlds differ"
-	someRefused = "refused by Kubernetes, and told"
-	allRefused  = "refused by Kubernetes whatever the value, and the Jobs that the operator asks for differ"
-	forbidden   = "must be left out, and the API server says so"
-	only        = "none: Kubernetes takes one value, and sets it by itself"
-	unknown     = "none: this API server leaves it out of a Job by hand too"
-	untold      = "none of the few that were tried"
-)
-
-// byHand returns what all Jobs by hand have from the templates, or would have had if they had not been refused.
-func (t *trial) byHand() []string {
-	return append(slices.Collect(maps.Keys(t.handed)), slices.Collect(maps.Keys(t.asked))...)
-}
-
-// hasOnlyValue tells whether all Jobs by hand have the leaf with the one value that is legal: by default, where the template says nothing.
-func (t *trial) hasOnlyValue() bool {
-	two, all := twoOf(t.leaf.Path, t.leaf.schema), t.byHand()
-	if len(all) != 1 || !reflect.DeepEqual(two[0], two[1]) {
-		return false
-	}
-	said := fmt.Sprintf("%q: %q", t.leaf.Path[strings.LastIndexByte(t.leaf.Path, '.')+1:], two[0])
-	return strings.Contains(all[0], said)
-}
+func isRejection(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) }
 
 // withoutSpec returns a normal form without the spec of the resource itself, as text.
 func (t *trial) withoutSpec(state history.Normal) string {

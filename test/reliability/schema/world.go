@@ -18,33 +18,27 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// World is one control plane and one manager for all that is tried: what is tried keeps to namespaces of its own.
+// World is one control plane and one manager. Every subject has a namespace of its own in it.
 type World struct {
 	ControlPlane *testenv.ControlPlane
 
 	program    string
-	managers   []manager // that have worked since all was cleared: the last one works now, unless it was killed
+	managers   []manager // that have run since Clear; the last one runs now, unless it was killed
+	children   []string  // resources
 	recorder   *history.Recorder
 	end        context.CancelFunc
 	namespaces atomic.Int64
 	options    Options
 }
 
-// manager is what a world has to do with a testenv.Manager once it works.
+// manager is what a World needs of a testenv.Manager.
 type manager interface {
 	Kill()
 	Logs() string
 }
 
-// childResources are what the operator makes.
-var childResources = []string{history.Deployments, history.Jobs, history.Services, history.Budgets}
-
 // Start starts the control plane, and no manager yet.
-func Start(ctx context.Context) (*World, error) {
-	return startWith(ctx, testenv.Settings{})
-}
-
-func startWith(ctx context.Context, settings testenv.Settings) (_ *World, err error) {
+func Start(ctx context.Context) (_ *World, err error) {
 	w := &World{}
 	ctx, w.end = context.WithCancel(ctx)
 	defer func() {
@@ -52,7 +46,10 @@ func startWith(ctx context.Context, settings testenv.Settings) (_ *World, err er
 			err = errors.Join(err, w.Stop())
 		}
 	}()
-	if w.ControlPlane, err = testenv.StartWith(settings); err != nil {
+	if w.children, err = childResources(); err != nil {
+		return nil, err
+	}
+	if w.ControlPlane, err = testenv.Start(); err != nil {
 		return nil, err
 	}
 	if err := w.ControlPlane.Install(); err != nil {
@@ -63,9 +60,10 @@ func startWith(ctx context.Context, settings testenv.Settings) (_ *World, err er
 	return w, err
 }
 
-// Build builds the manager of this tree with more flags of go build, and returns where it is.
+// Build builds the manager of this tree with more flags of go build, and returns its path.
 func Build(ctx context.Context, name string, flags ...string) (string, error) {
-	build := exec.CommandContext(ctx, "go", append(append([]string{"build", "-buildvcs=false", "-ldflags=-s -w", "-o", name}, flags...), "./cmd")...)
+	args := slices.Concat([]string{"build", "-buildvcs=false", "-ldflags=-s -w", "-o", name}, flags, []string{"./cmd"})
+	build := exec.CommandContext(ctx, "go", args...)
 	build.Dir = testenv.Root()
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building the manager: %w\n%s", err, out)
@@ -73,8 +71,8 @@ func Build(ctx context.Context, name string, flags ...string) (string, error) {
 	return name, nil
 }
 
-// Use has a manager program work from now on, and no other one: those before are killed. There is no leader election, as there is nobody
-// else, and who loses the lead because the machine is busy would end.
+// Use runs a manager program in place of the one before. It runs without leader election, as a manager that loses the
+// lead on a busy machine would exit.
 func (w *World) Use(ctx context.Context, program string) error {
 	w.Kill()
 	w.program = program
@@ -87,21 +85,19 @@ func (w *World) Use(ctx context.Context, program string) error {
 }
 
 // Restart kills the manager and starts another one.
-func (w *World) Restart(ctx context.Context) error {
-	return w.Use(ctx, w.program)
-}
+func (w *World) Restart(ctx context.Context) error { return w.Use(ctx, w.program) }
 
-// Kill ends the manager without warning.
+// Kill kills the manager.
 func (w *World) Kill() {
 	if len(w.managers) > 0 {
 		w.managers[len(w.managers)-1].Kill()
 	}
 }
 
-// Managers returns how many managers have worked since all was cleared.
+// Managers returns how many managers have run since Clear.
 func (w *World) Managers() int { return len(w.managers) }
 
-// Defects returns what the logs of all those managers have that no log may have.
+// Defects returns the lines in the logs of all those managers that no log may have.
 func (w *World) Defects() []string {
 	var all strings.Builder
 	for _, manager := range w.managers {
@@ -110,11 +106,12 @@ func (w *World) Defects() []string {
 	return testenv.Defects(all.String())
 }
 
-// Clear takes away everything that was tried, with the manager, whatever state it is in. The logs of the managers so far are forgotten.
+// Clear kills the manager, forgets the logs so far, and deletes everything that was created for tests.
 func (w *World) Clear(ctx context.Context) error {
 	w.Kill()
 	w.managers = nil
-	found, err := w.tried(ctx, append([]string{history.Foos, history.Memcacheds, history.CronJobs}, childResources...))
+	kinds := slices.DeleteFunc(history.Resources(), func(resource string) bool { return !history.IsOurs(resource) })
+	found, err := w.list(ctx, "", append(kinds, w.children...))
 	if err != nil {
 		return err
 	}
@@ -127,11 +124,11 @@ func (w *World) Clear(ctx context.Context) error {
 	return nil
 }
 
-// tried returns what there is of some resources in all namespaces in which things are tried.
-func (w *World) tried(ctx context.Context, resources []string) ([]unstructured.Unstructured, error) {
+// list returns the objects of some resources in a namespace, or in all of the tests' namespaces if that is empty.
+func (w *World) list(ctx context.Context, namespace string, resources []string) ([]unstructured.Unstructured, error) {
 	var all []unstructured.Unstructured
 	for _, resource := range resources {
-		found, err := w.recorder.List(ctx, resource, "")
+		found, err := w.recorder.List(ctx, resource, namespace)
 		if err != nil {
 			return nil, err
 		}
@@ -142,7 +139,46 @@ func (w *World) tried(ctx context.Context, resources []string) ([]unstructured.U
 	}), nil
 }
 
-// Stop ends everything.
+// Children returns the objects in a namespace of the resources that the operator creates.
+func (w *World) Children(ctx context.Context, namespace string) ([]unstructured.Unstructured, error) {
+	return w.list(ctx, namespace, w.children)
+}
+
+// left returns which children are left of deleted resources.
+func (w *World) left(ctx context.Context) []string {
+	var left []string
+	err := w.until(ctx, func() error {
+		found, err := w.Children(ctx, "")
+		left = nil
+		for _, child := range found {
+			left = append(left, fmt.Sprintf("%s %s/%s", child.GetKind(), child.GetNamespace(), child.GetName()))
+		}
+		if len(left) > 0 {
+			return errors.New("there are children left")
+		}
+		return err
+	})
+	if err != nil && len(left) == 0 {
+		return []string{err.Error()}
+	}
+	return left[:min(len(left), 20)]
+}
+
+// Snapshot returns everything that is recorded of a namespace, as the API server has it, in a form in which two
+// namespaces with the same resources are equal. CronJobs in it have never been due.
+func (w *World) Snapshot(ctx context.Context, namespace string) (history.Normal, error) {
+	world, err := w.recorder.Read(ctx, namespace, history.Resources()...)
+	if err != nil {
+		return nil, err
+	}
+	symbols := history.Symbols{}
+	for _, cronJob := range world.Of(history.CronJobs) {
+		addCalendar(symbols, cronJob)
+	}
+	return history.Normalize(namespace, world, nil, symbols), nil
+}
+
+// Stop stops everything.
 func (w *World) Stop() error {
 	w.end()
 	w.Kill()
@@ -152,26 +188,24 @@ func (w *World) Stop() error {
 	return w.ControlPlane.Stop()
 }
 
-// namespacePrefix begins the names of the namespaces in which things are tried.
-const namespacePrefix = "leaf-"
+// namespacePrefix begins the names of the tests' namespaces.
+const namespacePrefix = "field-"
 
-// namespace makes a namespace and returns its name.
-func (w *World) namespace(ctx context.Context) (string, error) {
+// Namespace creates a namespace and returns its name.
+func (w *World) Namespace(ctx context.Context) (string, error) {
 	name := fmt.Sprintf(namespacePrefix+"%05d", w.namespaces.Add(1))
 	namespace := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}}
 	return name, w.ControlPlane.Client.Create(ctx, namespace)
 }
 
-// until polls until done returns nil; the error is the last that done returned. How long that may take bounds a failure and is no measure
-// of time.
+// until polls until done returns nil; the error is the last that done returned. The limit only ends a failing test.
 func (w *World) until(ctx context.Context, done func() error) error {
 	return within(ctx, w.options.Patience, done)
 }
 
-// within waits until something is done, or until patience ends, and returns what it still lacks then.
-func within(ctx context.Context, patience time.Duration, done func() error) error {
-	deadline := time.Now().Add(patience)
+func within(ctx context.Context, limit time.Duration, done func() error) error {
+	deadline := time.Now().Add(limit)
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		err := done()
 		if err == nil || time.Now().After(deadline) || ctx.Err() != nil {
