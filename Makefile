@@ -337,9 +337,9 @@ releasable:
 
 # Tools that are built when they are missing or their version has changed.
 
-$(GOLANGCI_LINT): test/tools/golangci-lint/go.mod test/tools/golangci-lint/go.sum
-	@echo "Building golangci-lint from its Go module; the first time takes some minutes." >&2
-	@cd test/tools/golangci-lint && CGO_ENABLED=0 go build -trimpath -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+$(GOLANGCI_LINT): $(addprefix test/tools/golangci-lint/,main.go go.mod go.sum)
+	@echo "Building golangci-lint with kube-api-linter from their Go modules; the first time takes some minutes." >&2
+	@cd test/tools/golangci-lint && CGO_ENABLED=0 go build -trimpath -o $@ .
 
 $(OPERATOR_SDK): test/tools/operator-sdk/go.mod test/tools/operator-sdk/go.sum
 	@test/cluster/build.sh '$(CACHE)/bin' operator-sdk && touch $@
