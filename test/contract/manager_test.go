@@ -341,7 +341,7 @@ var _ = Describe("The manager", func() {
 					Expect(k8s.Create(ctx, others[i])).To(Succeed())
 				}
 			}
-			named.create(ctx, named.make(ns, "one", 1))
+			named.create(ctx, named.Make(ns, "one", 1))
 			for i, k := range kinds {
 				if k.Name != named.Name {
 					Expect(k.Conditions(get(ctx, others[i]))).To(BeEmpty(), k.Name)

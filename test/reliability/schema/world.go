@@ -37,7 +37,7 @@ type manager interface {
 }
 
 // childResources are what the operator makes.
-var childResources = []string{history.Deployments, history.Jobs, history.Services, history.Budgets}
+var childResources = history.Children()
 
 // Start starts the control plane, and no manager yet.
 func Start(ctx context.Context) (*World, error) {
