@@ -13,23 +13,22 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	testkinds "github.com/example/memcached-operator/test/kinds"
 	"github.com/example/memcached-operator/test/testenv"
 )
 
 // What every kind promises, run against each of them.
 var _ = Describe("Every kind", func() {
 	for _, k := range kinds {
-		Describe(k.name, func() {
+		Describe(k.Name, func() {
 			everyKind(k)
-			if k.deploys {
+			if k.Deploys {
 				everyDeployingKind(k)
 			}
 		})
@@ -41,54 +40,54 @@ func everyKind(k kind) {
 	BeforeEach(func(ctx context.Context) { ns = newNamespace(ctx) })
 
 	It("creates its children, controls them, and says so", func(ctx context.Context) {
-		object := k.create(ctx, k.make(ns, "one", 2))
+		object := k.create(ctx, k.Make(ns, "one", 2))
 		k.own(ctx, object)
 		Expect(object.GetFinalizers()).To(BeEmpty())
-		Expect(k.generation(object)).To(Equal(object.GetGeneration()))
-		Expect(eventsAbout(ctx, object)).To(ConsistOf(fmt.Sprintf("Normal Synced: %s synced successfully", k.name)))
+		Expect(k.Status(object).ObservedGeneration).To(Equal(object.GetGeneration()))
+		Expect(eventsAbout(ctx, object)).To(ConsistOf(fmt.Sprintf("Normal Synced: %s synced successfully", k.Name)))
 	})
 
-	Describe("refuses a "+k.child.kind+" of that name", func() {
+	Describe("refuses a "+k.Children[0].Kind+" of that name", func() {
 		for _, foreign := range []struct {
 			what        string
 			controllers []metav1.OwnerReference
 		}{
 			{"that nobody controls", nil},
 			{"that another kind controls", []metav1.OwnerReference{controlledBy("apps/v1", "StatefulSet", "one")}},
-			{"that another " + k.name + " controls", []metav1.OwnerReference{controlledBy(k.apiVersion, k.name, "another")}},
-			{"of an earlier one of the same name", []metav1.OwnerReference{controlledBy(k.apiVersion, k.name, "one")}},
-			{"of the same kind and name in another group", []metav1.OwnerReference{controlledBy("example.org/v1", k.name, "one")}},
+			{"that another " + k.Name + " controls", []metav1.OwnerReference{controlledBy(k.APIVersion(), k.Name, "another")}},
+			{"of an earlier one of the same name", []metav1.OwnerReference{controlledBy(k.APIVersion(), k.Name, "one")}},
+			{"of the same kind and name in another group", []metav1.OwnerReference{controlledBy("example.org/v1", k.Name, "one")}},
 		} {
 			It(foreign.what, func(ctx context.Context) {
-				controllers, name := foreign.controllers, k.child.name("one")
-				foreign := k.child.theirs(ns, name)
+				controllers, name := foreign.controllers, k.firstChildName("one")
+				foreign := k.foreign(ns, name)
 				foreign.SetOwnerReferences(controllers)
 				// The garbage collector would end what has no owner; this one has it wait.
 				foreign.SetFinalizers([]string{"example.com/hold"})
 				Expect(k8s.Create(ctx, foreign)).To(Succeed())
 				before := atRest(ctx, foreign, 200*time.Millisecond)
 
-				object := k.make(ns, "one", 1)
+				object := k.Make(ns, "one", 1)
 				k.put(ctx, object)
 				Eventually(ctx, k.says(object)).Should(And(
 					HaveKeyWithValue("Degraded", "True/NameTaken"), HaveKeyWithValue("Progressing", "False/Blocked")))
 				Expect(k.message(object, "Degraded")).To(And(
-					ContainSubstring("%s %q exists", k.child.kind, name), ContainSubstring("kubectl -n %s delete %s %s", ns, strings.ToLower(k.child.kind), name)))
+					ContainSubstring("%s %q exists", k.Children[0].Kind, name), ContainSubstring("kubectl -n %s delete %s %s", ns, strings.ToLower(k.Children[0].Kind), name)))
 				Eventually(ctx, func() []string { return eventsAbout(ctx, object) }).Should(HaveLen(1))
 
 				var passesMade int
 				var found []testenv.Request
 				mark := cp.Audit.Now()
 				Eventually(ctx, func() bool { // a second in which nobody else writes such a child, which would make passes
-					passesBefore, begun := passesAtRest(k.controller), cp.Audit.Now()
+					passesBefore, begun := passesAtRest(k.Controller()), cp.Audit.Now()
 					time.Sleep(time.Second)
-					passesMade, found = passes(k.controller)-passesBefore, requests(begun, ns)
-					return len(cp.Audit.Since(begun, testenv.Request.IsWrite, func(r testenv.Request) bool { return strings.HasPrefix(r.Resource, k.child.resource) })) == 0
+					passesMade, found = passes(k.Controller())-passesBefore, requests(begun, ns)
+					return len(cp.Audit.Since(begun, testenv.Request.IsWrite, func(r testenv.Request) bool { return strings.HasPrefix(r.Resource, k.Children[0].Resource) })) == 0
 				}).Should(BeTrue(), "somebody writes one all the time")
 				Expect(passesMade).To(BeNumerically("<=", 2), "a hot loop")
 				Expect(len(found)).To(BeNumerically("<=", passesMade), "more than a look for each pass: %v", found)
 				Expect(slices.ContainsFunc(found, testenv.Request.IsWrite)).To(BeFalse(), "%v", found)
-				Expect(eventsAbout(ctx, object)).To(ConsistOf(HavePrefix("Warning " + k.nameTaken + ": ")))
+				Expect(eventsAbout(ctx, object)).To(ConsistOf(HavePrefix("Warning " + k.NameTaken + ": ")))
 				Expect(cp.Audit.Since(mark, testenv.ByOperator, func(r testenv.Request) bool { return r.Name == name })).To(BeEmpty())
 				Expect(get(ctx, foreign).GetLabels()).To(Equal(before.GetLabels()))
 				Expect(foreign.GetOwnerReferences()).To(Equal(before.GetOwnerReferences()))
@@ -104,7 +103,7 @@ func everyKind(k kind) {
 	})
 
 	It("is quiet when done", func(ctx context.Context) {
-		object := k.create(ctx, k.make(ns, "one", 2))
+		object := k.create(ctx, k.Make(ns, "one", 2))
 		all := append(k.own(ctx, object), object)
 		var before map[string]string
 		Eventually(ctx, func() bool { // Kubernetes may have to say something about them yet
@@ -112,31 +111,31 @@ func everyKind(k kind) {
 			before = resourceVersions(ctx, all...)
 			return maps.Equal(was, before)
 		}).WithPolling(jobPace).Should(BeTrue())
-		mark, passesBefore := cp.Audit.Now(), passes(k.controller)
+		mark, passesBefore := cp.Audit.Now(), passes(k.Controller())
 		time.Sleep(3 * time.Second)
 		Expect(resourceVersions(ctx, all...)).To(Equal(before))
 		Expect(requests(mark, ns)).To(BeEmpty())
-		Expect(passes(k.controller)).To(Equal(passesBefore), "passes with nothing to do")
+		Expect(passes(k.Controller())).To(Equal(passesBefore), "passes with nothing to do")
 	})
 
 	It("forgets nothing when the manager is killed and started again", func(ctx context.Context) {
-		object := k.create(ctx, k.make(ns, "one", 1))
+		object := k.create(ctx, k.Make(ns, "one", 1))
 		restartWith(ctx, nil, "--leader-elect=false") // a killed leader is waited for
 		manager.Kill()
 		children := k.own(ctx, object)
 		Expect(k8s.Delete(ctx, children[len(children)-1])).To(Succeed())
-		later := k.make(ns, "later", 1)
+		later := k.Make(ns, "later", 1)
 		Expect(k8s.Create(ctx, later)).To(Succeed())
 		if k.due != nil {
 			k.due(ctx, later)
 		}
-		ended := k.make(ns, "ended", 1)
+		ended := k.Make(ns, "ended", 1)
 		Expect(k8s.Create(ctx, ended)).To(Succeed())
 		Expect(k8s.Delete(ctx, ended)).To(Succeed())
 
 		start(ctx, nil)
 		Eventually(ctx, k.says(later)).Should(settled)
-		if k.deploys {
+		if k.Deploys {
 			Eventually(ctx, func(g Gomega) {
 				g.Expect(k8s.Get(ctx, client.ObjectKeyFromObject(children[len(children)-1]), children[len(children)-1])).To(Succeed())
 			}).Should(Succeed())
@@ -147,7 +146,7 @@ func everyKind(k kind) {
 	})
 
 	DescribeTable("leaves no orphan", func(ctx context.Context, propagation metav1.DeletionPropagation) {
-		object := k.create(ctx, k.make(ns, "one", 2))
+		object := k.create(ctx, k.Make(ns, "one", 2))
 		children := k.own(ctx, object)
 		Expect(k8s.Delete(ctx, object, client.PropagationPolicy(propagation))).To(Succeed())
 		for _, child := range append(children, object) {
@@ -163,28 +162,28 @@ func everyKind(k kind) {
 		Entry("in the foreground", metav1.DeletePropagationForeground))
 
 	It("lets its children go when asked to, and does not take them back", func(ctx context.Context) {
-		object := k.create(ctx, k.make(ns, "one", 1))
+		object := k.create(ctx, k.Make(ns, "one", 1))
 		children := k.own(ctx, object)
 		collectorHasSeen(ctx, ns)
 		Expect(k8s.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
 		Eventually(ctx, func() bool { return apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(object), object)) }).Should(BeTrue())
 		before := resourceVersions(ctx, children...)
 
-		again := k.make(ns, "one", 1)
+		again := k.Make(ns, "one", 1)
 		k.put(ctx, again)
 		Eventually(ctx, k.says(again)).Should(HaveKeyWithValue("Degraded", "True/NameTaken"))
 		Expect(resourceVersions(ctx, children...)).To(Equal(before))
 	})
 
 	for _, length := range []int{1, 52, 63, 64, 253} {
-		if length > k.longest {
+		if length > k.LongestName {
 			continue
 		}
 		It(fmt.Sprintf("takes a name of %d characters", length), func(ctx context.Context) {
 			name := strings.Repeat("a", length-1) + "z"
 			other := strings.Repeat("a", length-1) + "y" // shortened, the same but for the hash
 			for _, name := range []string{name, other} {
-				object := k.make(ns, name, 1)
+				object := k.Make(ns, name, 1)
 				k.create(ctx, object)
 				k.own(ctx, object)
 			}
@@ -192,7 +191,7 @@ func everyKind(k kind) {
 	}
 
 	It("says what the API server says when a quota refuses a child, and heals", func(ctx context.Context) {
-		counted := corev1.ResourceName("count/" + k.child.resource + "." + k.child.group)
+		counted := corev1.ResourceName("count/" + k.Children[0].Resource + "." + k.Children[0].Group)
 		quota := &corev1.ResourceQuota{
 			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "nothing"},
 			Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{counted: resource.MustParse("0")}},
@@ -201,7 +200,7 @@ func everyKind(k kind) {
 		Eventually(ctx, func() corev1.ResourceList { return get(ctx, quota).Status.Hard }).ShouldNot(BeEmpty())
 
 		mark := cp.Audit.Now()
-		object := k.make(ns, "one", 1)
+		object := k.Make(ns, "one", 1)
 		k.put(ctx, object)
 		Eventually(ctx, k.says(object)).Should(HaveKeyWithValue("Degraded", "True/Refused"))
 		Expect(k.message(object, "Degraded")).To(ContainSubstring("exceeded quota: nothing"))
@@ -217,10 +216,10 @@ func everyKind(k kind) {
 	})
 
 	It("says what the API server says when a policy refuses a child, and heals", func(ctx context.Context) {
-		message := "no " + k.child.kind + "s on Fridays"
-		allow := refuse(ctx, ns, admissionregistrationv1.Create, k.child.group, k.child.resource, message,
-			func() error { return k8s.Create(ctx, k.child.theirs(ns, "probe"), client.DryRunAll) })
-		object := k.make(ns, "one", 1)
+		message := "no " + k.Children[0].Kind + "s on Fridays"
+		allow := refuse(ctx, ns, admissionregistrationv1.Create, k.Children[0].Group, k.Children[0].Resource, message,
+			func() error { return k8s.Create(ctx, k.foreign(ns, "probe"), client.DryRunAll) })
+		object := k.Make(ns, "one", 1)
 		k.put(ctx, object)
 		Eventually(ctx, k.says(object)).Should(HaveKeyWithValue("Degraded", "True/Refused"))
 		Expect(k.message(object, "Degraded")).To(ContainSubstring(message))
@@ -231,12 +230,12 @@ func everyKind(k kind) {
 
 	It("does as kubectl says: get, explain, delete", func(ctx context.Context) {
 		run := kubectlIn(ns)
-		k.create(ctx, k.make(ns, "one", 1))
-		Expect(run("get", k.resource, "one")).To(ContainSubstring("one"))
-		plural, _, _ := strings.Cut(k.resource, ".")
-		Expect(run("explain", plural+".spec", "--api-version="+k.apiVersion)).To(ContainSubstring("Changing it"))
+		k.create(ctx, k.Make(ns, "one", 1))
+		Expect(run("get", k.CRD(), "one")).To(ContainSubstring("one"))
+		plural, _, _ := strings.Cut(k.CRD(), ".")
+		Expect(run("explain", plural+".spec", "--api-version="+k.APIVersion())).To(ContainSubstring("Changing it"))
 		Expect(run("get", "memcached-operator")).To(ContainSubstring("one"))
-		run("delete", k.resource, "one", "--wait=true", "--timeout=30s")
+		run("delete", k.CRD(), "one", "--wait=true", "--timeout=30s")
 	})
 }
 
@@ -247,7 +246,7 @@ func everyDeployingKind(k kind) {
 
 	It("tells of all three conditions within moments, also while pods do not come up", func(ctx context.Context) {
 		held := newNamespace(ctx, testenv.HoldPods)
-		object := k.make(held, "one", 2)
+		object := k.Make(held, "one", 2)
 		Expect(k8s.Create(ctx, object)).To(Succeed())
 		Eventually(ctx, k.says(object)).Should(And(
 			HaveKeyWithValue("Available", HavePrefix("False/No")),
@@ -258,11 +257,11 @@ func everyDeployingKind(k kind) {
 	})
 
 	It("warns of nothing when it is deleted and created anew, while its predecessor's children are collected", func(ctx context.Context) {
-		object := k.make(ns, "one", 1)
+		object := k.Make(ns, "one", 1)
 		k.create(ctx, object)
 		for range 3 {
 			Expect(k8s.Delete(ctx, object)).To(Succeed())
-			object = k.make(ns, "one", 1)
+			object = k.Make(ns, "one", 1)
 			Expect(k8s.Create(ctx, object)).To(Succeed())
 		}
 		Eventually(ctx, k.says(object)).Should(settled)
@@ -271,7 +270,7 @@ func everyDeployingKind(k kind) {
 	})
 
 	It("makes a deleted child again", func(ctx context.Context) {
-		object := k.create(ctx, k.make(ns, "one", 1))
+		object := k.create(ctx, k.Make(ns, "one", 1))
 		for _, child := range k.own(ctx, object) {
 			old := child.GetUID()
 			Expect(k8s.Delete(ctx, child)).To(Succeed())
@@ -284,43 +283,15 @@ func everyDeployingKind(k kind) {
 	})
 
 	It("puts back what somebody has changed", func(ctx context.Context) {
-		object := k.create(ctx, k.make(ns, "one", 1))
+		object := k.create(ctx, k.Make(ns, "one", 1))
+		k.damageAll(ctx, object)
 		for _, child := range k.own(ctx, object) {
-			before := child.DeepCopyObject().(client.Object)
-
-			edit(ctx, child, func(child client.Object) {
-				child.SetLabels(map[string]string{"theirs": "stays", "app.kubernetes.io/managed-by": "somebody-else"})
-				child.SetOwnerReferences(nil)
-				switch child := child.(type) {
-				case *corev1.Service:
-					child.Spec.Selector["somebody"] = "else"
-				case *policyv1.PodDisruptionBudget:
-					child.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(5))
-				}
-			})
-			Eventually(ctx, func(g Gomega) {
-				g.Expect(metav1.IsControlledBy(get(ctx, child), object)).To(BeTrue())
-				for label, value := range before.GetLabels() {
-					g.Expect(child.GetLabels()).To(HaveKeyWithValue(label, value))
-				}
-				g.Expect(child.GetLabels()).To(HaveKeyWithValue("theirs", "stays"))
-				switch child := child.(type) {
-				case *corev1.Service:
-					g.Expect(child.Spec.Selector).NotTo(HaveKey("somebody"))
-				case *policyv1.PodDisruptionBudget:
-					g.Expect(child.Spec.MaxUnavailable.IntValue()).To(Equal(1))
-				}
-			}).Should(Succeed(), "%T", child)
-			Expect(child.GetUID()).To(Equal(before.GetUID()))
-
 			edit(ctx, child, func(child client.Object) { child.SetAnnotations(nil) })
 			Eventually(ctx, func() map[string]string { return get(ctx, child).GetAnnotations() }).Should(
 				HaveKeyWithValue("memcached-operator.example.com/owner-uid", string(object.GetUID())), "%T", child)
 		}
 
 		deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
-		// One after the other: for Kubernetes 1.36, pods and their number that change together and back at once can be a rollout that never ends
-		// (kubernetes/kubernetes#138840).
 		for _, change := range []func(*appsv1.Deployment){
 			func(changed *appsv1.Deployment) { changed.Spec.Replicas = ptr.To[int32](3) },
 			func(changed *appsv1.Deployment) {
@@ -337,8 +308,24 @@ func everyDeployingKind(k kind) {
 		}
 	})
 
+	for _, field := range k.optionalFields() {
+		It("carries out each value of "+field.Path+", and keeps its children so", func(ctx context.Context) {
+			object := k.create(ctx, k.Make(ns, "one", 1))
+			before := k.desired(ctx, object)
+			for _, value := range field.Accepted() {
+				setField(ctx, object, field.Path, value)
+				k.settle(ctx, object)
+				after := k.desired(ctx, object)
+				Expect(after).NotTo(Equal(before), "%v has no effect on the children", value)
+				k.damageAll(ctx, object)
+				Expect(k.desired(ctx, object)).To(Equal(after), "%v", value)
+				before = after
+			}
+		})
+	}
+
 	It("leaves alone what others have added to a child", func(ctx context.Context) {
-		object := k.create(ctx, k.make(ns, "one", 1))
+		object := k.create(ctx, k.Make(ns, "one", 1))
 		deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
 		before := deployment.DeepCopy()
 		edit(ctx, deployment, func(deployment *appsv1.Deployment) {
@@ -362,7 +349,7 @@ func everyDeployingKind(k kind) {
 	})
 
 	It("refuses a Deployment that has lost everything that made it ours, until it is given back", func(ctx context.Context) {
-		object := k.create(ctx, k.make(ns, "one", 1))
+		object := k.create(ctx, k.Make(ns, "one", 1))
 		deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
 		stop()
 		stripped := deployment.DeepCopy()
@@ -387,7 +374,7 @@ func everyDeployingKind(k kind) {
 		Expect(k8s.Create(ctx, quota)).To(Succeed())
 		Eventually(ctx, func() corev1.ResourceList { return get(ctx, quota).Status.Hard }).ShouldNot(BeEmpty())
 
-		object := k.make(ns, "one", 2)
+		object := k.Make(ns, "one", 2)
 		Expect(k8s.Create(ctx, object)).To(Succeed())
 		Eventually(ctx, k.says(object)).Should(And(
 			HaveKeyWithValue("Degraded", "True/RolloutStuck"), HaveKeyWithValue("Available", HavePrefix("True/Some"))))
@@ -404,7 +391,7 @@ func everyDeployingKind(k kind) {
 
 	It("does not argue with a policy that changes its children", func(ctx context.Context) {
 		remove := change(ctx, ns, `Object{metadata: Object.metadata{labels: {"app": "theirs"}}}`)
-		object := k.make(ns, "one", 1)
+		object := k.Make(ns, "one", 1)
 		Expect(k8s.Create(ctx, object)).To(Succeed())
 		k.settle(ctx, object)
 		deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
@@ -421,9 +408,9 @@ func everyDeployingKind(k kind) {
 	})
 
 	It("stands still in a namespace that ends, and does not hold it up", func(ctx context.Context) {
-		object := k.create(ctx, k.make(ns, "one", 1))
-		group, _, _ := strings.Cut(k.apiVersion, "/")
-		resource, _, _ := strings.Cut(k.resource, ".")
+		object := k.create(ctx, k.Make(ns, "one", 1))
+		group, _, _ := strings.Cut(k.APIVersion(), "/")
+		resource, _, _ := strings.Cut(k.CRD(), ".")
 		allow := refuse(ctx, ns, admissionregistrationv1.Delete, group, resource, "not yet",
 			func() error { return k8s.Delete(ctx, object, client.DryRunAll) })
 
@@ -433,7 +420,7 @@ func everyDeployingKind(k kind) {
 		for _, child := range k.children(object) {
 			Eventually(ctx, func() bool { return apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(child), child)) }).Should(BeTrue(), "%T", child)
 		}
-		passesAtRest(k.controller)
+		passesAtRest(k.Controller())
 		atRest := cp.Audit.Now()
 		time.Sleep(2 * time.Second)
 		Expect(get(ctx, object).GetDeletionTimestamp()).To(BeNil())
@@ -453,12 +440,12 @@ func everyDeployingKind(k kind) {
 
 	It("can be scaled with kubectl", func(ctx context.Context) {
 		run := kubectlIn(ns)
-		object := k.create(ctx, k.make(ns, "one", 1))
-		run("scale", k.resource, "one", "--replicas=3")
+		object := k.create(ctx, k.Make(ns, "one", 1))
+		run("scale", k.CRD(), "one", "--replicas=3")
 		k.settle(ctx, object)
 		Expect(eventsAbout(ctx, object)).To(HaveLen(2), "one for each change")
 		Expect(run("get", "deployment", "one", "-o", "jsonpath={.status.availableReplicas}")).To(Equal("3"))
-		Expect(run("get", "--raw", fmt.Sprintf("/apis/%s/namespaces/%s/%s/one/scale", k.apiVersion, ns, strings.Split(k.resource, ".")[0]))).
+		Expect(run("get", "--raw", fmt.Sprintf("/apis/%s/namespaces/%s/%s/one/scale", k.APIVersion(), ns, strings.Split(k.CRD(), ".")[0]))).
 			To(And(ContainSubstring(`"spec":{"replicas":3}`), ContainSubstring(`"status":{"replicas":3,"selector":"app=`)))
 	})
 }
@@ -501,7 +488,7 @@ func change(ctx context.Context, namespace, expression string) (remove func(cont
 	}
 	remove = put(ctx, policy, binding)
 	Eventually(ctx, func() map[string]string {
-		probe := newDeployment(namespace, "probe", 0)
+		probe := testkinds.NewDeployment(namespace, "probe", 0)
 		Expect(k8s.Create(ctx, probe, client.DryRunAll)).To(Succeed())
 		return probe.Labels
 	}).Should(HaveKey("app"), "the API server does not take the policy up")

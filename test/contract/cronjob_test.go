@@ -31,6 +31,7 @@ import (
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 	"github.com/example/memcached-operator/internal/controller/cronjob"
+	testkinds "github.com/example/memcached-operator/test/kinds"
 	"github.com/example/memcached-operator/test/testenv"
 )
 
@@ -74,9 +75,9 @@ var _ = Describe("CronJob", func() {
 	// touch has the operator look at one again.
 	touch := func(ctx context.Context, cj *tutorialv1.CronJob) {
 		GinkgoHelper()
-		before := passes(k.controller)
+		before := passes(k.Controller())
 		edit(ctx, cj, func(cj *tutorialv1.CronJob) { cj.Annotations = map[string]string{"look": fmt.Sprint(before)} })
-		Eventually(func() int { return passes(k.controller) }).Should(BeNumerically(">", before))
+		Eventually(func() int { return passes(k.Controller()) }).Should(BeNumerically(">", before))
 		time.Sleep(200 * time.Millisecond)
 	}
 	active := func(ctx context.Context, cj *tutorialv1.CronJob) func() []string {
@@ -91,7 +92,7 @@ var _ = Describe("CronJob", func() {
 	// adopted creates a Job that is one's own, and is suspended, as if the operator had made it, and waits until that has been seen.
 	adopted := func(ctx context.Context, cj *tutorialv1.CronJob, name string, change ...func(*batchv1.Job)) *batchv1.Job {
 		GinkgoHelper()
-		job := newJob(ns, name)
+		job := testkinds.NewJob(ns, name)
 		job.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cj, tutorialv1.GroupVersion.WithKind("CronJob"))}
 		for _, change := range change {
 			change(job)
@@ -172,7 +173,7 @@ var _ = Describe("CronJob", func() {
 		putSince(ctx, cj, 3)
 		Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).Should(ConsistOf(HavePrefix("Normal Synced"), And(
 			HavePrefix("Warning MissedSchedule: missed 3 runs, from "), ContainSubstring("spec.startingDeadlineSeconds has passed"))))
-		passesAtRest(k.controller)
+		passesAtRest(k.Controller())
 		mark := cp.Audit.Now()
 		touch(ctx, cj)
 		Expect(requests(mark, ns)).To(BeEmpty())
@@ -196,7 +197,7 @@ var _ = Describe("CronJob", func() {
 		touch(ctx, cj)
 		Expect(jobNames(ctx, ns)).To(BeEmpty())
 		restartWith(ctx, []string{"WATCH_NAMESPACE=" + ns})
-		Eventually(func() int { return passes(k.controller) }).Should(BeNumerically(">", 0))
+		Eventually(func() int { return passes(k.Controller()) }).Should(BeNumerically(">", 0))
 		touch(ctx, cj)
 		Expect(jobNames(ctx, ns)).To(BeEmpty())
 	})
@@ -276,7 +277,7 @@ var _ = Describe("CronJob", func() {
 			GinkgoHelper()
 			manager.Kill()
 			start(ctx, []string{"WATCH_NAMESPACE=" + ns}, "--leader-elect=false")
-			Eventually(func() int { return passes(k.controller) }).Should(BeNumerically(">", 1))
+			Eventually(func() int { return passes(k.Controller()) }).Should(BeNumerically(">", 1))
 		}
 		again()
 		Expect(get(ctx, job).UID).To(Equal(first), "the Job tells of it")
@@ -385,9 +386,9 @@ var _ = Describe("CronJob", func() {
 			Expect(cj.Status.NextScheduleTime).To(BeNil())
 			Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).Should(ConsistOf(HavePrefix("Warning " + reason)))
 
-			passesBefore, mark := passesAtRest(k.controller), cp.Audit.Now()
+			passesBefore, mark := passesAtRest(k.Controller()), cp.Audit.Now()
 			time.Sleep(500 * time.Millisecond)
-			Expect(passes(k.controller)).To(Equal(passesBefore), "passes with nothing to do")
+			Expect(passes(k.Controller())).To(Equal(passesBefore), "passes with nothing to do")
 			touch(ctx, cj)
 			Expect(requests(mark, ns)).To(BeEmpty())
 			Expect(eventsAbout(ctx, cj)).To(HaveLen(1))
@@ -464,13 +465,13 @@ var _ = Describe("CronJob", func() {
 		cj := often()
 		Expect(k8s.Create(ctx, cj)).To(Succeed())
 		Eventually(ctx, func() []string { return jobNames(ctx, ns) }).ShouldNot(BeEmpty())
-		run("patch", k.resource, "one", "--type=merge", "--patch", `{"spec":{"suspend":true}}`)
+		run("patch", k.CRD(), "one", "--type=merge", "--patch", `{"spec":{"suspend":true}}`)
 		Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "False/Suspended"))
 		before := jobNames(ctx, ns)
 		time.Sleep(2 * time.Second)
 		Expect(jobNames(ctx, ns)).To(Equal(before))
 
-		run("patch", k.resource, "one", "--type=merge", "--patch", `{"spec":{"suspend":false}}`)
+		run("patch", k.CRD(), "one", "--type=merge", "--patch", `{"spec":{"suspend":false}}`)
 		Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "True/Scheduled"))
 		since := cj.Status.ScheduledSince.Time
 		Eventually(ctx, func() int { return len(jobNames(ctx, ns)) }).Should(BeNumerically(">", len(before)))
@@ -486,7 +487,7 @@ var _ = Describe("CronJob", func() {
 
 	It("warns of a CronJob of Kubernetes with its name, until that is gone (#120181)", func(ctx context.Context) {
 		theirs := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "one"}, Spec: batchv1.CronJobSpec{
-			Schedule: "@yearly", Suspend: ptr.To(true), JobTemplate: batchv1.JobTemplateSpec{Spec: newJob("", "").Spec}}}
+			Schedule: "@yearly", Suspend: ptr.To(true), JobTemplate: batchv1.JobTemplateSpec{Spec: testkinds.NewJob("", "").Spec}}}
 		Expect(k8s.Create(ctx, theirs)).To(Succeed())
 		cj := hourly()
 		Expect(k8s.Create(ctx, cj)).To(Succeed())
@@ -547,9 +548,9 @@ var _ = Describe("CronJob", func() {
 		Eventually(func() []testenv.Request { return cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns), isRefused) }).
 			ShouldNot(BeEmpty(), "nothing was tried")
 		Eventually(func() bool { // the end of a Job may be seen late
-			mark, before := cp.Audit.Now(), passes(k.controller)
+			mark, before := cp.Audit.Now(), passes(k.Controller())
 			time.Sleep(1500 * time.Millisecond) // in which another time comes
-			return len(requests(mark, ns)) == 0 && passes(k.controller) == before
+			return len(requests(mark, ns)) == 0 && passes(k.Controller()) == before
 		}).Should(BeTrue(), "it goes on")
 		Expect(k.says(cj)(ctx)).To(HaveKeyWithValue("Degraded", "False/AsExpected"))
 
@@ -587,7 +588,7 @@ var _ = Describe("CronJob", func() {
 		}).Should(And(HaveLen(count), HaveEach(BeNumerically(">=", 4))))
 		first.Kill()
 		suspendAll(ctx, ns)
-		passesAtRest(k.controller)
+		passesAtRest(k.Controller())
 
 		made, asked, tried := map[string]int{}, map[string]bool{}, 0
 		for _, request := range cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns)) {
@@ -683,7 +684,7 @@ var _ = Describe("CronJob", func() {
 
 		It("takes the Job for its own that is there already", func(ctx context.Context) {
 			before(ctx)
-			theirs := newJob(ns, job.Name)
+			theirs := testkinds.NewJob(ns, job.Name)
 			theirs.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cj, tutorialv1.GroupVersion.WithKind("CronJob"))}
 			Expect(k8s.Create(ctx, theirs)).To(Succeed())
 			passAgain(still(ctx, cj))
@@ -693,7 +694,7 @@ var _ = Describe("CronJob", func() {
 
 		It("sees that an earlier Job is still active (Forbid; #58748, #107827)", func(ctx context.Context) {
 			before(ctx)
-			early := newJob(ns, jobName("one", hoursBefore(1)))
+			early := testkinds.NewJob(ns, jobName("one", hoursBefore(1)))
 			early.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cj, tutorialv1.GroupVersion.WithKind("CronJob"))}
 			Expect(k8s.Create(ctx, early)).To(Succeed())
 			backdate(ctx, cj, hoursBefore(2), func(status *tutorialv1.CronJobStatus) {
@@ -751,7 +752,7 @@ var _ = Describe("CronJob", func() {
 			stop()
 			backdate(ctx, cj, history.CreationTimestamp.Time)
 			edited(ctx, cj, 0, 0)
-			young := newJob(ns, jobName("none", hoursBefore(2)))
+			young := testkinds.NewJob(ns, jobName("none", hoursBefore(2)))
 			young.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cj, tutorialv1.GroupVersion.WithKind("CronJob"))}
 			Expect(k8s.Create(ctx, young)).To(Succeed())
 			finish(ctx, young, batchv1.JobFailed)
@@ -775,7 +776,7 @@ var _ = Describe("CronJob", func() {
 		cj.Spec.JobTemplate.Spec.Suspend = ptr.To(true)
 		putSince(ctx, cj, 1)
 		Eventually(ctx, active(ctx, cj)).Should(HaveLen(1))
-		Expect(kubectlIn(ns)("get", k.resource)).To(MatchRegexp(
+		Expect(kubectlIn(ns)("get", k.CRD())).To(MatchRegexp(
 			`^NAME +SCHEDULE +TIMEZONE +SUSPEND +ACTIVE +LAST SCHEDULE +AGE\none +@every 1h +Europe/Berlin +false +1 +\d+m(\d+s)? +\d+s$`))
 	})
 })
@@ -891,7 +892,7 @@ func makeHistory(ctx context.Context) {
 		cj.Spec.SuccessfulJobsHistoryLimit, cj.Spec.FailedJobsHistoryLimit = ptr.To[int32](100), ptr.To[int32](100)
 		Expect(k8s.Create(ctx, cj)).To(Succeed())
 		made := func(jobName string, end batchv1.JobConditionType, finalizers ...string) {
-			job := newJob(ns, jobName)
+			job := testkinds.NewJob(ns, jobName)
 			job.Finalizers = finalizers
 			job.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cj, tutorialv1.GroupVersion.WithKind("CronJob"))}
 			Expect(k8s.Create(ctx, job)).To(Succeed())

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	testkinds "github.com/example/memcached-operator/test/kinds"
 	"github.com/example/memcached-operator/test/testenv"
 )
 
@@ -81,7 +82,7 @@ var _ = Describe("Foo", func() {
 	})
 
 	It("keeps the Deployment it has while the new name is taken", func(ctx context.Context) {
-		foreign := newDeployment(ns, "taken", 0)
+		foreign := testkinds.NewDeployment(ns, "taken", 0)
 		Expect(k8s.Create(ctx, foreign)).To(Succeed())
 		foo := newFoo(ns, "example", "old", ptr.To[int32](1))
 		k.create(ctx, foo)
@@ -99,7 +100,7 @@ var _ = Describe("Foo", func() {
 
 	// Found by a sequence: a Deployment that lost its owner while the new name was taken had none when its Foo was deleted, and stayed.
 	It("keeps the Deployment it has as it says while the new name is taken", func(ctx context.Context) {
-		Expect(k8s.Create(ctx, newDeployment(ns, "taken", 0))).To(Succeed())
+		Expect(k8s.Create(ctx, testkinds.NewDeployment(ns, "taken", 0))).To(Succeed())
 		foo := newFoo(ns, "example", "old", ptr.To[int32](1))
 		k.create(ctx, foo)
 		rename(ctx, foo, "taken")

@@ -2,8 +2,10 @@ package contract
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -11,126 +13,62 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	testkinds "github.com/example/memcached-operator/test/kinds"
 )
 
-// kind is what the contract has to know of a kind to be run against it.
+// kind is a kind and what this suite does with it.
 type kind struct {
-	name       string
-	controller string
-	apiVersion string
-	resource   string
-	make       func(namespace, name string, pods int32) client.Object
-	children   func(object client.Object) []client.Object // empty ones, to be read
-	child      firstChild
-	deploys    bool                                            // the first child is a Deployment, and all are kept as they should be; otherwise they are made once
-	due        func(ctx context.Context, object client.Object) // has the operator make the children; nil where it does so at once
-	longest    int                                             // how many characters a name may have
-	conditions func(object client.Object) []metav1.Condition
-	generation func(object client.Object) int64 // status.observedGeneration
-	nameTaken  string                           // the reason of the event
-}
-
-// firstChild is what the contract has to know of a kind's first child.
-type firstChild struct {
-	kind, group, resource string
-	name                  func(object string) string                 // for an object of this name
-	theirs                func(namespace, name string) client.Object // one of somebody else's
+	testkinds.Kind
+	// due has the operator create the children; nil if it does so at once.
+	due func(ctx context.Context, object client.Object)
 }
 
 var kinds = []kind{
-	{
-		name:       "Foo",
-		controller: "foo",
-		apiVersion: samplev1alpha1.GroupVersion.String(),
-		resource:   "foos.samplecontroller.k8s.io",
-		make: func(namespace, name string, pods int32) client.Object {
-			return newFoo(namespace, name, name, &pods)
-		},
-		children: func(object client.Object) []client.Object {
-			return []client.Object{&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
-				Namespace: object.GetNamespace(), Name: object.(*samplev1alpha1.Foo).Spec.DeploymentName}}}
-		},
-		conditions: func(object client.Object) []metav1.Condition { return object.(*samplev1alpha1.Foo).Status.Conditions },
-		generation: func(object client.Object) int64 { return object.(*samplev1alpha1.Foo).Status.ObservedGeneration },
-		nameTaken:  samplev1alpha1.EventErrResourceExists,
-		child:      deploymentOfTheName,
-		deploys:    true,
-		longest:    253,
-	},
-	{
-		name:       "Memcached",
-		controller: "memcached",
-		apiVersion: cachev1alpha1.GroupVersion.String(),
-		resource:   "memcacheds.cache.example.com",
-		make: func(namespace, name string, pods int32) client.Object {
-			return newMemcached(namespace, name, pods)
-		},
-		children: func(object client.Object) []client.Object {
-			named := metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: object.GetName()}
-			service := named
-			if len(service.Name) > 63 {
-				service.Name = get(context.Background(), object.DeepCopyObject().(*cachev1alpha1.Memcached)).Status.ServiceName
-			}
-			return []client.Object{
-				&appsv1.Deployment{ObjectMeta: named},
-				&corev1.Service{ObjectMeta: service},
-				&policyv1.PodDisruptionBudget{ObjectMeta: named},
-			}
-		},
-		conditions: func(object client.Object) []metav1.Condition {
-			return object.(*cachev1alpha1.Memcached).Status.Conditions
-		},
-		generation: func(object client.Object) int64 { return object.(*cachev1alpha1.Memcached).Status.ObservedGeneration },
-		nameTaken:  cachev1alpha1.ReasonNameTaken,
-		child:      deploymentOfTheName,
-		deploys:    true,
-		longest:    253,
-	},
-	{
-		name:       "CronJob",
-		controller: "cronjob",
-		apiVersion: tutorialv1.GroupVersion.String(),
-		resource:   "cronjobs.batch.tutorial.kubebuilder.io",
-		make: func(namespace, name string, pods int32) client.Object {
-			cj := newCronJob(namespace, name, "@every 1h")
-			cj.Spec.JobTemplate.Spec.Parallelism = &pods
-			return cj
-		},
-		children: func(object client.Object) []client.Object {
-			return []client.Object{jobAt(object, lastHour)}
-		},
-		conditions: func(object client.Object) []metav1.Condition { return object.(*tutorialv1.CronJob).Status.Conditions },
-		generation: func(object client.Object) int64 { return object.(*tutorialv1.CronJob).Status.ObservedGeneration },
-		nameTaken:  tutorialv1.ReasonNameTaken,
-		child: firstChild{
-			kind: "Job", group: "batch", resource: "jobs",
-			name:   func(object string) string { return jobName(object, lastHour) },
-			theirs: func(namespace, name string) client.Object { return newJob(namespace, name) },
-		},
-		due: func(ctx context.Context, object client.Object) {
-			backdate(ctx, object.(*tutorialv1.CronJob), lastHour.Add(-time.Hour))
-		},
-		longest: 52,
-	},
+	{Kind: testkinds.Foo},
+	{Kind: testkinds.Memcached},
+	{Kind: testkinds.CronJob, due: func(ctx context.Context, object client.Object) {
+		backdate(ctx, object.(*tutorialv1.CronJob), lastHour.Add(-time.Hour))
+	}},
 }
 
-var deploymentOfTheName = firstChild{
-	kind: "Deployment", group: "apps", resource: "deployments",
-	name:   func(object string) string { return object },
-	theirs: func(namespace, name string) client.Object { return newDeployment(namespace, name, 0) },
+// children returns the children of an object, to be read.
+func (k kind) children(object client.Object) []client.Object {
+	if !k.Deploys {
+		return []client.Object{jobAt(object, lastHour)}
+	}
+	if len(object.GetName()) > 63 { // the status has the name of the Service
+		object = get(context.Background(), object.DeepCopyObject().(client.Object))
+	}
+	return k.ChildrenOf(object)
+}
+
+// firstChildName returns the name of the first child of an object that Make returns.
+func (k kind) firstChildName(name string) string {
+	if !k.Deploys {
+		return jobName(name, lastHour)
+	}
+	return name
+}
+
+// foreign returns an object like the first child that the operator does not control.
+func (k kind) foreign(namespace, name string) client.Object {
+	if !k.Deploys {
+		return testkinds.NewJob(namespace, name)
+	}
+	return testkinds.NewDeployment(namespace, name, 0)
 }
 
 // deploying are the kinds that have a Deployment.
-var deploying = slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { return !k.deploys })
+var deploying = slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { return !k.Deploys })
 
 func newFoo(namespace, name, deployment string, replicas *int32) *samplev1alpha1.Foo {
 	return &samplev1alpha1.Foo{
@@ -148,47 +86,9 @@ func newMemcached(namespace, name string, size int32) *cachev1alpha1.Memcached {
 
 // newCronJob returns one whose Jobs go on until somebody ends their pod, fit for a namespace that is restricted.
 func newCronJob(namespace, name, schedule string) *tutorialv1.CronJob {
-	cj := &tutorialv1.CronJob{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec:       tutorialv1.CronJobSpec{Schedule: schedule},
-	}
-	cj.Spec.JobTemplate.Spec = newJob("", "").Spec
-	cj.Spec.JobTemplate.Spec.Suspend = nil
+	cj := testkinds.CronJob.Make(namespace, name, 1).(*tutorialv1.CronJob)
+	cj.Spec.Schedule, cj.Spec.JobTemplate.Spec.Parallelism = schedule, nil
 	return cj
-}
-
-// newJob returns one of somebody else's, which is suspended.
-func newJob(namespace, name string) *batchv1.Job {
-	return &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec: batchv1.JobSpec{
-			Suspend:      ptr.To(true),
-			BackoffLimit: ptr.To[int32](0),
-			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-				RestartPolicy: corev1.RestartPolicyNever,
-				SecurityContext: &corev1.PodSecurityContext{
-					RunAsNonRoot: ptr.To(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
-				Containers: []corev1.Container{{Name: "it", Image: "it", SecurityContext: &corev1.SecurityContext{
-					AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}}},
-			}},
-		},
-	}
-}
-
-// newDeployment returns one of somebody else's.
-func newDeployment(namespace, name string, replicas int32) *appsv1.Deployment {
-	labels := map[string]string{"somebody": "else"}
-	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec: appsv1.DeploymentSpec{
-			Replicas: &replicas,
-			Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "it", Image: "it"}}},
-			},
-		},
-	}
 }
 
 // controlledBy returns a reference to a controller that does not exist.
@@ -203,7 +103,7 @@ func (k kind) says(object client.Object) func(ctx context.Context) map[string]st
 			return map[string]string{"error": err.Error()}
 		}
 		said := map[string]string{}
-		for _, c := range k.conditions(object) {
+		for _, c := range k.Conditions(object) {
 			said[c.Type] = fmt.Sprintf("%s/%s", c.Status, c.Reason)
 			if c.ObservedGeneration != object.GetGeneration() {
 				said[c.Type] = fmt.Sprintf("of generation %d, not %d", c.ObservedGeneration, object.GetGeneration())
@@ -215,7 +115,7 @@ func (k kind) says(object client.Object) func(ctx context.Context) map[string]st
 
 // message returns the message of a condition, as it was last read.
 func (k kind) message(object client.Object, condition string) string {
-	if c := meta.FindStatusCondition(k.conditions(object), condition); c != nil {
+	if c := meta.FindStatusCondition(k.Conditions(object), condition); c != nil {
 		return c.Message
 	}
 	return ""
@@ -273,6 +173,67 @@ func (k kind) own(ctx context.Context, object client.Object) []client.Object {
 	return children
 }
 
+// optionalFields returns the fields whose values can be tried one after the other. The number of pods is not among them: the maximum of
+// that is more than a control plane without machines can have.
+func (k kind) optionalFields() []testkinds.Field {
+	crd, err := k.Definition()
+	if err != nil {
+		panic(err)
+	}
+	return slices.DeleteFunc(k.Fields(crd), func(field testkinds.Field) bool {
+		return field.Path == k.ScalePath(crd) || len(field.Accepted()) == 0
+	})
+}
+
+// setField sets one field of an object, as a user does who only cares for that.
+func setField(ctx context.Context, object client.Object, path string, value any) {
+	GinkgoHelper()
+	patch := value
+	names := strings.Split(path, ".")
+	for _, name := range slices.Backward(names) {
+		patch = map[string]any{name: patch}
+	}
+	body, err := json.Marshal(patch)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(k8s.Patch(ctx, object, client.RawPatch(types.MergePatchType, body))).To(Succeed())
+}
+
+// desired returns the labels and the spec of each child of an object.
+func (k kind) desired(ctx context.Context, object client.Object) map[string]any {
+	GinkgoHelper()
+	desired := map[string]any{}
+	for i, child := range k.own(ctx, object) {
+		desired[k.Children[i].Kind+" "+child.GetName()] = []any{child.GetLabels(), testkinds.Spec(child)}
+	}
+	return desired
+}
+
+// damageAll changes the metadata and the spec of each child in all the ways that the operator reverts, and waits until it has.
+func (k kind) damageAll(ctx context.Context, object client.Object) {
+	GinkgoHelper()
+	for i, child := range k.own(ctx, object) {
+		before := child.DeepCopyObject().(client.Object)
+		for _, damage := range k.Children[i].Damage {
+			edit(ctx, child, func(child client.Object) {
+				child.SetLabels(map[string]string{"theirs": "stays", "app.kubernetes.io/managed-by": "somebody-else"})
+				child.SetOwnerReferences(nil)
+				damage(child)
+			})
+			Eventually(ctx, func(g Gomega) {
+				g.Expect(metav1.IsControlledBy(get(ctx, child), object)).To(BeTrue())
+				for label, value := range before.GetLabels() {
+					g.Expect(child.GetLabels()).To(HaveKeyWithValue(label, value))
+				}
+				g.Expect(child.GetLabels()).To(HaveKeyWithValue("theirs", "stays"))
+				g.Expect(testkinds.Spec(child)).To(Equal(testkinds.Spec(before)))
+			}).Should(Succeed(), "%T", child)
+			Expect(child.GetUID()).To(Equal(before.GetUID()))
+			k.settle(ctx, object)
+		}
+		edit(ctx, child, func(child client.Object) { child.SetLabels(before.GetLabels()) }) // what others have added stays until they remove it
+	}
+}
+
 // resourceVersions of objects, to see whether anybody has written them.
 func resourceVersions(ctx context.Context, objects ...client.Object) map[string]string {
 	GinkgoHelper()
@@ -286,7 +247,7 @@ func resourceVersions(ctx context.Context, objects ...client.Object) map[string]
 // passOnStatusOf has a child's status change and waits until the controller has made a pass because of it.
 func (k kind) passOnStatusOf(ctx context.Context, child client.Object) {
 	GinkgoHelper()
-	before := passes(k.controller)
+	before := passes(k.Controller())
 	changed := child.DeepCopyObject().(client.Object)
 	switch changed := changed.(type) {
 	case *appsv1.Deployment:
@@ -295,7 +256,7 @@ func (k kind) passOnStatusOf(ctx context.Context, child client.Object) {
 		changed.Status.Conditions = append(changed.Status.Conditions, batchv1.JobCondition{Type: "Theirs", Status: corev1.ConditionTrue})
 	}
 	Expect(k8s.Status().Patch(ctx, changed, client.MergeFrom(child))).To(Succeed())
-	Eventually(func() int { return passes(k.controller) }).Should(BeNumerically(">", before))
+	Eventually(func() int { return passes(k.Controller()) }).Should(BeNumerically(">", before))
 	time.Sleep(200 * time.Millisecond)
 }
 

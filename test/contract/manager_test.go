@@ -161,7 +161,7 @@ var _ = Describe("The manager", func() {
 		manager, managers = second, append(managers, second)
 		Eventually(ctx, func() string { return *get(ctx, lease()).Spec.HolderIdentity }).Should(And(Not(BeEmpty()), Not(Equal(first))))
 		ns := newNamespace(ctx)
-		kinds[0].create(ctx, kinds[0].make(ns, "one", 1))
+		kinds[0].create(ctx, kinds[0].Make(ns, "one", 1))
 	})
 
 	It("makes what the samples ask for, and can be installed from one file", func(ctx context.Context) {
@@ -188,12 +188,12 @@ var _ = Describe("The manager", func() {
 		inside, also, outside := newNamespace(ctx), newNamespace(ctx), newNamespace(ctx)
 		restartWith(ctx, []string{"WATCH_NAMESPACE=" + inside + "," + also})
 		for _, k := range kinds {
-			unseen := k.make(outside, k.controller, 1)
+			unseen := k.Make(outside, k.Controller(), 1)
 			Expect(k8s.Create(ctx, unseen)).To(Succeed())
 			for _, ns := range []string{inside, also} {
-				k.own(ctx, k.create(ctx, k.make(ns, k.controller, 1)))
+				k.own(ctx, k.create(ctx, k.Make(ns, k.Controller(), 1)))
 			}
-			Expect(k.conditions(get(ctx, unseen))).To(BeEmpty())
+			Expect(k.Conditions(get(ctx, unseen))).To(BeEmpty())
 		}
 	})
 
@@ -209,7 +209,7 @@ var _ = Describe("The manager", func() {
 		}
 		var objects []client.Object
 		for i, k := range deploying {
-			objects = append(objects, k.create(ctx, k.make(ns, k.controller, 1)))
+			objects = append(objects, k.create(ctx, k.Make(ns, k.Controller(), 1)))
 			Expect(*userOf(objects[i], k)).To(BeNumerically(">", 0))
 		}
 
@@ -264,7 +264,7 @@ var _ = Describe("The manager", func() {
 		ns := newNamespace(ctx)
 		var objects []client.Object
 		for _, k := range deploying {
-			object := k.make(ns, k.controller, 1)
+			object := k.Make(ns, k.Controller(), 1)
 			k.create(ctx, object)
 			objects = append(objects, object)
 		}
@@ -279,7 +279,7 @@ var _ = Describe("The manager", func() {
 		others := []string{"WATCH_NAMESPACE=" + ns, "RELATED_IMAGE_NGINX=example.com/n:2", "RELATED_IMAGE_MEMCACHED=example.com/m:2"}
 		restartWith(ctx, others, "--image-delay=1h")
 		for i, k := range deploying { // what else is wanted is done
-			out, err := cp.Kubectl("scale", "--namespace="+ns, "--replicas=2", k.resource+"/"+k.controller)
+			out, err := cp.Kubectl("scale", "--namespace="+ns, "--replicas=2", k.CRD()+"/"+k.Controller())
 			Expect(err).NotTo(HaveOccurred(), out)
 			Eventually(ctx, k.says(objects[i])).Should(settled)
 		}
@@ -343,23 +343,23 @@ var _ = Describe("The manager", func() {
 	})
 
 	for _, named := range kinds[1:] {
-		It("works on a "+named.name+" only where --controllers names nothing else", func(ctx context.Context) {
+		It("works on a "+named.Name+" only where --controllers names nothing else", func(ctx context.Context) {
 			ns := newNamespace(ctx)
-			restartWith(ctx, nil, "--controllers="+named.controller)
+			restartWith(ctx, nil, "--controllers="+named.Controller())
 			var others []client.Object
 			for i, k := range kinds {
-				others = append(others, k.make(ns, "other-"+k.controller, 1))
-				if k.name != named.name {
+				others = append(others, k.Make(ns, "other-"+k.Controller(), 1))
+				if k.Name != named.Name {
 					Expect(k8s.Create(ctx, others[i])).To(Succeed())
 				}
 			}
-			named.create(ctx, named.make(ns, "one", 1))
+			named.create(ctx, named.Make(ns, "one", 1))
 			for i, k := range kinds {
-				if k.name != named.name {
-					Expect(k.conditions(get(ctx, others[i]))).To(BeEmpty(), k.name)
+				if k.Name != named.Name {
+					Expect(k.Conditions(get(ctx, others[i]))).To(BeEmpty(), k.Name)
 				}
 			}
-			holder := get(ctx, leaseNamed(named.controller+".memcached-operator.example.com")).Spec.HolderIdentity
+			holder := get(ctx, leaseNamed(named.Controller()+".memcached-operator.example.com")).Spec.HolderIdentity
 			Expect(holder).NotTo(BeNil(), "managers of other kinds are not in its way")
 		})
 	}

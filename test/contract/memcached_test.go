@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	testkinds "github.com/example/memcached-operator/test/kinds"
 	"github.com/example/memcached-operator/test/testenv"
 )
 
@@ -115,7 +116,7 @@ var _ = Describe("Memcached", func() {
 
 		stray := strayPod(ns, map[string]string{"app": "memcached", "memcached_cr": "one"})
 		Expect(k8s.Create(ctx, stray)).To(Succeed())
-		foreign := newDeployment(ns, "foreign", 1) // in a namespace that is restricted it gets no pod, but a ReplicaSet
+		foreign := testkinds.NewDeployment(ns, "foreign", 1) // in a namespace that is restricted it gets no pod, but a ReplicaSet
 		foreign.Spec.Template.Labels["memcached_cr"] = "one"
 		Expect(k8s.Create(ctx, foreign)).To(Succeed())
 		Consistently(ctx, func() []string { return get(ctx, one).Status.Nodes }).WithTimeout(time.Second).

@@ -65,7 +65,7 @@ var _ = ReportAfterSuite("what it may do", func(report Report) {
 	entries := entriesOf(report, "permissions")
 	Expect(entries).To(HaveLen(report.SuiteConfig.ParallelTotal), "each process has to report what its operator used")
 	used := map[string]bool{}
-	for _, permission := range askedFor {
+	for _, permission := range askedFor() {
 		used[permission] = true
 	}
 	var granted []string
@@ -117,13 +117,18 @@ func grantedTo(ctx context.Context, serviceAccount string) []string {
 
 // askedFor are the permissions that the operator never uses but is asked for by clusters that enforce them on owner references,
 // as the API server of this suite does. The specs below show that each is needed.
-var askedFor = []string{
-	"update samplecontroller.k8s.io/foos/finalizers",
-	"update cache.example.com/memcacheds/finalizers",
-	"update batch.tutorial.kubebuilder.io/cronjobs/finalizers",
-	"delete /services",
-	"delete apps/deployments",
-	"delete policy/poddisruptionbudgets",
+func askedFor() []string {
+	var permissions []string
+	for _, k := range kinds {
+		permissions = append(permissions, "update "+k.GroupVersion.Group+"/"+k.Resource+"/finalizers")
+		if !k.Deploys {
+			continue
+		}
+		for _, child := range k.Children {
+			permissions = append(permissions, "delete "+child.Group+"/"+child.Resource)
+		}
+	}
+	return permissions
 }
 
 var _ = Describe("RBAC", func() {
@@ -144,12 +149,10 @@ var _ = Describe("RBAC", func() {
 	}
 
 	for _, k := range kinds {
-		It("needs a say in the finalizers of a "+k.name+" to make it wait for its children", func(ctx context.Context) {
+		It("needs a say in the finalizers of a "+k.Name+" to make it wait for its children", func(ctx context.Context) {
 			ns := newNamespace(ctx)
-			group, _, _ := strings.Cut(k.apiVersion, "/")
-			resource, _, _ := strings.Cut(k.resource, ".")
-			less := without(ctx, ns, "update "+group+"/"+resource+"/finalizers")
-			for _, child := range k.own(ctx, k.create(ctx, k.make(ns, "one", 1))) {
+			less := without(ctx, ns, "update "+k.GroupVersion.Group+"/"+k.Resource+"/finalizers")
+			for _, child := range k.own(ctx, k.create(ctx, k.Make(ns, "one", 1))) {
 				child.SetName("copy")
 				child.SetResourceVersion("")
 				child.SetUID("")
@@ -162,18 +165,19 @@ var _ = Describe("RBAC", func() {
 		})
 	}
 
-	DescribeTable("needs the right to delete a child to give it its owner reference back", func(ctx context.Context, permission string, index int) {
-		ns := newNamespace(ctx)
-		child := kinds[1].own(ctx, kinds[1].create(ctx, kinds[1].make(ns, "one", 1)))[index]
-		less := without(ctx, ns, permission)
-		changed := child.DeepCopyObject().(client.Object)
-		changed.SetOwnerReferences(nil)
-		Eventually(ctx, func() error { return less.Patch(ctx, changed, client.MergeFrom(child), client.DryRunAll) }).
-			Should(MatchError(ContainSubstring("cannot set an ownerRef on a resource you can't delete")))
-	},
-		Entry("Deployment", "delete apps/deployments", 0),
-		Entry("Service", "delete /services", 1),
-		Entry("PodDisruptionBudget", "delete policy/poddisruptionbudgets", 2))
+	for _, k := range deploying {
+		for i, resource := range k.Children {
+			It("needs the right to delete the "+resource.Kind+" of a "+k.Name+" to give it its owner reference back", func(ctx context.Context) {
+				ns := newNamespace(ctx)
+				child := k.own(ctx, k.create(ctx, k.Make(ns, "one", 1)))[i]
+				less := without(ctx, ns, "delete "+resource.Group+"/"+resource.Resource)
+				changed := child.DeepCopyObject().(client.Object)
+				changed.SetOwnerReferences(nil)
+				Eventually(ctx, func() error { return less.Patch(ctx, changed, client.MergeFrom(child), client.DryRunAll) }).
+					Should(MatchError(ContainSubstring("cannot set an ownerRef on a resource you can't delete")))
+			})
+		}
+	}
 
 	// What it may do in order to lead, and to know who reads its metrics. What it may do for its kinds is taken away by
 	// test/reliability.
@@ -261,6 +265,6 @@ var _ = Describe("RBAC", func() {
 
 	It("suffices where the API server cannot stream lists", func(ctx context.Context) {
 		restartWith(ctx, []string{"KUBE_FEATURE_WatchListClient=false"})
-		kinds[1].create(ctx, kinds[1].make(newNamespace(ctx), "one", 1))
+		kinds[1].create(ctx, kinds[1].Make(newNamespace(ctx), "one", 1))
 	})
 })

@@ -23,14 +23,14 @@ import (
 // What it costs, counted by the API server's audit log. It begins first, because one of these specs takes longest.
 var _ = Describe("The number of requests", SpecPriority(1), func() {
 	for _, k := range kinds {
-		Describe("of a "+k.name, func() {
+		Describe("of a "+k.Name, func() {
 			var (
 				ns     string
 				object client.Object
 			)
 			BeforeEach(func(ctx context.Context) {
 				ns = newNamespace(ctx)
-				object = k.make(ns, "one", 2)
+				object = k.Make(ns, "one", 2)
 			})
 
 			It("is zero for a status event of a settled child", func(ctx context.Context) {
@@ -39,24 +39,24 @@ var _ = Describe("The number of requests", SpecPriority(1), func() {
 				atRest(ctx, child, jobPace)
 				mark := cp.Audit.Now()
 				k.passOnStatusOf(ctx, child)
-				report("requests for a status event of a settled child of a "+k.name, len(requests(mark, ns)), 0)
+				report("requests for a status event of a settled child of a "+k.Name, len(requests(mark, ns)), 0)
 			})
 
 			It("is zero for a resync", func(ctx context.Context) {
 				k.create(ctx, object)
 				restartWith(ctx, []string{"WATCH_NAMESPACE=" + ns}, "--sync-period=1s")
-				Eventually(func() int { return passes(k.controller) }).Should(BeNumerically(">", 0))
-				mark, before := cp.Audit.Now(), passes(k.controller)
-				Eventually(func() int { return passes(k.controller) }).Should(BeNumerically(">=", before+3))
+				Eventually(func() int { return passes(k.Controller()) }).Should(BeNumerically(">", 0))
+				mark, before := cp.Audit.Now(), passes(k.Controller())
+				Eventually(func() int { return passes(k.Controller()) }).Should(BeNumerically(">=", before+3))
 				time.Sleep(200 * time.Millisecond)
 				found := requests(mark, ns)
-				report("requests for three resyncs of a "+k.name, len(found), 0)
+				report("requests for three resyncs of a "+k.Name, len(found), 0)
 			})
 
 			It("is zero for a restart of the manager", func(ctx context.Context) {
 				var objects []client.Object
 				for i := range 10 {
-					objects = append(objects, k.make(ns, fmt.Sprintf("n%d", i), 1))
+					objects = append(objects, k.Make(ns, fmt.Sprintf("n%d", i), 1))
 					k.put(ctx, objects[i])
 				}
 				for _, object := range objects {
@@ -64,20 +64,20 @@ var _ = Describe("The number of requests", SpecPriority(1), func() {
 				}
 				mark := cp.Audit.Now()
 				restartWith(ctx, []string{"WATCH_NAMESPACE=" + ns})
-				Eventually(func() int { return passes(k.controller) }).Should(BeNumerically(">=", len(objects)))
+				Eventually(func() int { return passes(k.Controller()) }).Should(BeNumerically(">=", len(objects)))
 				time.Sleep(2 * time.Second)
 				found := cp.Audit.Since(mark, testenv.ByOperator, func(r testenv.Request) bool {
 					return r.IsWrite() || r.Verb == "get" && r.Resource != ""
 				})
-				report("writes and child requests for a restart of the manager with 10 "+k.name+"s", len(found), 0)
+				report("writes and child requests for a restart of the manager with 10 "+k.Name+"s", len(found), 0)
 			})
 		})
 	}
 
 	for _, k := range deploying {
-		It("of a "+k.name+" from its creation until it is ready is one for each child, one for the status and one for the event", func(ctx context.Context) {
+		It("of a "+k.Name+" from its creation until it is ready is one for each child, one for the status and one for the event", func(ctx context.Context) {
 			ns := newNamespace(ctx)
-			object := k.make(ns, "one", 2)
+			object := k.Make(ns, "one", 2)
 			mark, start := cp.Audit.Now(), time.Now()
 			k.create(ctx, object)
 			found := requests(mark, ns)
@@ -91,7 +91,7 @@ var _ = Describe("The number of requests", SpecPriority(1), func() {
 			Expect(count).To(HaveKeyWithValue("create events", 1))
 			// Where the machine takes longer than a second, progress is told after 1, 3, 7 … seconds.
 			progress := int(math.Log2(found[len(found)-1].At.Sub(start).Seconds() + 1))
-			report("requests of one "+k.name+" from creation to ready", len(found), len(k.children(object))+2+progress)
+			report("requests of one "+k.Name+" from creation to ready", len(found), len(k.children(object))+2+progress)
 		})
 	}
 

@@ -27,19 +27,19 @@ var _ = Describe("With a webhook in the cluster, the operator", func() {
 	BeforeEach(func(ctx context.Context) { ns = newNamespace(ctx) })
 
 	for _, k := range kinds {
-		It("backs off and reports when the webhook answers 409 for a "+k.child.kind+" of a "+k.name, func(ctx context.Context) {
-			remove := webhook(ctx, ns, k.child.group, k.child.resource, func(http.ResponseWriter, *http.Request) *admissionv1.AdmissionResponse {
+		It("backs off and reports when the webhook answers 409 for a "+k.Children[0].Kind+" of a "+k.Name, func(ctx context.Context) {
+			remove := webhook(ctx, ns, k.Children[0].Group, k.Children[0].Resource, func(http.ResponseWriter, *http.Request) *admissionv1.AdmissionResponse {
 				return &admissionv1.AdmissionResponse{Result: &metav1.Status{
 					Status: metav1.StatusFailure, Code: http.StatusConflict, Reason: metav1.StatusReasonConflict, Message: "another writer was first"}}
 			})
 			mark := cp.Audit.Now()
-			object := k.make(ns, "one", 1)
+			object := k.Make(ns, "one", 1)
 			k.put(ctx, object)
 			Eventually(ctx, k.says(object)).Should(HaveKeyWithValue("Degraded", "True/Error"))
 			Expect(k.message(object, "Degraded")).To(ContainSubstring("another writer was first"))
 			time.Sleep(3 * time.Second)
 			writes := cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns), func(r testenv.Request) bool {
-				return r.IsWrite() && r.Resource == k.child.resource
+				return r.IsWrite() && r.Resource == k.Children[0].Resource
 			})
 			Expect(len(writes)).To(BeNumerically("<=", 16), "tried again without backing off: %v", writes)
 			remove(ctx)
@@ -58,7 +58,7 @@ var _ = Describe("With a webhook in the cluster, the operator", func() {
 			}
 			return &admissionv1.AdmissionResponse{Allowed: true}
 		})
-		object := k.make(ns, "one", 1)
+		object := k.Make(ns, "one", 1)
 		Expect(k8s.Create(ctx, object)).To(Succeed())
 		Eventually(ctx, k.says(object)).WithTimeout(time.Minute).Should(HaveKeyWithValue("Degraded", "True/Error"))
 		Expect(k.message(object, "Degraded")).To(ContainSubstring("applying Deployment"))
@@ -67,7 +67,7 @@ var _ = Describe("With a webhook in the cluster, the operator", func() {
 	It("repairs a child soon after a policy that altered it is gone", func(ctx context.Context) {
 		k := kinds[1]
 		remove := change(ctx, ns, `Object{metadata: Object.metadata{labels: {"app": "theirs"}}}`)
-		object := k.make(ns, "one", 1)
+		object := k.Make(ns, "one", 1)
 		k.create(ctx, object)
 		deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
 		Expect(deployment.Labels).To(HaveKeyWithValue("app", "theirs"))

@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -16,25 +15,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
-	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	testkinds "github.com/example/memcached-operator/test/kinds"
 )
 
-// kind is what the specs have to know of a kind.
+// kind is a kind and what the specs do with it.
 type kind struct {
-	name       string
-	definition string // its CustomResourceDefinition
-	// make returns one that settles. Pods are how many it keeps running, if it keeps any.
-	make func(namespace, name string, pods int32) client.Object
-	// grow has it keep one pod more; nil for a kind that keeps none.
-	grow func(object client.Object)
+	testkinds.Kind
 	// hurry has it do every few seconds what it does by the hour; nil for a kind that does at once all there is to do.
 	hurry func(object client.Object)
-	seen  func(object client.Object) (observedGeneration int64, conditions []metav1.Condition)
 	// serve shows that its pods do what they are there for.
 	serve func(ctx context.Context, object client.Object)
 }
@@ -43,22 +35,7 @@ var kinds = []kind{foos, memcacheds, cronJobs}
 
 // foos have a Deployment of the same name here.
 var foos = kind{
-	name:       "Foo",
-	definition: "foos.samplecontroller.k8s.io",
-	make: func(namespace, name string, pods int32) client.Object {
-		return &samplev1alpha1.Foo{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-			Spec:       samplev1alpha1.FooSpec{DeploymentName: name, Replicas: &pods},
-		}
-	},
-	grow: func(object client.Object) {
-		spec := &object.(*samplev1alpha1.Foo).Spec
-		spec.Replicas = ptr.To(*spec.Replicas + 1)
-	},
-	seen: func(object client.Object) (int64, []metav1.Condition) {
-		status := object.(*samplev1alpha1.Foo).Status
-		return status.ObservedGeneration, status.Conditions
-	},
+	Kind: testkinds.Foo,
 	serve: func(ctx context.Context, object client.Object) {
 		GinkgoHelper()
 		pods, err := podsOf(ctx, object)
@@ -72,19 +49,7 @@ var foos = kind{
 }
 
 var memcacheds = kind{
-	name:       "Memcached",
-	definition: "memcacheds.cache.example.com",
-	make: func(namespace, name string, pods int32) client.Object {
-		return &cachev1alpha1.Memcached{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-			Spec:       cachev1alpha1.MemcachedSpec{Size: pods},
-		}
-	},
-	grow: func(object client.Object) { object.(*cachev1alpha1.Memcached).Spec.Size++ },
-	seen: func(object client.Object) (int64, []metav1.Condition) {
-		status := object.(*cachev1alpha1.Memcached).Status
-		return status.ObservedGeneration, status.Conditions
-	},
+	Kind: testkinds.Memcached,
 	serve: func(ctx context.Context, object client.Object) {
 		GinkgoHelper()
 		mc := object.(*cachev1alpha1.Memcached)
@@ -94,37 +59,35 @@ var memcacheds = kind{
 }
 
 // cronJobs have nothing to do within an hour, unless they are hurried. The sample of config/samples says hello too.
-var cronJobs = kind{
-	name:       "CronJob",
-	definition: "cronjobs.batch.tutorial.kubebuilder.io",
-	make: func(namespace, name string, _ int32) client.Object {
+var cronJobs = func() kind {
+	k := kind{
+		Kind:  testkinds.CronJob,
+		hurry: func(object client.Object) { object.(*tutorialv1.CronJob).Spec.Schedule = "@every 10s" },
+		serve: func(ctx context.Context, object client.Object) {
+			GinkgoHelper()
+			cj := object.(*tutorialv1.CronJob)
+			calm := cj.Spec.Schedule
+			change(ctx, cj, func() { cj.Spec.Schedule = "@every 10s" })
+			var job *batchv1.Job
+			Eventually(func(ctx context.Context) (err error) {
+				job, err = lastJob(ctx, cj, isComplete)
+				return err
+			}).WithContext(ctx).Should(Succeed())
+			Expect(logOf(ctx, job)).To(ContainSubstring("hello\n"))
+			change(ctx, cj, func() { cj.Spec.Schedule = calm })
+		},
+	}
+	k.Make = func(namespace, name string, _ int32) client.Object {
 		return newCronJob(namespace, name, "@every 1h", "echo hello")
-	},
-	hurry: func(object client.Object) { object.(*tutorialv1.CronJob).Spec.Schedule = "@every 10s" },
-	seen: func(object client.Object) (int64, []metav1.Condition) {
-		status := object.(*tutorialv1.CronJob).Status
-		return status.ObservedGeneration, status.Conditions
-	},
-	serve: func(ctx context.Context, object client.Object) {
-		GinkgoHelper()
-		cj := object.(*tutorialv1.CronJob)
-		calm := cj.Spec.Schedule
-		change(ctx, cj, func() { cj.Spec.Schedule = "@every 10s" })
-		var job *batchv1.Job
-		Eventually(func(ctx context.Context) (err error) {
-			job, err = lastJob(ctx, cj, isComplete)
-			return err
-		}).WithContext(ctx).Should(Succeed())
-		Expect(logOf(ctx, job)).To(ContainSubstring("hello\n"))
-		change(ctx, cj, func() { cj.Spec.Schedule = calm })
-	},
-}
+	}
+	return k
+}()
 
 // definitions are the CustomResourceDefinitions of the operator.
 func definitions() []string {
 	var names []string
 	for _, k := range kinds {
-		names = append(names, k.definition)
+		names = append(names, k.CRD())
 	}
 	return names
 }
@@ -133,8 +96,7 @@ func definitions() []string {
 func kindsOf(release string) (had, added []kind) {
 	GinkgoHelper()
 	for _, k := range kinds {
-		plural, group, _ := strings.Cut(k.definition, ".")
-		_, err := os.Stat(filepath.Join(root, "config/catalog/released", release, "manifests", group+"_"+plural+".yaml"))
+		_, err := os.Stat(filepath.Join(root, "config/catalog/released", release, "manifests", k.GroupVersion.Group+"_"+k.Resource+".yaml"))
 		if err == nil {
 			had = append(had, k)
 			continue
@@ -150,13 +112,13 @@ func settled(ctx context.Context, k kind, object client.Object) error {
 	if err := kube.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 		return err
 	}
-	generation, conditions := k.seen(object)
+	generation, conditions := k.Status(object).ObservedGeneration, k.Conditions(object)
 	if generation != object.GetGeneration() {
-		return fmt.Errorf("%s %s: generation %d is not answered yet, %d is", k.name, object.GetName(), object.GetGeneration(), generation)
+		return fmt.Errorf("%s %s: generation %d is not answered yet, %d is", k.Name, object.GetName(), object.GetGeneration(), generation)
 	}
 	for condition, want := range map[string]metav1.ConditionStatus{"Available": metav1.ConditionTrue, "Progressing": metav1.ConditionFalse, "Degraded": metav1.ConditionFalse} {
 		if !meta.IsStatusConditionPresentAndEqual(conditions, condition, want) {
-			return fmt.Errorf("%s %s: %s is not %s: %+v", k.name, object.GetName(), condition, want, meta.FindStatusCondition(conditions, condition))
+			return fmt.Errorf("%s %s: %s is not %s: %+v", k.Name, object.GetName(), condition, want, meta.FindStatusCondition(conditions, condition))
 		}
 	}
 	return nil

@@ -59,7 +59,7 @@ var _ = Describe("Installed with kubectl", Ordered, func() {
 
 		By("asking every node, and having a Job run")
 		for _, k := range kinds {
-			object := k.make(namespace, strings.ToLower(k.name)+"-sample", 0)
+			object := k.Make(namespace, strings.ToLower(k.Name)+"-sample", 0)
 			awaitSettled(ctx, k, object)
 			k.serve(ctx, object)
 		}

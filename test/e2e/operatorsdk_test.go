@@ -43,7 +43,7 @@ var _ = Describe("With operator-sdk", Ordered, func() {
 
 	It("upgrades to the bundle of the tree, and resources live on", func(ctx SpecContext) {
 		k := memcacheds
-		object := k.make(operatorNamespace, "lives-on", 1)
+		object := k.Make(operatorNamespace, "lives-on", 1)
 		Expect(kube.Create(ctx, object)).To(Succeed())
 		cleanUp(func(ctx context.Context) { deleteAll(ctx, object) })
 		awaitSettled(ctx, k, object)

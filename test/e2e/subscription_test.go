@@ -37,7 +37,7 @@ var _ = Describe("Installed by a Subscription", func() {
 			var inside, outside []resource
 			for _, namespace := range namespaces {
 				for _, k := range kinds {
-					r := resource{kind: k, Object: k.make(namespace, strings.ToLower(k.name)+"-sample", 1)}
+					r := resource{kind: k, Object: k.Make(namespace, strings.ToLower(k.Name)+"-sample", 1)}
 					if len(targets) == 0 || in[namespace] {
 						inside = append(inside, r)
 						continue
@@ -57,9 +57,9 @@ var _ = Describe("Installed by a Subscription", func() {
 			}
 			for _, r := range outside {
 				Expect(kube.Get(ctx, client.ObjectKeyFromObject(r), r.Object)).To(Succeed())
-				_, conditions := r.seen(r.Object)
-				Expect(conditions).To(BeEmpty(), "%s %s has a status", r.name, r.GetNamespace())
-				Expect(made(ctx, r.Object)).To(BeEmpty(), "%s in %s has children", r.name, r.GetNamespace())
+				conditions := r.Conditions(r.Object)
+				Expect(conditions).To(BeEmpty(), "%s %s has a status", r.Name, r.GetNamespace())
+				Expect(made(ctx, r.Object)).To(BeEmpty(), "%s in %s has children", r.Name, r.GetNamespace())
 			}
 		},
 		Entry("AllNamespaces", []int{}, SpecTimeout(2*patience)),

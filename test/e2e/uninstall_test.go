@@ -57,7 +57,7 @@ var _ = Describe("Uninstalled", func() {
 			cleanUp(s.installation.remove)
 			s.installation.awaitInstalled(ctx, tree)
 			for _, k := range kinds {
-				object := k.make(s.namespace, strings.ToLower(k.name)+"-sample", 1)
+				object := k.Make(s.namespace, strings.ToLower(k.Name)+"-sample", 1)
 				if k.hurry != nil {
 					k.hurry(object) // it goes on to make something while all is taken away
 				}

@@ -36,8 +36,8 @@ var _ = Describe("Upgraded from the last release", func() {
 
 			had, added := kindsOf(last)
 			for _, k := range added {
-				err := kube.Get(ctx, client.ObjectKey{Name: k.definition}, &apiextensionsv1.CustomResourceDefinition{})
-				Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%s has no %s: %v", last, k.name, err)
+				err := kube.Get(ctx, client.ObjectKey{Name: k.CRD()}, &apiextensionsv1.CustomResourceDefinition{})
+				Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%s has no %s: %v", last, k.Name, err)
 			}
 
 			namespace := newNamespace(ctx, "fleet-")
@@ -72,8 +72,8 @@ var _ = Describe("Upgraded from the last release", func() {
 			}
 			Expect(after.children).To(HaveLen(len(before.children)))
 			for _, k := range added {
-				Eventually(isEstablished).WithContext(ctx).WithArguments(k.definition).Should(BeTrue(), "the upgrade brings %s", k.definition)
-				object := k.make(namespace, "new", 1)
+				Eventually(isEstablished).WithContext(ctx).WithArguments(k.CRD()).Should(BeTrue(), "the upgrade brings %s", k.CRD())
+				object := k.Make(namespace, "new", 1)
 				Expect(kube.Create(ctx, object)).To(Succeed())
 				awaitSettled(ctx, k, object)
 				k.serve(ctx, object)
@@ -90,7 +90,7 @@ var _ = Describe("Upgraded from the last release", func() {
 func growing(kinds []kind) int {
 	count := 0
 	for _, k := range kinds {
-		if k.grow != nil {
+		if k.Deploys {
 			count++
 		}
 	}
@@ -112,7 +112,7 @@ func makeFleet(ctx context.Context, namespace string, kinds []kind) [][]client.O
 	objects := make([][]client.Object, len(kinds))
 	for k, kind := range kinds {
 		for n := range fleet {
-			object := kind.make(namespace, fmt.Sprintf("%c%02d", kind.name[0]|0x20, n), 1)
+			object := kind.Make(namespace, fmt.Sprintf("%c%02d", kind.Name[0]|0x20, n), 1)
 			Expect(kube.Create(ctx, object)).To(Succeed())
 			objects[k] = append(objects[k], object)
 		}
@@ -210,7 +210,7 @@ func (c *changing) loop(ctx context.Context, kinds []kind, objects [][]client.Ob
 		for n := range fleet {
 			grows := n%2 == 0 && (n/2 == round || ended && n/2 > round)
 			for k, kind := range kinds {
-				if err := c.change(ctx, kind, objects[k][n], round, grows && kind.grow != nil); err != nil {
+				if err := c.change(ctx, kind, objects[k][n], round, grows && kind.Deploys); err != nil {
 					return err
 				}
 				if !ended && !closed(c.end) {
@@ -229,7 +229,7 @@ func (c *changing) change(ctx context.Context, k kind, object client.Object, rou
 	before := object.DeepCopyObject().(client.Object)
 	object.SetAnnotations(map[string]string{"e2e/round": fmt.Sprint(round)})
 	if grows {
-		k.grow(object)
+		k.Resize(object, k.Pods(object)+1)
 	}
 	if err := kube.Patch(ctx, object, client.MergeFrom(before)); err != nil {
 		return err

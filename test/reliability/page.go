@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/example/memcached-operator/test/bench/measure"
+	"github.com/example/memcached-operator/test/kinds"
 	"github.com/example/memcached-operator/test/proof"
 	"github.com/example/memcached-operator/test/reliability/oracle"
 	"github.com/example/memcached-operator/test/reliability/proxy"
@@ -315,8 +316,11 @@ func (r *report) campaign(name string) *campaignReport {
 
 // matrix are the plans of the campaign singles, by fault and kind.
 func (r *report) matrix() proof.Table {
-	kinds := []string{"foo", "memcached", "cronjob"}
-	table := proof.Table{Columns: slices.Concat([]string{"fault"}, kinds, []string{"violations"})}
+	var names []string
+	for _, k := range kinds.All {
+		names = append(names, k.Controller())
+	}
+	table := proof.Table{Columns: slices.Concat([]string{"fault"}, names, []string{"violations"})}
 	singles := r.campaign("singles")
 	if singles == nil {
 		return table
@@ -328,7 +332,7 @@ func (r *report) matrix() proof.Table {
 		kind, _, _ := strings.Cut(plan.Scenario, "-")
 		if cells[fault] == nil {
 			cells[fault] = map[string]*cell{}
-			for _, kind := range kinds {
+			for _, kind := range names {
 				cells[fault][kind] = &cell{}
 			}
 		}
@@ -343,7 +347,7 @@ func (r *report) matrix() proof.Table {
 	}
 	for _, fault := range slices.SortedFunc(maps.Keys(cells), cmp.Compare[string]) {
 		row, violations := []string{fault}, 0
-		for _, kind := range kinds {
+		for _, kind := range names {
 			c := cells[fault][kind]
 			row = append(row, fmt.Sprintf("%d of %d", c.fired, c.plans))
 			violations += c.violations

@@ -7,14 +7,18 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/blang/semver/v4"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/example/memcached-operator/test/kinds"
 )
 
 // contents are what the tests read of a bundle.
@@ -70,17 +74,17 @@ func (c *contents) sample(k kind) (client.Object, error) {
 	}
 	for _, example := range examples {
 		var object metav1.TypeMeta
-		if err := json.Unmarshal(example, &object); err != nil || object.Kind != k.name {
+		if err := json.Unmarshal(example, &object); err != nil || object.Kind != k.Name {
 			continue
 		}
-		sample := k.empty()
+		sample := k.New()
 		unknown, err := kjson.UnmarshalStrict(example, sample)
 		if err := errors.Join(append(unknown, err)...); err != nil {
-			return nil, failed("the example of a %s has to be one: %w; look at config/samples", k.name, err)
+			return nil, failed("the example of a %s has to be one: %w; look at config/samples", k.Name, err)
 		}
 		return sample, nil
 	}
-	return nil, failed("%s has to offer an example of a %s, and has none in alm-examples; look at config/samples", c.csv.Name, k.name)
+	return nil, failed("%s has to offer an example of a %s, and has none in alm-examples; look at config/samples", c.csv.Name, k.Name)
 }
 
 // crd returns the definition of a name, or nil.
@@ -120,24 +124,33 @@ func lastRelease(dir string, before semver.Version) (*contents, error) {
 	return read(path)
 }
 
-// untried returns the fields of the spec that no write of a kind changes, sorted, without those that are slow.
-func (c *contents) untried(k kind) []string {
-	crd := c.crd(k.crd)
+// otherFields returns writes of the fields of the spec that no write of a kind changes, with values that the schema accepts, and the fields
+// for which there is no such value, both without those that are slow.
+func (c *contents) otherFields(k kind) (derived []write, untried []string) {
+	crd := c.crd(k.CRD())
 	if crd == nil {
-		return nil
+		return nil, nil
 	}
-	var fields []string
-	for _, version := range crd.Spec.Versions {
-		if version.Schema == nil || version.Schema.OpenAPIV3Schema == nil {
-			continue
-		}
-		for field := range version.Schema.OpenAPIV3Schema.Properties["spec"].Properties {
-			isTried := slices.ContainsFunc(k.writes, func(w write) bool { return w.field == field }) || slices.Contains(k.slow, field)
-			if !isTried && !slices.Contains(fields, field) {
-				fields = append(fields, field)
-			}
+	for _, field := range k.Fields(crd) {
+		path := strings.TrimPrefix(field.Path, "spec.")
+		isTried := slices.ContainsFunc(k.writes, func(w write) bool { return w.field == path }) || slices.Contains(k.slow, path)
+		values := field.Accepted()
+		switch {
+		case isTried:
+		case len(values) < 2 || !k.Deploys:
+			untried = append(untried, path)
+		default:
+			derived = append(derived, write{field: path, value: func(object client.Object) any { return otherThan(object, field.Path, values) }})
 		}
 	}
-	slices.Sort(fields)
-	return fields
+	return derived, untried
+}
+
+// otherThan returns a value that a field of an object does not have.
+func otherThan(object client.Object, path string, values []any) any {
+	current, _, _ := unstructured.NestedFieldNoCopy(map[string]any{"spec": kinds.Spec(object)}, strings.Split(path, ".")...)
+	if current == values[0] {
+		return values[1]
+	}
+	return values[0]
 }

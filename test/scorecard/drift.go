@@ -4,16 +4,12 @@ import (
 	"context"
 	"fmt"
 
-	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/memcached-operator/test/kinds"
 )
 
 // driftIsRepaired shows that a child that somebody has changed is put right in place, and that one that somebody has deleted
@@ -23,12 +19,12 @@ func driftIsRepaired(ctx context.Context, t *trial) error {
 	if err != nil {
 		return err
 	}
-	for _, child := range t.children(object) {
+	for i, child := range t.ChildrenOf(object) {
 		if err := t.Get(ctx, client.ObjectKeyFromObject(child), child); err != nil {
 			return err
 		}
 		right := child.DeepCopyObject().(client.Object)
-		if err := t.change(ctx, child, disturb); err != nil {
+		if err := t.change(ctx, child, disturb(t.Children[i])); err != nil {
 			return err
 		}
 		if err := t.until(ctx, t.called(child)+" is put right", managerLog, t.isRight(child, right)); err != nil {
@@ -46,22 +42,17 @@ func driftIsRepaired(ctx context.Context, t *trial) error {
 	return t.carriedOut(ctx, object)
 }
 
-// disturb changes what a child is to be.
-func disturb(child client.Object) {
-	labels := child.GetLabels()
-	for label := range labels {
-		labels[label] = "somebody-else"
-	}
-	child.SetLabels(labels)
-	switch child := child.(type) {
-	case *appsv1.Deployment:
-		child.Spec.Replicas = ptr.To(ptr.Deref(child.Spec.Replicas, 1) + 1)
-		// Not the image: a manager that has begun to lead a moment ago leaves what serves with the one it has.
-		child.Spec.Template.Spec.AutomountServiceAccountToken = ptr.To(true)
-	case *corev1.Service:
-		child.Spec.Selector["somebody"] = "else"
-	case *policyv1.PodDisruptionBudget:
-		child.Spec.MaxUnavailable, child.Spec.MinAvailable = ptr.To(intstr.FromInt32(5)), nil
+// disturb returns what changes the labels of a child, and what it is to be, in every way that is known of it.
+func disturb(child kinds.Child) func(client.Object) {
+	return func(object client.Object) {
+		labels := object.GetLabels()
+		for label := range labels {
+			labels[label] = "somebody-else"
+		}
+		object.SetLabels(labels)
+		for _, damage := range child.Damage {
+			damage(object)
+		}
 	}
 }
 
@@ -79,25 +70,11 @@ func (t *trial) isRight(child, right client.Object) check {
 				return fmt.Sprintf("%s has the label %s=%s, not %s", t.called(child), label, got, want), nil
 			}
 		}
-		if !equality.Semantic.DeepEqual(spec(child), spec(right)) {
+		if !equality.Semantic.DeepEqual(kinds.Spec(child), kinds.Spec(right)) {
 			return fmt.Sprintf("the spec of %s is not as the operator had made it", t.called(child)), nil
 		}
 		return "", nil
 	}
-}
-
-func spec(child client.Object) any {
-	switch child := child.(type) {
-	case *appsv1.Deployment:
-		return child.Spec
-	case *corev1.Service:
-		return child.Spec
-	case *policyv1.PodDisruptionBudget:
-		return child.Spec
-	case *batchv1.Job:
-		return child.Spec
-	}
-	return nil
 }
 
 // isAnother is a check that an object has a new child in the place of one that was deleted.

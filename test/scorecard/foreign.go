@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/memcached-operator/test/kinds"
 )
 
 // foreignDeploymentIsRefused shows that a Deployment of somebody else, under the name that the sample needs, stays as it is;
@@ -30,7 +32,7 @@ func foreignDeploymentIsRefused(ctx context.Context, t *trial) error {
 	if err := t.until(ctx, t.called(object)+" says that the name is taken", managerLog, t.says(object, "Degraded", metav1.ConditionTrue, "NameTaken")); err != nil {
 		return err
 	}
-	if err := t.until(ctx, "an event of "+t.called(object)+" says that the name is taken", managerLog, t.hasEvent(object, t.nameTaken)); err != nil {
+	if err := t.until(ctx, "an event of "+t.called(object)+" says that the name is taken", managerLog, t.hasEvent(object, t.NameTaken)); err != nil {
 		return err
 	}
 	if err := t.isTheirs(ctx, foreign); err != nil {
@@ -38,7 +40,7 @@ func foreignDeploymentIsRefused(ctx context.Context, t *trial) error {
 	}
 
 	// A write has the operator look again: it must not have changed its mind, nor come to it with a delay.
-	if err := t.change(ctx, object, func(object client.Object) { t.resize(object, t.pods(object)+1) }); err != nil {
+	if err := t.change(ctx, object, func(object client.Object) { t.Resize(object, t.Pods(object)+1) }); err != nil {
 		return err
 	}
 	if err := t.until(ctx, t.called(object)+" says so of its new spec too", managerLog, t.says(object, "Degraded", metav1.ConditionTrue, "NameTaken")); err != nil {
@@ -87,7 +89,7 @@ func (t *trial) isTheirs(ctx context.Context, made client.Object) error {
 		return failed(stay, t.called(made), fmt.Sprintf("it has an owner now: %s %s", owner.Kind, owner.Name))
 	case !maps.Equal(now.GetLabels(), made.GetLabels()):
 		return failed(stay, t.called(made), fmt.Sprintf("its labels are %v now", now.GetLabels()))
-	case !equality.Semantic.DeepEqual(spec(now), spec(made)):
+	case !equality.Semantic.DeepEqual(kinds.Spec(now), kinds.Spec(made)):
 		return failed(stay, t.called(made), "its spec has changed")
 	}
 	return nil
@@ -99,7 +101,7 @@ func (t *trial) says(object client.Object, condition string, want metav1.Conditi
 		if err := t.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return "", err
 		}
-		c := meta.FindStatusCondition(t.status(object).conditions, condition)
+		c := meta.FindStatusCondition(t.kind.Status(object).Conditions, condition)
 		switch {
 		case c == nil:
 			return "there is no condition " + condition, nil

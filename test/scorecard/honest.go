@@ -20,9 +20,9 @@ func statusIsHonest(ctx context.Context, t *trial) error {
 	if err != nil {
 		return err
 	}
-	for _, pods := range []int32{t.pods(object), t.pods(object) + 1, 0} {
-		if t.pods(object) != pods {
-			if err := t.change(ctx, object, func(object client.Object) { t.resize(object, pods) }); err != nil {
+	for _, pods := range []int32{t.Pods(object), t.Pods(object) + 1, 0} {
+		if t.Pods(object) != pods {
+			if err := t.change(ctx, object, func(object client.Object) { t.Resize(object, pods) }); err != nil {
 				return err
 			}
 		}
@@ -40,12 +40,12 @@ func (t *trial) isHonest(object client.Object) check {
 		if err := t.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return "", err
 		}
-		said := t.status(object)
-		pods, err := t.podsOf(ctx, said.selector)
+		said := t.kind.Status(object)
+		pods, err := t.podsOf(ctx, said.Selector)
 		if err != nil {
 			return "", err
 		}
-		if wrong := settled(pods, t.pods(object)); wrong != "" {
+		if wrong := settled(pods, t.Pods(object)); wrong != "" {
 			return wrong, nil
 		}
 		deployment := t.deployment(object)
@@ -59,18 +59,18 @@ func (t *trial) isHonest(object client.Object) check {
 		}
 		slices.Sort(names)
 		switch {
-		case said.observedGeneration != object.GetGeneration():
-			return fmt.Sprintf("status.observedGeneration is %d, and the generation %d", said.observedGeneration, object.GetGeneration()), nil
-		case said.pods != int32(len(pods)):
-			return fmt.Sprintf("the status tells of %d pods, and there are %d", said.pods, len(pods)), nil
-		case said.ready != ready:
-			return fmt.Sprintf("the status tells of %d ready pods, and there are %d", said.ready, ready), nil
-		case said.ready != deployment.Status.AvailableReplicas:
-			return fmt.Sprintf("the status tells of %d ready pods, and its Deployment of %d", said.ready, deployment.Status.AvailableReplicas), nil
-		case said.nodes != nil && !slices.Equal(said.nodes, names):
-			return fmt.Sprintf("status.nodes are %v, and the pods %v", said.nodes, names), nil
+		case said.ObservedGeneration != object.GetGeneration():
+			return fmt.Sprintf("status.observedGeneration is %d, and the generation %d", said.ObservedGeneration, object.GetGeneration()), nil
+		case said.Pods != int32(len(pods)):
+			return fmt.Sprintf("the status tells of %d pods, and there are %d", said.Pods, len(pods)), nil
+		case said.Ready != ready:
+			return fmt.Sprintf("the status tells of %d ready pods, and there are %d", said.Ready, ready), nil
+		case said.Ready != deployment.Status.AvailableReplicas:
+			return fmt.Sprintf("the status tells of %d ready pods, and its Deployment of %d", said.Ready, deployment.Status.AvailableReplicas), nil
+		case said.Nodes != nil && !slices.Equal(said.Nodes, names):
+			return fmt.Sprintf("status.nodes are %v, and the pods %v", said.Nodes, names), nil
 		}
-		return untrue(said.conditions, object.GetGeneration()), nil
+		return untrue(said.Conditions, object.GetGeneration()), nil
 	}
 }
 

@@ -28,30 +28,30 @@ func areIsolated(ctx context.Context, t *trial) error {
 	if err := t.selectOnlyTheirOwn(ctx, one, other); err != nil {
 		return err
 	}
-	before, err := t.identity(ctx, append(t.children(other), other))
+	before, err := t.identity(ctx, append(t.ChildrenOf(other), other))
 	if err != nil {
 		return err
 	}
 
-	if err := t.change(ctx, one, func(object client.Object) { t.resize(object, t.pods(object)+1) }); err != nil {
+	if err := t.change(ctx, one, func(object client.Object) { t.Resize(object, t.Pods(object)+1) }); err != nil {
 		return err
 	}
 	if err := t.carriedOut(ctx, one); err != nil {
 		return err
 	}
-	if err := t.areAsBefore(ctx, append(t.children(other), other), before, t.called(one)+" was changed"); err != nil {
+	if err := t.areAsBefore(ctx, append(t.ChildrenOf(other), other), before, t.called(one)+" was changed"); err != nil {
 		return err
 	}
 
 	if err := t.Delete(ctx, one); err != nil {
 		return fmt.Errorf("deleting %s: %w", t.called(one), err)
 	}
-	for _, gone := range append(t.children(one), one) {
+	for _, gone := range append(t.ChildrenOf(one), one) {
 		if err := t.until(ctx, t.called(gone)+" is gone", "its finalizers and owner references", t.gone(gone)); err != nil {
 			return err
 		}
 	}
-	return t.areAsBefore(ctx, append(t.children(other), other), before, t.called(one)+" was deleted")
+	return t.areAsBefore(ctx, append(t.ChildrenOf(other), other), before, t.called(one)+" was deleted")
 }
 
 // selectOnlyTheirOwn checks the selectors of each object's children against the pods of the other.
@@ -61,7 +61,7 @@ func (t *trial) selectOnlyTheirOwn(ctx context.Context, one, other client.Object
 		if err := t.Get(ctx, client.ObjectKeyFromObject(pods), pods); err != nil {
 			return err
 		}
-		for _, child := range t.children(pair[0]) {
+		for _, child := range t.ChildrenOf(pair[0]) {
 			if err := t.Get(ctx, client.ObjectKeyFromObject(child), child); err != nil {
 				return err
 			}

@@ -162,7 +162,7 @@ func foreignJobIsRefused(ctx context.Context, t *trial) error {
 	if err := t.until(ctx, t.called(object)+" says that the name is taken", managerLog, t.says(object, "Degraded", metav1.ConditionTrue, "NameTaken")); err != nil {
 		return err
 	}
-	if err := t.until(ctx, "an event of "+t.called(object)+" says that the name is taken", managerLog, t.hasEvent(object, t.nameTaken)); err != nil {
+	if err := t.until(ctx, "an event of "+t.called(object)+" says that the name is taken", managerLog, t.hasEvent(object, t.NameTaken)); err != nil {
 		return err
 	}
 

@@ -165,8 +165,8 @@ func adopt(ctx context.Context, namespace string) {
 			}
 			_ = meta.EachListItem(list, func(item runtime.Object) error {
 				foreign := item.(client.Object)
-				for _, k := range kinds {
-					owner := k.empty()
+				for _, k := range allKinds {
+					owner := k.New()
 					wantsIt := client.ObjectKey{Namespace: namespace, Name: tick.ReplaceAllString(foreign.GetName(), "")}
 					if len(foreign.GetOwnerReferences()) == 0 && k8s.Get(ctx, wantsIt, owner) == nil {
 						adopted := foreign.DeepCopyObject().(client.Object)

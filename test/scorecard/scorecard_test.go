@@ -21,8 +21,8 @@ import (
 // every returns the results of a test of every kind, all with the same state.
 func every(test string, state scorecardv1alpha3.State) map[string]scorecardv1alpha3.State {
 	states := map[string]scorecardv1alpha3.State{}
-	for _, k := range kinds {
-		states[test+"/"+k.name] = state
+	for _, k := range allKinds {
+		states[test+"/"+k.Name] = state
 	}
 	return states
 }
@@ -48,7 +48,7 @@ var _ = Describe("The scorecard", func() {
 				Expect(result.Log).NotTo(BeEmpty())
 			}
 		}
-		Expect(statuses[0].Results).To(HaveLen(len(kinds)))
+		Expect(statuses[0].Results).To(HaveLen(len(allKinds)))
 		for _, list := range []client.ObjectList{&samplev1alpha1.FooList{}, &cachev1alpha1.MemcachedList{}, &tutorialv1.CronJobList{}, &appsv1.DeploymentList{}, &batchv1.JobList{}} {
 			Expect(k8s.List(ctx, list, client.InNamespace(ns))).To(Succeed())
 			Expect(list).To(HaveField("Items", BeEmpty()))
@@ -95,11 +95,11 @@ var _ = Describe("The scorecard", func() {
 			It(defect.name, func(ctx context.Context) {
 				var status scorecardv1alpha3.TestStatus
 				Eventually(ctx, results[i]).WithTimeout(2 * time.Minute).Should(Receive(&status))
-				for _, k := range kinds {
+				for _, k := range allKinds {
 					if defect.tries != nil && defect.tries != k.tries {
 						continue
 					}
-					name := defect.test + "/" + k.name
+					name := defect.test + "/" + k.Name
 					Expect(summary(status)).To(HaveKeyWithValue(name, scorecardv1alpha3.FailState), describe(status))
 					Expect(errorsOf(status, name)).To(ContainElement(MatchRegexp(defect.complaint)), name)
 				}

@@ -19,9 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
-	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
-	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
-	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	"github.com/example/memcached-operator/test/kinds"
 )
 
 const (
@@ -34,8 +32,7 @@ const (
 // connect returns a client for the cluster that KUBECONFIG names, or else the one that this pod runs in.
 func connect() (client.Client, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme),
-		samplev1alpha1.AddToScheme(scheme), cachev1alpha1.AddToScheme(scheme), tutorialv1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), kinds.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	cfg, err := config.GetConfig()
@@ -77,9 +74,9 @@ func forEachKind(test func(ctx context.Context, t *trial) error) func(ctx contex
 		if err != nil {
 			return nil, err
 		}
-		findings := make([]finding, len(kinds))
+		findings := make([]finding, len(allKinds))
 		var all sync.WaitGroup
-		for i, k := range kinds {
+		for i, k := range allKinds {
 			all.Go(func() { findings[i] = try(ctx, k8s, s.namespace, k, contents, test) })
 		}
 		all.Wait()
@@ -95,7 +92,7 @@ func try(ctx context.Context, k8s client.Client, namespace string, k kind, conte
 		err = test(ctx, t)
 		err = errors.Join(err, t.cleanUp(context.WithoutCancel(ctx)))
 	}
-	return finding{subject: k.name, err: err, suggestions: t.suggestions, log: t.log.String()}
+	return finding{subject: k.Name, err: err, suggestions: t.suggestions, log: t.log.String()}
 }
 
 // logf notes what happens, for whoever wants to know why the test has failed.
@@ -219,10 +216,10 @@ func (t *trial) carriedOut(ctx context.Context, object client.Object, others ...
 		if err := t.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return "", err
 		}
-		if observed := t.status(object).observedGeneration; observed != object.GetGeneration() {
+		if observed := t.kind.Status(object).ObservedGeneration; observed != object.GetGeneration() {
 			return fmt.Sprintf("status.observedGeneration of %s is %d, its generation is %d", t.called(object), observed, object.GetGeneration()), nil
 		}
-		for _, child := range t.children(object) {
+		for _, child := range t.ChildrenOf(object) {
 			if wrong, err := t.isOwn(ctx, object, child); wrong != "" || err != nil {
 				return wrong, err
 			}
@@ -264,7 +261,7 @@ func (t *trial) called(object client.Object) string {
 
 // deployment returns the Deployment among the children of an object, to be read, or nil.
 func (t *trial) deployment(object client.Object) *appsv1.Deployment {
-	for _, child := range t.children(object) {
+	for _, child := range t.ChildrenOf(object) {
 		if deployment, ok := child.(*appsv1.Deployment); ok {
 			return deployment
 		}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/blang/semver/v4"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 )
 
@@ -53,26 +55,34 @@ func TestLastRelease(t *testing.T) {
 	}
 }
 
-// A field of a spec that no test writes is told of.
-func TestUntried(t *testing.T) {
+// A field of a spec that no test writes, and for which the schema has no values, is told of; one with values is written.
+func TestOtherFields(t *testing.T) {
 	c := &contents{}
-	paths, err := filepath.Glob("../../config/crd/bases/*.yaml")
-	if err != nil || len(paths) != len(kinds) {
-		t.Fatal(paths, err)
-	}
-	for _, path := range paths {
-		if err := c.add(path); err != nil {
+	for _, k := range allKinds {
+		crd, err := k.Definition()
+		if err != nil {
 			t.Fatal(err)
 		}
+		c.crds = append(c.crds, crd)
 	}
-	for _, k := range kinds {
-		if fields := c.untried(k); len(fields) > 0 {
-			t.Errorf("%s: %v", k.name, fields)
+	for _, k := range allKinds {
+		derived, untried := c.otherFields(k)
+		if len(untried) > 0 {
+			t.Errorf("%s: %v", k.Name, untried)
 		}
 		k.writes = k.writes[1:]
-		if fields := c.untried(k); len(fields) != 1 {
-			t.Errorf("%s with one write less: %v", k.name, fields)
+		moreDerived, untried := c.otherFields(k)
+		if len(moreDerived)+len(untried) != len(derived)+1 || (len(untried) == 1) == k.Deploys {
+			t.Errorf("%s with one write less: %d writes from the schema, not %d, and %v", k.Name, len(moreDerived), len(derived), untried)
 		}
+	}
+	crd := c.crd(memcacheds.CRD())
+	properties := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
+	properties["threads"] = apiextensionsv1.JSONSchemaProps{Type: "integer", Minimum: ptr.To(1.0), Maximum: ptr.To(64.0)}
+	properties["options"] = apiextensionsv1.JSONSchemaProps{Type: "array"}
+	derived, untried := c.otherFields(memcacheds)
+	if len(derived) != 1 || derived[0].field != "threads" || derived[0].value(memcacheds.New()) != int64(2) || len(untried) != 1 || untried[0] != "options" {
+		t.Errorf("with threads and options: %+v, %v", derived, untried)
 	}
 }
 
@@ -83,10 +93,10 @@ func TestRightsNameEveryKind(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, k := range kinds {
-			plural, group, _ := strings.Cut(k.crd, ".")
+		for _, k := range allKinds {
+			plural, group, _ := strings.Cut(k.CRD(), ".")
 			if !strings.Contains(string(text), plural) || !strings.Contains(string(text), group) {
-				t.Errorf("%s does not name %s: the tests of a %s would be refused", file, k.crd, k.name)
+				t.Errorf("%s does not name %s: the tests of a %s would be refused", file, k.CRD(), k.Name)
 			}
 		}
 	}

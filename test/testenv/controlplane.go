@@ -29,9 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
-	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
-	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	"github.com/example/memcached-operator/test/kinds"
 )
 
 // Where config/default puts the operator, and as whom.
@@ -47,8 +45,17 @@ var controllers = []string{
 	"garbage-collector-controller", "namespace-controller", "resourcequota-controller",
 }
 
-// auditPolicy has every write logged with its answer, and of the operator's reads that they were made.
-const auditPolicy = `
+// auditPolicy has every write of the operator's kinds and their children logged with its answer, and of the operator's reads that they
+// were made.
+func auditPolicy() string {
+	var resources []string
+	for _, k := range kinds.All {
+		resources = append(resources, fmt.Sprintf("{group: %s}", k.GroupVersion.Group))
+	}
+	for _, child := range kinds.ChildResources() {
+		resources = append(resources, fmt.Sprintf("{group: %q, resources: [%s, %[2]s/status]}", child.Group, child.Resource))
+	}
+	return `
 apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -56,18 +63,12 @@ omitManagedFields: true
 rules:
 - level: RequestResponse
   verbs: [create, update, patch, delete, deletecollection]
-  resources:
-  - {group: samplecontroller.k8s.io}
-  - {group: cache.example.com}
-  - {group: batch.tutorial.kubebuilder.io}
-  - {group: batch, resources: [jobs, jobs/status]}
-  - {group: apps, resources: [deployments, deployments/status]}
-  - {group: "", resources: [services]}
-  - {group: policy}
+  resources: [` + strings.Join(resources, ", ") + `]
 - level: Metadata
   users: ["` + OperatorUser + `"]
 - level: None
 `
+}
 
 // ControlPlane is a running control plane.
 type ControlPlane struct {
@@ -114,7 +115,7 @@ func StartWith(settings Settings) (_ *ControlPlane, err error) {
 	}()
 
 	policy := filepath.Join(cp.dir, "audit-policy.yaml")
-	if err := os.WriteFile(policy, []byte(cmp.Or(settings.AuditPolicy, auditPolicy)), 0o600); err != nil {
+	if err := os.WriteFile(policy, []byte(cmp.Or(settings.AuditPolicy, auditPolicy())), 0o600); err != nil {
 		return nil, err
 	}
 	cp.Audit = &Audit{path: filepath.Join(cp.dir, "audit.log")}
@@ -149,7 +150,7 @@ func StartWith(settings Settings) (_ *ControlPlane, err error) {
 		return nil, err
 	}
 	scheme := clientgoscheme.Scheme
-	if err := errors.Join(samplev1alpha1.AddToScheme(scheme), cachev1alpha1.AddToScheme(scheme), tutorialv1.AddToScheme(scheme)); err != nil {
+	if err := kinds.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
 	if cp.Client, err = client.NewWithWatch(cp.Config, client.Options{Scheme: scheme}); err != nil {

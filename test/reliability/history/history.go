@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+
+	"github.com/example/memcached-operator/test/kinds"
 )
 
 // Resources are those that are recorded, as group/resource.
@@ -34,21 +36,33 @@ const (
 	Jobs        = "batch/jobs"
 )
 
-var recorded = map[string]schema.GroupVersionResource{
-	Foos:        {Group: "samplecontroller.k8s.io", Version: "v1alpha1", Resource: "foos"},
-	Memcacheds:  {Group: "cache.example.com", Version: "v1alpha1", Resource: "memcacheds"},
-	CronJobs:    {Group: "batch.tutorial.kubebuilder.io", Version: "v1", Resource: "cronjobs"},
-	Deployments: {Group: "apps", Version: "v1", Resource: "deployments"},
-	ReplicaSets: {Group: "apps", Version: "v1", Resource: "replicasets"},
-	Pods:        {Version: "v1", Resource: "pods"},
-	Services:    {Version: "v1", Resource: "services"},
-	Budgets:     {Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
-	Jobs:        {Group: "batch", Version: "v1", Resource: "jobs"},
-}
+// recorded are the operator's kinds, their children, and what Kubernetes creates for those.
+var recorded = func() map[string]schema.GroupVersionResource {
+	all := map[string]schema.GroupVersionResource{
+		ReplicaSets: {Group: "apps", Version: "v1", Resource: "replicasets"},
+		Pods:        {Version: "v1", Resource: "pods"},
+	}
+	for _, k := range kinds.All {
+		all[k.GroupVersion.Group+"/"+k.Resource] = k.GroupVersionResource()
+	}
+	for _, child := range kinds.ChildResources() {
+		all[child.Group+"/"+child.Resource] = child.GroupVersionResource
+	}
+	return all
+}()
 
 // IsOurs tells whether a resource is one of the operator's own kinds.
 func IsOurs(resource string) bool {
-	return resource == Foos || resource == Memcacheds || resource == CronJobs
+	return slices.ContainsFunc(kinds.All, func(k kinds.Kind) bool { return resource == k.GroupVersion.Group+"/"+k.Resource })
+}
+
+// Children returns the resources that the operator creates.
+func Children() []string {
+	var all []string
+	for _, child := range kinds.ChildResources() {
+		all = append(all, child.Group+"/"+child.Resource)
+	}
+	return all
 }
 
 // Resources returns all that are recorded.

@@ -1,0 +1,121 @@
+package kinds
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Child describes a resource that the operator creates for an object.
+type Child struct {
+	schema.GroupVersionResource
+	Kind string
+	New  func() client.Object
+	// Name returns the name of the child of an object; nil if it depends on more than the object.
+	Name func(owner client.Object) string
+	// Damage changes the spec in ways that the operator reverts. A test makes the changes one after the other: pods and their number that
+	// change together and back at once can be a rollout that never completes in Kubernetes 1.36 (kubernetes/kubernetes#138840).
+	Damage []func(child client.Object)
+}
+
+func deployment(name func(owner client.Object) string) Child {
+	return Child{
+		GroupVersionResource: appsv1.SchemeGroupVersion.WithResource("deployments"), Kind: "Deployment",
+		New: func() client.Object { return &appsv1.Deployment{} }, Name: name,
+		Damage: []func(client.Object){
+			func(child client.Object) {
+				spec := &child.(*appsv1.Deployment).Spec
+				spec.Replicas = ptr.To(ptr.Deref(spec.Replicas, 1) + 1)
+			},
+			// Not the image: for a while after the manager becomes leader it does not change the image of running pods.
+			func(child client.Object) {
+				pod := &child.(*appsv1.Deployment).Spec.Template.Spec
+				pod.AutomountServiceAccountToken = ptr.To(true)
+				pod.SecurityContext.RunAsNonRoot = ptr.To(false)
+			},
+		},
+	}
+}
+
+func service(name func(owner client.Object) string) Child {
+	return Child{
+		GroupVersionResource: corev1.SchemeGroupVersion.WithResource("services"), Kind: "Service",
+		New: func() client.Object { return &corev1.Service{} }, Name: name,
+		Damage: []func(client.Object){
+			func(child client.Object) { child.(*corev1.Service).Spec.Selector["somebody"] = "else" },
+		},
+	}
+}
+
+func podDisruptionBudget(name func(owner client.Object) string) Child {
+	return Child{
+		GroupVersionResource: policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"), Kind: "PodDisruptionBudget",
+		New: func() client.Object { return &policyv1.PodDisruptionBudget{} }, Name: name,
+		Damage: []func(client.Object){
+			func(child client.Object) {
+				spec := &child.(*policyv1.PodDisruptionBudget).Spec
+				spec.MaxUnavailable, spec.MinAvailable = ptr.To(intstr.FromInt32(5)), nil
+			},
+		},
+	}
+}
+
+// job describes Jobs, which the operator creates once and does not change afterwards.
+func job() Child {
+	return Child{
+		GroupVersionResource: batchv1.SchemeGroupVersion.WithResource("jobs"), Kind: "Job",
+		New: func() client.Object { return &batchv1.Job{} },
+	}
+}
+
+// Spec returns the spec of an object as a map, to be compared.
+func Spec(object client.Object) map[string]any {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		panic(err) // the types of Kubernetes and ours can all be converted
+	}
+	spec, _ := content["spec"].(map[string]any)
+	return spec
+}
+
+// NewDeployment returns a Deployment that the operator does not control.
+func NewDeployment(namespace, name string, replicas int32) *appsv1.Deployment {
+	labels := map[string]string{"somebody": "else"}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "it", Image: "it"}}},
+			},
+		},
+	}
+}
+
+// NewJob returns a suspended Job that the operator does not control. A namespace that enforces Pod Security "restricted" admits its pods.
+func NewJob(namespace, name string) *batchv1.Job {
+	return &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: batchv1.JobSpec{
+			Suspend:      ptr.To(true),
+			BackoffLimit: ptr.To[int32](0),
+			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+				RestartPolicy: corev1.RestartPolicyNever,
+				SecurityContext: &corev1.PodSecurityContext{
+					RunAsNonRoot:   ptr.To(true),
+					SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+				Containers: []corev1.Container{{Name: "it", Image: "it", SecurityContext: &corev1.SecurityContext{
+					AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}}},
+			}},
+		},
+	}
+}
