@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -124,10 +123,9 @@ func (b *bench) kubeconfig(ctx context.Context) (string, error) {
 	}, path)
 }
 
-// startProcess starts a program and waits until it answers that it is ready.
+// startProcess starts a program and waits until it is ready.
 func (b *bench) startProcess(ctx context.Context, ready, program string, args ...string) (*measure.Process, error) {
-	environment := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.work, "TMPDIR=" + b.work}
-	p, err := measure.Start(filepath.Join(b.work, filepath.Base(program)+".log"), environment, program, args...)
+	p, err := measure.Start(b.work, nil, program, args...)
 	if err != nil {
 		return nil, err
 	}

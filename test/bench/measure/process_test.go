@@ -1,15 +1,12 @@
 package measure
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 )
 
 func TestProcess(t *testing.T) {
-	log := filepath.Join(t.TempDir(), "log")
-	p, err := Start(log, os.Environ(), "/bin/sh", "-c", "echo begun; while :; do :; done")
+	p, err := Start(t.TempDir(), nil, "/bin/sh", "-c", "echo begun; while :; do :; done")
 	if err != nil {
 		t.Fatal(err)
 	}
