@@ -41,7 +41,7 @@ func TestFoosThatDoNotConverge(t *testing.T) {
 		"at a rate, one does not":     {load{count: 5, rate: 1}, func(number int) bool { return number != 3 }, "4 of 5"},
 		"at a rate, none":             {load{count: 2, rate: 1}, func(int) bool { return false }, "0 of 2"},
 		"paced, one after the other":  {load{count: 50, pending: 1}, func(int) bool { return true }, ""},
-		"at a rate beyond the limit":  {load{count: 90, rate: 1, limit: time.Minute}, func(int) bool { return true }, "60 of 90"},
+		"at a rate beyond the limit":  {load{count: 90, rate: 1, limit: 59500 * time.Millisecond}, func(int) bool { return true }, "60 of 90"},
 		"paced, the first never does": {load{count: 5, pending: 1}, func(int) bool { return false }, "0 of 5"},
 	} {
 		t.Run(name, func(t *testing.T) {

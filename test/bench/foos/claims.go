@@ -60,17 +60,11 @@ func counted(what string, found, atMost int) proof.Claim {
 // claims compares what was found with the bars, counted ones first.
 func (f *found) claims() (counts, others []proof.Claim) {
 	counts = slices.Concat(f.claimRequests(), f.claimGrowths(), f.claimIdle(), f.claimRestarts(), f.claimBaselineCounts())
-	changes := []*batch{}
-	for _, s := range f.Sizes {
-		if s.Change != nil {
-			changes = append(changes, s.Change)
-		}
-	}
 	others = slices.Concat(
 		ifQuiet(each(f.Bursts, ofOthers.of), f.claimRates()),
 		ifQuiet(each(f.Paced, ofOthers.of), f.claimStock()),
 		f.claimHeap(),
-		ifQuiet(each(changes, ofOthers.of), f.claimChanges()),
+		ifQuiet(each(f.Sizes, func(s *size) float64 { return s.Change.Others }), f.claimChanges()),
 		ifQuiet(each(f.Failovers, func(failover *failover) float64 { return failover.Others }), f.claimFailovers()))
 	return counts, others
 }

@@ -41,7 +41,6 @@ func everything() *found {
 			&restart{Program: operator.name, Round: round, Ready: 2, Passed: 3, Requests: map[string]int{"watch foos": 1}, First: 2.5},
 			&restart{Program: unlimited.name, Round: round, Ready: 1, Requests: map[string]int{"update foos/status": 100}, Writes: 100, First: 9})
 	}
-	f.Sizes = append(f.Sizes, &size{Program: unlimited.name, Foos: f.Scale.Sizes[0], Ready: 1, Heap: 20e6, RSS: 40e6, Peak: 40e6})
 	f.Idle = []*idleness{{Program: operator.name, Foos: 200, Seconds: 600, Resyncs: 3}}
 	f.Failovers = []*failover{{Signal: "SIGTERM", Gap: 2}, {Signal: "SIGKILL", Gap: 16}}
 	f.Growths = []*growth{{Nodes: 20, StatusWrites: 5}, {Nodes: 30, StatusWrites: 4}}
@@ -63,7 +62,6 @@ func compared() *found {
 		same.Program, same.Change = baselineName, batchOf(operator, s.Round, 1, 0.1, nil)
 		f.Sizes = append(f.Sizes, &same)
 	}
-	f.Sizes = slices.DeleteFunc(f.Sizes, func(s *size) bool { return s.RSS == 40e6 })
 	for _, r := range f.Restarts[1:] {
 		r.Requests = map[string]int{"watch foos": 1}
 		r.Program = strings.Replace(r.Program, unlimited.name, baselineName, 1)
@@ -206,11 +204,7 @@ func TestTables(t *testing.T) {
 	if row := rowOf(t, f.restartSection().Tables[0], unlimited.name); !strings.Contains(row, " | 200 | - | 9.00 | ") {
 		t.Error(row)
 	}
-	f.Sizes = append(f.Sizes, &size{Program: unlimited.name, Foos: f.Scale.Sizes[1], Heap: 21e6, RSS: 42e6})
-	perFoo := f.sizesSection(resource.MustParse("1Gi")).Tables[2]
-	if row := rowOf(t, perFoo, unlimited.name); row != "10000, measured once | 20000, measured once" {
-		t.Error(row)
-	}
+	perFoo := f.sizesSection(resource.MustParse("1Gi")).Tables[1]
 	if row := rowOf(t, perFoo, operator.name); !strings.HasPrefix(row, "4000 (4000 to 4000, min to max of 2) | ") {
 		t.Error(row)
 	}
@@ -358,19 +352,6 @@ func TestGap(t *testing.T) {
 	}
 	if got := gap(at(1)); got != 0 {
 		t.Errorf("the gap of one is %v", got)
-	}
-}
-
-func TestGarbageThatIsTraced(t *testing.T) {
-	log := filepath.Join(t.TempDir(), "log")
-	lines := "I1121 started\ngc 1 @0.010s 2%: 0.1+0.5 ms clock, 0.2+0 ms cpu, 4->4->2 MB, 4 MB goal, 2 P\n" +
-		"gc 12 @1.2s 1%: 0.1+9 ms clock, 0.2+0 ms cpu, 40->44->27 MB, 54 MB goal, 2 P\nI1121 done\n"
-	if err := os.WriteFile(log, []byte(lines), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c := &controller{Process: &measure.Process{Log: log}}
-	if heap, err := c.tracedHeap(); err != nil || heap != 27<<20 {
-		t.Errorf("the heap is %d, %v", heap, err)
 	}
 }
 

@@ -36,7 +36,7 @@ type idleness struct {
 // measureIdle measures what is requested while nothing happens but resyncs.
 func measureIdle(ctx context.Context, p *plane, f *found) error {
 	f.Idle = nil
-	if _, err := p.populate(ctx, operator, f.Scale.Idle); err != nil {
+	if _, err := p.populate(ctx, f.Scale.Idle); err != nil {
 		return err
 	}
 	if err := p.populateOthers(ctx); err != nil {

@@ -64,7 +64,7 @@ var limits = proof.Table{
 	Columns: []string{"what", "why"},
 	Rows: [][]string{
 		{"pods, networks and disks", "the Deployment controller and kubelets are simulated, everything runs on one machine, and etcd does not wait for its disk"},
-		{"the floor at rest, its memory, and its restart", "it has no caches and no resync"},
+		{"the memory of the sample-controller, and the floor at rest and after a restart", "the one is never at rest, so that its heap cannot be compared, and the other has no caches and no resync"},
 		{"the sample-controller with its limits, except requests and paced rate", "the limits affect nothing else: all other numbers are those without limits"},
 		{"failover of others", "they have no leader election"},
 	},
@@ -130,20 +130,16 @@ func (f *found) rateSection() *proof.Section {
 	}
 }
 
-// Columns of sizes; those of a change are only of an operator.
-var (
-	memoryColumns = []column[*size]{
-		{"heap, MB", func(s *size) float64 { return megabytes(s.Heap) }, median("%.1f")},
-		{"memory, MB", func(s *size) float64 { return megabytes(s.RSS) }, median("%.1f")},
-		{"most memory, MB", func(s *size) float64 { return megabytes(s.Peak) }, median("%.1f")},
-		{"ready after, s", func(s *size) float64 { return s.Ready }, median("%.2f")},
-	}
-	changeColumns = []column[*size]{
-		{"CPU ms per change", (*size).change, median("%.2f")},
-		{"requests per change", func(s *size) float64 { return s.Change.perFoo() }, median("%.2f")},
-		{othersColumn, func(s *size) float64 { return s.Change.Others }, most},
-	}
-)
+// sizeColumns are the columns of sizes.
+var sizeColumns = []column[*size]{
+	{"heap, MB", func(s *size) float64 { return megabytes(s.Heap) }, median("%.1f")},
+	{"memory, MB", func(s *size) float64 { return megabytes(s.RSS) }, median("%.1f")},
+	{"most memory, MB", func(s *size) float64 { return megabytes(s.Peak) }, median("%.1f")},
+	{"ready after, s", func(s *size) float64 { return s.Ready }, median("%.2f")},
+	{"CPU ms per change", (*size).change, median("%.2f")},
+	{"requests per change", func(s *size) float64 { return s.Change.perFoo() }, median("%.2f")},
+	{othersColumn, func(s *size) float64 { return s.Change.Others }, most},
+}
 
 func (s *size) programName() string { return s.Program }
 
@@ -151,52 +147,30 @@ func (f *found) sizesSection(limit resource.Quantity) *proof.Section {
 	if len(f.Sizes) == 0 {
 		return nil
 	}
-	programs := programsOf(f.Sizes)
-	memory := proof.Table{Columns: slices.Concat([]string{"program", "Foos"}, heads(memoryColumns))}
-	changes := proof.Table{Title: "A change", Columns: slices.Concat([]string{"program", "Foos"}, heads(changeColumns))}
+	sizes := proof.Table{Columns: slices.Concat([]string{"program", "Foos"}, heads(sizeColumns))}
 	perFoo := proof.Table{Title: "For each Foo with its Deployment", Columns: []string{"program", "bytes of heap", "bytes of memory"}}
-	foos := proof.Axis{Label: "Foos", Log: true}
-	heap := proof.Plot{Name: "heap", Title: "Live heap", X: foos, Y: proof.Axis{Label: "MB"}}
-	for _, name := range programs {
+	heap := proof.Plot{Name: "heap", Title: "Live heap", X: proof.Axis{Label: "Foos", Log: true}, Y: proof.Axis{Label: "MB"}}
+	for _, name := range programsOf(f.Sizes) {
 		line := proof.Line{Name: name}
 		for _, count := range f.Scale.Sizes {
 			of := f.sizesOf(name, count)
-			if len(of) == 0 {
-				continue
-			}
-			head := []string{name, fmt.Sprint(count)}
-			memory.Rows = append(memory.Rows, slices.Concat(head, cells(memoryColumns, of)))
-			if of[0].Change != nil {
-				changes.Rows = append(changes.Rows, slices.Concat(head, cells(changeColumns, of)))
-			}
-			line.Points = append(line.Points, proof.Point{X: float64(count), Y: measure.Median(each(of, memoryColumns[0].of))})
+			sizes.Rows = append(sizes.Rows, slices.Concat([]string{name, fmt.Sprint(count)}, cells(sizeColumns, of)))
+			line.Points = append(line.Points, proof.Point{X: float64(count), Y: measure.Median(each(of, sizeColumns[0].of))})
 		}
 		heap.Lines = append(heap.Lines, line)
-		if f.slopes(name, func(s *size) int64 { return s.Heap }) != nil {
-			perFoo.Rows = append(perFoo.Rows, []string{name, f.slope(name, func(s *size) int64 { return s.Heap }),
-				f.slope(name, func(s *size) int64 { return s.RSS })})
-		}
+		slope := func(of func(*size) int64) string { return measure.IntervalOf(f.slopes(name, of)).String() }
+		perFoo.Rows = append(perFoo.Rows, []string{name, slope(func(s *size) int64 { return s.Heap }), slope(func(s *size) int64 { return s.RSS })})
 	}
 	return &proof.Section{
 		Title: "Memory, and changes among many Foos",
-		Text: []string{fmt.Sprintf("Newly started controllers. An operator watches one namespace with so many Foos, in %d rounds of all sizes, every other one in "+
-			"reverse order; in each, Foos are scaled. The sample-controller watches all namespaces, and was measured once with each number; "+
-			"its heap is that of its last garbage collection, in whole MiB, and as it is never at rest, its changes cannot be measured.", f.Scale.Rounds),
+		Text: []string{fmt.Sprintf("Newly started operators, each of which watches one namespace with so many Foos, in %d rounds of all sizes, every other one in "+
+			"reverse order. In each, Foos are scaled.", f.Scale.Rounds),
 			fmt.Sprintf("By the most memory that a start used, the operator can start with %s Foos and their Deployments within the limit of `config/manager`, %s. "+
 				"For more, raise the limit: `spec.config.resources` of the Subscription.", f.capacity(limit.Value()), limit.String()),
 		},
-		Tables: []proof.Table{memory, changes, perFoo},
+		Tables: []proof.Table{sizes, perFoo},
 		Plots:  []proof.Plot{heap},
 	}
-}
-
-// slope formats how many bytes each further Foo takes.
-func (f *found) slope(program string, of func(*size) int64) string {
-	all := f.slopes(program, of)
-	if len(all) == 1 {
-		return fmt.Sprintf("%.0f, measured once", all[0])
-	}
-	return measure.IntervalOf(all).String()
 }
 
 // capacity returns how many Foos a memory limit is enough for when the operator starts, which takes more memory than to run: where the line

@@ -40,7 +40,7 @@ func (r *restart) programName() string { return r.Program }
 // measureRestarts starts controllers with many Foos that match their specs, in rounds.
 func measureRestarts(ctx context.Context, p *plane, f *found) error {
 	f.Restarts = nil
-	if _, err := p.populate(ctx, operator, f.Scale.Restart); err != nil {
+	if _, err := p.populate(ctx, f.Scale.Restart); err != nil {
 		return err
 	}
 	last := operator

@@ -20,7 +20,7 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// size is what a program costs with a number of Foos.
+// size is what an operator costs with a number of Foos.
 type size struct {
 	Program string `json:"program"`
 	Round   int    `json:"round"`
@@ -31,8 +31,8 @@ type size struct {
 	Heap int64 `json:"heap"`
 	RSS  int64 `json:"rss"`
 	Peak int64 `json:"peak"`
-	// Change is what it costs to scale Foos; nil for a program that is never at rest.
-	Change *batch `json:"change,omitempty"`
+	// Change is what it costs to scale Foos.
+	Change *batch `json:"change"`
 }
 
 // change returns the CPU milliseconds of the controller for a change.
@@ -46,7 +46,7 @@ func measureSizes(ctx context.Context, p *plane, f *found) error {
 	namespaces, measured := map[int]string{}, map[int]int{}
 	for _, count := range f.Scale.Sizes {
 		var err error
-		if namespaces[count], err = p.populate(ctx, operator, count); err != nil {
+		if namespaces[count], err = p.populate(ctx, count); err != nil {
 			return err
 		}
 	}
@@ -64,39 +64,26 @@ func measureSizes(ctx context.Context, p *plane, f *found) error {
 			}
 		}
 	}
-	if p.bench.baseline != "" {
-		return nil
-	}
-	for _, namespace := range namespaces {
-		if err := p.clear(ctx, namespace); err != nil {
-			return err
-		}
-	}
-	return p.measureUnlimited(ctx, f)
+	return nil
 }
 
-// populate has a program reconcile new Foos in a new namespace, and stops it when it is at rest.
-func (p *plane) populate(ctx context.Context, a program, count int) (namespace string, err error) {
-	p.bench.log("%s reconciles %d Foos", a.name, count)
+// populate has the operator reconcile new Foos in a new namespace, and stops it when it is at rest.
+func (p *plane) populate(ctx context.Context, count int) (namespace string, err error) {
+	p.bench.log("%s reconciles %d Foos", operator.name, count)
 	if namespace, err = p.namespace(ctx); err != nil {
 		return "", err
 	}
-	return namespace, p.add(ctx, a, namespace, "foo", count)
-}
-
-// add has a program reconcile more Foos in a namespace.
-func (p *plane) add(ctx context.Context, a program, namespace, prefix string, count int) error {
 	o := p.observe(ctx, namespace)
 	defer o.stop()
-	c, err := p.startReady(ctx, a, []string{"WATCH_NAMESPACE=" + namespace})
+	c, err := p.startReady(ctx, operator, []string{"WATCH_NAMESPACE=" + namespace})
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer c.Stop()
-	if err := p.createFoos(ctx, namespace, prefix, o, load{count: count, pending: 20 * paced}); err != nil {
-		return fmt.Errorf("%s: %w", a.name, err)
+	if err := p.createFoos(ctx, namespace, "foo", o, load{count: count, pending: 20 * paced}); err != nil {
+		return "", err
 	}
-	return p.rest(ctx, a)
+	return namespace, p.rest(ctx, operator)
 }
 
 // measureSize measures an operator with the Foos of one namespace.
@@ -154,38 +141,6 @@ func (p *plane) passed(ctx context.Context, c *controller, count int) error {
 	}
 }
 
-// measureUnlimited measures the memory of the sample-controller, which watches all namespaces. The floor creates more Foos each time.
-func (p *plane) measureUnlimited(ctx context.Context, f *found) error {
-	namespace, err := p.namespace(ctx)
-	if err != nil {
-		return err
-	}
-	before := 0
-	for _, count := range f.Scale.Sizes {
-		p.bench.log("%s, with %d Foos", unlimited.name, count)
-		if err := p.add(ctx, floor, namespace, fmt.Sprintf("foo%d", count), count-before); err != nil {
-			return err
-		}
-		before = count
-		begun := time.Now()
-		c, err := p.startReady(ctx, unlimited, []string{"GODEBUG=gctrace=1"})
-		if err != nil {
-			return err
-		}
-		s := &size{Program: unlimited.name, Foos: count, Ready: time.Since(begun).Seconds()}
-		restErr := p.rest(ctx, unlimited) // it is never at rest with many Foos: this is its memory while it works
-		var heapErr, memoryErr error
-		s.Heap, heapErr = c.tracedHeap()
-		s.RSS, s.Peak, memoryErr = measure.Memory(c.PID)
-		c.Stop()
-		if err := errors.Join(restErr, heapErr, memoryErr); err != nil {
-			return err
-		}
-		f.Sizes = append(f.Sizes, s)
-	}
-	return nil
-}
-
 var liveHeap = regexp.MustCompile(`# HeapAlloc = ([0-9]+)`)
 
 // collectGarbage has an operator collect its garbage, and returns the size of the heap that is left.
@@ -199,23 +154,6 @@ func (c *controller) collectGarbage() (int64, error) {
 		return 0, errors.New("the heap profile does not have the size of the heap")
 	}
 	return strconv.ParseInt(string(match[1]), 10, 64)
-}
-
-// In a line of GODEBUG=gctrace=1, the third number of megabytes is the live heap.
-var tracedGarbage = regexp.MustCompile(`(?m)^gc .* [0-9]+->[0-9]+->([0-9]+) MB`)
-
-// tracedHeap returns the live heap at the last garbage collection of a controller that traces them, in whole MiB.
-func (c *controller) tracedHeap() (int64, error) {
-	logged, err := os.ReadFile(c.Log)
-	if err != nil {
-		return 0, err
-	}
-	all := tracedGarbage.FindAllSubmatch(logged, -1)
-	if len(all) == 0 {
-		return 0, errors.New("no garbage was collected")
-	}
-	whole, err := strconv.ParseInt(string(all[len(all)-1][1]), 10, 64)
-	return whole << 20, err
 }
 
 func megabytes(bytes int64) float64 { return float64(bytes) / 1e6 }
