@@ -1,17 +1,18 @@
-// Command cronjobs compares the controller of our CronJobs with that of batch/v1: many CronJobs that are due in the same minute. It
-// measures how late their Jobs start, and what a run costs in requests and CPU time.
+// Command cronjobs compares the controller of our CronJobs with that of batch/v1: many CronJobs that are due in the
+// same minute. It measures how late their Jobs start, and what a run costs in requests and CPU time.
 //
-// "make bench-cronjobs" runs it, on the cluster of "make cluster", which must run nothing else. Both controllers are processes on this
-// machine, and only one of them runs at a time:
+// "make bench-cronjobs" runs it, on the cluster of "make cluster", which must run nothing else. Both controllers are
+// processes on this machine, and only one of them runs at a time:
 //
 //   - in-tree: kube-controller-manager with only the CronJob controller, with its default limits;
 //   - ours: the manager of this tree with the rights of config/rbac and --controllers=cronjob.
 //
-// The Jobs are the same and have no pods (completions: 0), so that no node is measured. The cluster's own controller manager completes
-// them, for both sides with limits that do not slow it down.
+// The Jobs are the same and have no pods (completions: 0), so that no node is measured. The cluster's own controller
+// manager completes them, for both sides with limits that do not slow it down.
 //
-// Every CronJob is due twice. The second time, an old Job has to be deleted, as in the long run: that run is compared. Times are those of a
-// watch on this machine; the API server's creation timestamps, in whole seconds, are compared with them.
+// Every CronJob is due twice. The second time, an old Job has to be deleted, as in the long run: that run is compared.
+// Times are those of a watch on this machine; the API server's creation timestamps, in whole seconds, are compared with
+// them.
 //
 // The exit code is 1 if ours sends too many requests. No duration makes it fail.
 package main
@@ -163,7 +164,8 @@ func (b *bench) connect() (err error) {
 		return err
 	}
 	if !strings.Contains(string(line), "-"+cronJobController) {
-		return errors.New("the cluster's controller manager runs the controller of CronJobs too; 'make bench-cronjobs' leaves it out")
+		return errors.New("the cluster's controller manager runs the controller of CronJobs too; 'make bench-cronjobs' " +
+			"leaves it out")
 	}
 	b.audit, err = testenv.OpenAudit(filepath.Join(b.state, "logs", "audit.log"))
 	return err
@@ -173,10 +175,12 @@ func (b *bench) connect() (err error) {
 func (b *bench) install(ctx context.Context) error {
 	// Where our kinds are and the namespace is not, somebody else has put them there.
 	installed := b.client.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{})
-	kind := b.client.Get(ctx, client.ObjectKey{Name: "cronjobs.batch.tutorial.kubebuilder.io"}, &apiextensionsv1.CustomResourceDefinition{})
+	kind := b.client.Get(ctx, client.ObjectKey{Name: "cronjobs.batch.tutorial.kubebuilder.io"},
+		&apiextensionsv1.CustomResourceDefinition{})
 	if apierrors.IsNotFound(installed) && kind == nil {
 		b.clusterParts = nil // nothing of it is ours to take away
-		return errors.New("the cluster has the operator, or remains of it: uninstall it, as the README says, or 'make cluster-down'")
+		return errors.New("the cluster has the operator, or remains of it: uninstall it, as the README says, or 'make " +
+			"cluster-down'")
 	}
 	if err := errors.Join(client.IgnoreNotFound(installed), client.IgnoreNotFound(kind)); err != nil {
 		return err
@@ -185,7 +189,8 @@ func (b *bench) install(ctx context.Context) error {
 		return err
 	}
 	return errors.Join(
-		b.command(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", filepath.Join(b.work, "manager"), "./cmd"),
+		b.command(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o",
+			filepath.Join(b.work, "manager"), "./cmd"),
 		b.kubectl(ctx, "apply", "--server-side", "--kustomize=test/bench"),
 		b.kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", "--filename=config/crd/bases"))
 }
@@ -209,9 +214,10 @@ func (b *bench) deleteNamespace(ctx context.Context, name string) error {
 	if err := client.IgnoreNotFound(b.client.Delete(ctx, object)); err != nil {
 		return err
 	}
-	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
-		return apierrors.IsNotFound(b.client.Get(ctx, client.ObjectKeyFromObject(object), object)), nil
-	})
+	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, 5*time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			return apierrors.IsNotFound(b.client.Get(ctx, client.ObjectKeyFromObject(object), object)), nil
+		})
 	if err != nil {
 		return fmt.Errorf("waiting until the namespace %s is gone: %w", name, err)
 	}

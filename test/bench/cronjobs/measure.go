@@ -58,8 +58,8 @@ func (b *bench) measure(ctx context.Context, s side) (*result, error) {
 	return result, b.deleteNamespace(ctx, s.namespace)
 }
 
-// dueTimes returns the two minutes that everything is due in: the first leaves time to make the CronJobs and to come to rest,
-// the second to end what the first has begun.
+// dueTimes returns the two minutes that everything is due in: the first leaves time to make the CronJobs and to come to
+// rest, the second to end what the first has begun.
 func dueTimes(now time.Time, s side, count int) [2]time.Time {
 	lead := quiet + idle + 10*time.Second + time.Duration(count)*time.Second/created
 	first := now.Add(max(lead, s.settling)).Truncate(time.Minute).Add(time.Minute)
@@ -67,8 +67,8 @@ func dueTimes(now time.Time, s side, count int) [2]time.Time {
 	return [2]time.Time{first, first.Add((quiet + 10*time.Second + work).Truncate(time.Minute) + time.Minute)}
 }
 
-// schedule returns what is due at two minutes less than an hour apart, and at no other time between half an hour before the first
-// and half an hour after the second.
+// schedule returns what is due at two minutes less than an hour apart, and at no other time between half an hour before
+// the first and half an hour after the second.
 func schedule(due [2]time.Time) string {
 	first, second := due[0].UTC(), due[1].UTC()
 	hours := fmt.Sprint(first.Hour())
@@ -131,9 +131,11 @@ func (m *measurement) run(ctx context.Context) (*result, error) {
 		m.say("%d Jobs are complete %.0f s after they were due", m.count, end.Sub(due).Seconds())
 		tick := tickOf(due, m.jobs.of(due))
 		tick.CPU, tick.CPUFor = cpu, seconds
-		tick.Requests = measure.Counted(slices.DeleteFunc(m.requests(), func(r testenv.Request) bool { return r.At.Before(due) }))
+		tick.Requests = measure.Counted(slices.DeleteFunc(m.requests(),
+			func(r testenv.Request) bool { return r.At.Before(due) }))
 		if made := tick.Requests[createJobs]; made != tick.Runs {
-			return nil, fmt.Errorf("%d Jobs were made for %s, and the audit log has %d requests that made some", tick.Runs, due, made)
+			return nil, fmt.Errorf("%d Jobs were made for %s, and the audit log has %d requests that made some", tick.Runs, due,
+				made)
 		}
 		result.Ticks = append(result.Ticks, tick)
 	}
@@ -152,8 +154,8 @@ func (m *measurement) cost(do func() error) (map[string]float64, float64, error)
 	return cost.CPU, time.Since(begun).Seconds(), err
 }
 
-// rest waits until so many Jobs have been made and are complete and the controller requests nothing more, and returns when the last
-// thing happened.
+// rest waits until so many Jobs have been made and are complete and the controller requests nothing more, and returns
+// when the last thing happened.
 func (m *measurement) rest(ctx context.Context, deadline time.Time, made int) (time.Time, error) {
 	begun := time.Now()
 	for {
@@ -172,7 +174,8 @@ func (m *measurement) rest(ctx context.Context, deadline time.Time, made int) (t
 		case total == made && finished == made && time.Since(last) > quiet:
 			return last, nil
 		case time.Now().After(deadline):
-			return last, fmt.Errorf("of %d Jobs %d were made until %s, %d of them are complete, and the last request was %.0f s before",
+			return last, fmt.Errorf("of %d Jobs %d were made until %s, %d of them are complete, and the last request was %.0f "+
+				"s before",
 				made, total, deadline.Format(time.TimeOnly), finished, time.Since(last).Seconds())
 		}
 		if err := m.controller.Alive(); err != nil {

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// countedAfter is how long after the last Foo the CPU time is read, for all programs. Until then the requests of a restless program
-	// count, too: its events are late.
+	// countedAfter is how long after the last Foo the CPU time is read, for all programs. Until then the requests of a
+	// restless program count, too: its events are late.
 	countedAfter = 3 * time.Second
 	// quiet is how long a program sends no requests when it is at rest.
 	quiet = 2 * time.Second
@@ -38,8 +38,8 @@ type batch struct {
 	// Seconds is the time until the last of them was.
 	Seconds float64 `json:"seconds"`
 	Latency latency `json:"latency"`
-	// Requests are those of the program until it was at rest, or until countedAfter the last Foo if it is restless. The leader election
-	// and watches are left out.
+	// Requests are those of the program until it was at rest, or until countedAfter the last Foo if it is restless. The
+	// leader election and watches are left out.
 	Requests map[string]int `json:"requests"`
 	measure.Cost
 }
@@ -140,7 +140,8 @@ func (p *plane) createBatch(ctx context.Context, a program, round int, l load) (
 		return nil, fmt.Errorf("measuring %s: %w", a.name, err)
 	}
 	result.Round = round
-	p.bench.log("  %d in %.1f s: %.0f a second, %.2f requests each", result.Converged, result.Seconds, result.rate(), result.perFoo())
+	p.bench.log("  %d in %.1f s: %.0f a second, %.2f requests each", result.Converged, result.Seconds, result.rate(),
+		result.perFoo())
 	return result, c.Alive()
 }
 
@@ -186,8 +187,8 @@ func (p *plane) cpu(c *controller) measure.Reading {
 	return measure.ReadCPU(pids)
 }
 
-// by filters what a program requests for its objects: not its leader election, not the authentication of who reads its metrics, and not
-// watches.
+// by filters what a program requests for its objects: not its leader election, not the authentication of who reads its
+// metrics, and not watches.
 func by(a program) func(testenv.Request) bool {
 	return func(r testenv.Request) bool {
 		switch r.Resource {
@@ -198,8 +199,8 @@ func by(a program) func(testenv.Request) bool {
 	}
 }
 
-// rest waits until a program sends no more requests. If it is restless, the wait is short; for any other program, it is an error if
-// that does not happen.
+// rest waits until a program sends no more requests. If it is restless, the wait is short; for any other program, it is
+// an error if that does not happen.
 func (p *plane) rest(ctx context.Context, a program) error {
 	limit := restLimit
 	if a.isRestless {

@@ -23,7 +23,8 @@ import (
 
 // becomes has an observer observe that a Foo is ready.
 func (o *observer) becomes(name string) {
-	o.record(watch.Modified, &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: samplev1alpha1.FooStatus{AvailableReplicas: 1}})
+	o.record(watch.Modified, &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Status: samplev1alpha1.FooStatus{AvailableReplicas: 1}})
 }
 
 // Foos that are not ready in time are an error that says how many of how many are, unless the load is partial.
@@ -33,15 +34,19 @@ func TestFoosThatDoNotConverge(t *testing.T) {
 		converges func(number int) bool
 		want      string
 	}{
-		"all":                         {load{count: 5}, func(int) bool { return true }, ""},
-		"one does not":                {load{count: 5}, func(number int) bool { return number != 3 }, "4 of 5 Foos match their specs after 1m0.5s"},
-		"one may not":                 {load{count: 5, isPartial: true}, func(number int) bool { return number != 3 }, ""},
-		"some are never created":      {load{count: 9, pending: 2, limit: time.Minute}, func(number int) bool { return number < 3 }, "3 of 9"},
-		"some need not be created":    {load{count: 9, pending: 2, limit: time.Minute, isPartial: true}, func(number int) bool { return number < 3 }, ""},
-		"at a rate, one does not":     {load{count: 5, rate: 1}, func(number int) bool { return number != 3 }, "4 of 5"},
-		"at a rate, none":             {load{count: 2, rate: 1}, func(int) bool { return false }, "0 of 2"},
-		"paced, one after the other":  {load{count: 50, pending: 1}, func(int) bool { return true }, ""},
-		"at a rate beyond the limit":  {load{count: 90, rate: 1, limit: 59500 * time.Millisecond}, func(int) bool { return true }, "60 of 90"},
+		"all": {load{count: 5}, func(int) bool { return true }, ""},
+		"one does not": {load{count: 5}, func(number int) bool { return number != 3 },
+			"4 of 5 Foos match their specs after 1m0.5s"},
+		"one may not": {load{count: 5, isPartial: true}, func(number int) bool { return number != 3 }, ""},
+		"some are never created": {load{count: 9, pending: 2, limit: time.Minute},
+			func(number int) bool { return number < 3 }, "3 of 9"},
+		"some need not be created": {load{count: 9, pending: 2, limit: time.Minute, isPartial: true},
+			func(number int) bool { return number < 3 }, ""},
+		"at a rate, one does not":    {load{count: 5, rate: 1}, func(number int) bool { return number != 3 }, "4 of 5"},
+		"at a rate, none":            {load{count: 2, rate: 1}, func(int) bool { return false }, "0 of 2"},
+		"paced, one after the other": {load{count: 50, pending: 1}, func(int) bool { return true }, ""},
+		"at a rate beyond the limit": {load{count: 90, rate: 1, limit: 59500 * time.Millisecond},
+			func(int) bool { return true }, "60 of 90"},
 		"paced, the first never does": {load{count: 5, pending: 1}, func(int) bool { return false }, "0 of 5"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +72,8 @@ func TestFoosThatDoNotConverge(t *testing.T) {
 	}
 }
 
-// An interrupted run is not one whose time is up, even if the load is partial; and a request that fails ends a run at once.
+// An interrupted run is not one whose time is up, even if the load is partial; and a request that fails ends a run at
+// once.
 func TestInterruptedLoads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -97,7 +103,8 @@ func auditing(t *testing.T) (p *plane, request func(program)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p = &plane{ControlPlane: &testenv.ControlPlane{Audit: audit}, bench: &bench{}, pids: map[string]int{harness: os.Getpid()}}
+	p = &plane{ControlPlane: &testenv.ControlPlane{Audit: audit}, bench: &bench{},
+		pids: map[string]int{harness: os.Getpid()}}
 	return p, func(a program) {
 		_, err := fmt.Fprintf(log, `{"stage":"ResponseComplete","verb":"patch","user":{"username":%q},`+
 			`"objectRef":{"resource":"foos","subresource":"status"},"stageTimestamp":%q}`+"\n",
@@ -108,8 +115,8 @@ func auditing(t *testing.T) (p *plane, request func(program)) {
 	}
 }
 
-// CPU time is read until the same time after the last Foo for all programs. Requests of a restless program count until then, and those of
-// all others whenever they come.
+// CPU time is read until the same time after the last Foo for all programs. Requests of a restless program count until
+// then, and those of all others whenever they come.
 func TestWhatIsCounted(t *testing.T) {
 	for _, a := range []program{operator, floor, unlimited, stock} {
 		for seconds, isInTime := range map[float64]bool{0.5: true, 2.9: true, 3.2: false, 4.5: false} {
@@ -150,7 +157,8 @@ func TestMeasuringFails(t *testing.T) {
 		wrong := errors.New("wrong")
 		o := newObserver(nil)
 		o.done = []convergence{{time.Now(), time.Now()}}
-		if _, err := p.measure(t.Context(), stock, &controller{Process: &measure.Process{PID: os.Getpid()}}, o, func() error { return wrong }); !errors.Is(err, wrong) {
+		if _, err := p.measure(t.Context(), stock, &controller{Process: &measure.Process{PID: os.Getpid()}}, o,
+			func() error { return wrong }); !errors.Is(err, wrong) {
 			t.Errorf("%v", err)
 		}
 	})

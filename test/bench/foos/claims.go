@@ -54,7 +54,8 @@ func claim(what, bar string, i measure.Interval, verdict proof.Verdict) proof.Cl
 
 // counted makes a claim of a number of requests or writes.
 func counted(what string, found, atMost int) proof.Claim {
-	return proof.Claim{What: what, Bar: fmt.Sprintf("at most %d", atMost), Found: fmt.Sprint(found), Verdict: proof.Judge(found <= atMost)}
+	return proof.Claim{What: what, Bar: fmt.Sprintf("at most %d", atMost), Found: fmt.Sprint(found),
+		Verdict: proof.Judge(found <= atMost)}
 }
 
 // claims compares what was found with the bars, counted ones first.
@@ -103,7 +104,8 @@ func (f *found) claimGrowths() []proof.Claim {
 	}
 	most := slices.MaxFunc(f.Growths, func(a, b *growth) int { return a.StatusWrites - b.StatusWrites })
 	nodes := slices.Max(each(f.Growths, func(g *growth) int { return g.Nodes }))
-	return []proof.Claim{counted(fmt.Sprintf("status writes of a Memcached that grows to up to %d nodes in %s", nodes, ramp),
+	return []proof.Claim{counted(fmt.Sprintf("status writes of a Memcached that grows to up to %d nodes in %s", nodes,
+		ramp),
 		most.StatusWrites, growthBar)}
 }
 
@@ -111,7 +113,8 @@ func (f *found) claimIdle() []proof.Claim {
 	var claims []proof.Claim
 	for _, i := range f.Idle {
 		if i.Program == operator.name {
-			claims = append(claims, counted(fmt.Sprintf("writes in %.0f s with %d Foos, %d Memcacheds and %[3]d CronJobs at rest, during %[4]d resyncs",
+			claims = append(claims, counted(fmt.Sprintf("writes in %.0f s with %d Foos, %d Memcacheds and %[3]d CronJobs at "+
+				"rest, during %[4]d resyncs",
 				i.Seconds, i.Foos, otherKinds, i.Resyncs), i.Writes, 0))
 		}
 	}
@@ -132,7 +135,8 @@ func (f *found) claimRestarts() []proof.Claim {
 	for _, r := range own {
 		writes, missing = max(writes, r.Writes), missing+r.Missing
 	}
-	requests := counted(fmt.Sprintf("requests of a restart with %d Foos", f.Scale.Restart), f.mostRequests(operator.name), startRequestsBar)
+	requests := counted(fmt.Sprintf("requests of a restart with %d Foos", f.Scale.Restart), f.mostRequests(operator.name),
+		startRequestsBar)
 	requests.Note = "with watches, discovery and the first two for the lease"
 	return []proof.Claim{
 		counted(fmt.Sprintf("writes of a restart with %d Foos", f.Scale.Restart), writes, 0), requests,
@@ -145,11 +149,13 @@ func (f *found) claimBaselineCounts() []proof.Claim {
 	var claims []proof.Claim
 	if of := byProgram(f.Paced); len(of[baselineName]) == 1 && len(of[operator.name]) == 1 {
 		own, base := of[operator.name][0].perFoo(), of[baselineName][0].perFoo()
-		claims = append(claims, proof.Claim{What: "requests per Foo, beside the baseline's", Bar: fmt.Sprintf("at most %.3f", base),
+		claims = append(claims, proof.Claim{What: "requests per Foo, beside the baseline's",
+			Bar:   fmt.Sprintf("at most %.3f", base),
 			Found: fmt.Sprintf("%.3f", own), Verdict: proof.Judge(own <= base)})
 	}
 	if of := byProgram(f.Restarts); len(of[baselineName]) > 0 && len(of[operator.name]) > 0 {
-		claims = append(claims, counted("requests of a restart, beside the baseline's", f.mostRequests(operator.name), f.mostRequests(baselineName)))
+		claims = append(claims, counted("requests of a restart, beside the baseline's", f.mostRequests(operator.name),
+			f.mostRequests(baselineName)))
 	}
 	return claims
 }
@@ -162,7 +168,8 @@ func (f *found) claimRates() []proof.Claim {
 	own := operator.name
 	if len(of[own]) > 0 && len(of[baselineName]) == len(of[own]) {
 		cpu := times((*batch).controller, own, baselineName)
-		return []proof.Claim{claim("CPU time for 1,000 Foos, times the baseline's", fmt.Sprintf("at most %.2f", baselineBar), cpu, atMost(cpu, baselineBar))}
+		return []proof.Claim{claim("CPU time for 1,000 Foos, times the baseline's", fmt.Sprintf("at most %.2f", baselineBar),
+			cpu, atMost(cpu, baselineBar))}
 	}
 	if len(of[own]) == 0 || len(of[floor.name]) != len(of[own]) || len(of[unlimited.name]) != len(of[own]) {
 		return nil
@@ -171,12 +178,16 @@ func (f *found) claimRates() []proof.Claim {
 	cpu := times((*batch).controller, own, unlimited.name)
 	return []proof.Claim{
 		claim("rate, as a share of the floor's", fmt.Sprintf("at least %.2f", floorBar), toFloor, atLeast(toFloor, floorBar)),
-		explained(claim("rate, times the unlimited sample-controller's", fmt.Sprintf("at least %.0f", unlimitedBar), toUnlimited,
+		explained(claim("rate, times the unlimited sample-controller's", fmt.Sprintf("at least %.0f", unlimitedBar),
+			toUnlimited,
 			atLeast(toUnlimited, unlimitedBar)),
-			fmt.Sprintf("the floor's, the highest possible, is %s times that", times((*batch).rate, floor.name, unlimited.name))),
-		explained(claim("CPU time of the controller, as a share of the unlimited sample-controller's", fmt.Sprintf("at most %.1f", cpuBar), cpu,
+			fmt.Sprintf("the floor's, the highest possible, is %s times that", times((*batch).rate, floor.name,
+				unlimited.name))),
+		explained(claim("CPU time of the controller, as a share of the unlimited sample-controller's",
+			fmt.Sprintf("at most %.1f", cpuBar), cpu,
 			atMost(cpu, cpuBar)),
-			fmt.Sprintf("the floor's, with two writes, two watches and no caches, is %s of that", times((*batch).controller, floor.name, unlimited.name))),
+			fmt.Sprintf("the floor's, with two writes, two watches and no caches, is %s of that",
+				times((*batch).controller, floor.name, unlimited.name))),
 	}
 }
 
@@ -188,17 +199,19 @@ func explained(c proof.Claim, why string) proof.Claim {
 	return c
 }
 
-// claimStock compares the rate with the stock sample-controller's, both when paced: in a burst, that uses its limit up for creations, so
-// that hardly any Foo becomes ready.
+// claimStock compares the rate with the stock sample-controller's, both when paced: in a burst, that uses its limit up
+// for creations, so that hardly any Foo becomes ready.
 func (f *found) claimStock() []proof.Claim {
 	of := byProgram(f.Paced)
 	if len(of[operator.name]) != 1 || len(of[stock.name]) != 1 {
 		return nil
 	}
 	fast, slow := of[operator.name][0].rate(), of[stock.name][0].rate()
-	return []proof.Claim{{What: "rate, times the stock sample-controller's, both when paced", Bar: fmt.Sprintf("at least %.0f", stockBar),
+	return []proof.Claim{{What: "rate, times the stock sample-controller's, both when paced",
+		Bar:   fmt.Sprintf("at least %.0f", stockBar),
 		Found: fmt.Sprintf("%.1f", fast/slow), Verdict: proof.Judge(fast/slow >= stockBar),
-		Note: fmt.Sprintf("one pair, so there is no interval: %.1f and %.2f Foos a second, with at most %d pending", fast, slow, paced)}}
+		Note: fmt.Sprintf("one pair, so there is no interval: %.1f and %.2f Foos a second, with at most %d pending", fast,
+			slow, paced)}}
 }
 
 func (f *found) claimHeap() []proof.Claim {
@@ -207,10 +220,12 @@ func (f *found) claimHeap() []proof.Claim {
 		return nil
 	}
 	i := measure.IntervalOf(own)
-	claims := []proof.Claim{claim("bytes of heap for each Foo and its Deployment", fmt.Sprintf("at most %d", memoryBar), i, atMost(i, memoryBar))}
+	claims := []proof.Claim{claim("bytes of heap for each Foo and its Deployment", fmt.Sprintf("at most %d", memoryBar), i,
+		atMost(i, memoryBar))}
 	if base := f.slopes(baselineName, func(s *size) int64 { return s.Heap }); len(base) == len(own) {
 		i := measure.IntervalOf(measure.Ratios(own, base))
-		claims = append(claims, claim("heap for each Foo, times the baseline's", fmt.Sprintf("at most %.2f", baselineBar), i, atMost(i, baselineBar)))
+		claims = append(claims, claim("heap for each Foo, times the baseline's", fmt.Sprintf("at most %.2f", baselineBar), i,
+			atMost(i, baselineBar)))
 	}
 	return claims
 }
@@ -223,7 +238,8 @@ func (f *found) claimChanges() []proof.Claim {
 	}
 	own := each(many, (*size).change)
 	flat := measure.IntervalOf(measure.Ratios(own, each(few, (*size).change)))
-	claims := []proof.Claim{claim(fmt.Sprintf("CPU time of a change with %d Foos, times that with %d", many[0].Foos, few[0].Foos),
+	claims := []proof.Claim{claim(fmt.Sprintf("CPU time of a change with %d Foos, times that with %d", many[0].Foos,
+		few[0].Foos),
 		fmt.Sprintf("at most %.2f", flatBar), flat, atMost(flat, flatBar))}
 	if _, base := f.ends(baselineName); len(base) == len(own) {
 		i := measure.IntervalOf(measure.Ratios(own, each(base, (*size).change)))
@@ -241,7 +257,8 @@ func (f *found) claimFailovers() []proof.Claim {
 		why    string // it takes that long
 	}{
 		{"SIGTERM", failoverBar, ""},
-		{"SIGKILL", failoverKilledBar, "client-go's defaults: the lease of a killed leader expires after 15 s, and a standby checks it every 2 to 4.4 s"},
+		{"SIGKILL", failoverKilledBar, "client-go's defaults: the lease of a killed leader expires after 15 s, and a " +
+			"standby checks it every 2 to 4.4 s"},
 	} {
 		if gaps, _ := f.gaps(s.signal); len(gaps) > 0 {
 			i := measure.RangeOf(gaps)
@@ -274,7 +291,8 @@ func (f *found) sizesOf(program string, count int) []*size {
 	return slices.DeleteFunc(slices.Clone(f.Sizes), func(s *size) bool { return s.Program != program || s.Foos != count })
 }
 
-// gaps returns how long no controller worked when the leader ended by a signal, and the share of the machine that others used meanwhile.
+// gaps returns how long no controller worked when the leader ended by a signal, and the share of the machine that
+// others used meanwhile.
 func (f *found) gaps(signal string) (gaps, others []float64) {
 	for _, failover := range f.Failovers {
 		if failover.Signal == signal {

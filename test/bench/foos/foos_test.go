@@ -19,8 +19,9 @@ import (
 
 // batchOf returns a batch that took so many seconds.
 func batchOf(a program, round int, seconds, cpu float64, requests map[string]int) *batch {
-	return &batch{Program: a.name, Round: round, Converged: 100, Seconds: seconds, Latency: latency{0.01, 0.05, 0.1}, Requests: requests,
-		Cost: measure.Cost{CPU: map[string]float64{controllerProcess: cpu, apiServer: 3, etcd: 1}}}
+	return &batch{Program: a.name, Round: round, Converged: 100, Seconds: seconds, Latency: latency{0.01, 0.05, 0.1},
+		Requests: requests,
+		Cost:     measure.Cost{CPU: map[string]float64{controllerProcess: cpu, apiServer: 3, etcd: 1}}}
 }
 
 // everything returns results of every section that meet all bars.
@@ -30,16 +31,20 @@ func everything() *found {
 		f.Measured[name] = time.Unix(1, 0).UTC()
 	}
 	three := map[string]int{"patch deployments": 100, "patch foos/status": 100, "create events": 100}
-	f.Paced = []*batch{batchOf(operator, 0, 1, 1, three), batchOf(stock, 0, 100, 1, map[string]int{"create deployments": 100})}
+	f.Paced = []*batch{batchOf(operator, 0, 1, 1, three), batchOf(stock, 0, 100, 1,
+		map[string]int{"create deployments": 100})}
 	for round := range 2 {
-		f.Bursts = append(f.Bursts, batchOf(floor, round, 1, 0.1, three), batchOf(operator, round, 1.2, 1, three), batchOf(unlimited, round, 5, 3, three))
+		f.Bursts = append(f.Bursts, batchOf(floor, round, 1, 0.1, three), batchOf(operator, round, 1.2, 1, three),
+			batchOf(unlimited, round, 5, 3, three))
 		for _, count := range f.Scale.Sizes {
 			f.Sizes = append(f.Sizes, &size{Program: operator.name, Round: round, Foos: count, Heap: int64(10e6 + 4000*count),
 				RSS: int64(30e6 + 5000*count), Change: batchOf(operator, round, 1, 0.1, three)})
 		}
 		f.Restarts = append(f.Restarts,
-			&restart{Program: operator.name, Round: round, Ready: 2, Passed: 3, Requests: map[string]int{"watch foos": 1}, First: 2.5},
-			&restart{Program: unlimited.name, Round: round, Ready: 1, Requests: map[string]int{"update foos/status": 100}, Writes: 100, First: 9})
+			&restart{Program: operator.name, Round: round, Ready: 2, Passed: 3, Requests: map[string]int{"watch foos": 1},
+				First: 2.5},
+			&restart{Program: unlimited.name, Round: round, Ready: 1, Requests: map[string]int{"update foos/status": 100},
+				Writes: 100, First: 9})
 	}
 	f.Idle = []*idleness{{Program: operator.name, Foos: 200, Seconds: 600, Resyncs: 3}}
 	f.Failovers = []*failover{{Signal: "SIGTERM", Gap: 2}, {Signal: "SIGKILL", Gap: 16}}
@@ -77,25 +82,45 @@ func TestWhatMissesABar(t *testing.T) {
 		change  func(*found)
 		isError bool
 	}{
-		"a request too many per Foo":       {everything(), func(f *found) { f.Paced[0].Requests["patch foos/status"]++ }, true},
+		"a request too many per Foo": {everything(), func(f *found) { f.Paced[0].Requests["patch foos/status"]++ },
+			true},
 		"an event too many per Foo":        {everything(), func(f *found) { f.Paced[0].Requests["create events"]++ }, true},
 		"a status too many of a Memcached": {everything(), func(f *found) { f.Growths[0].StatusWrites = 9 }, true},
 		"a new Foo that a restart misses":  {everything(), func(f *found) { f.Restarts[0].Missing = 1 }, true},
 		"a write at rest":                  {everything(), func(f *found) { f.Idle[0].Writes = 1 }, true},
 		"a write of a restart":             {everything(), func(f *found) { f.Restarts[0].Writes = 1 }, true},
 		"requests of a restart":            {everything(), func(f *found) { f.Restarts[0].Requests["list foos"] = 25 }, true},
-		"half the rate":                    {everything(), func(f *found) { f.Bursts[1].Seconds, f.Bursts[4].Seconds = 9, 9 }, false},
-		"a fast stock sample-controller":   {everything(), func(f *found) { f.Paced[1].Seconds = 25 }, false},
-		"much CPU time":                    {everything(), func(f *found) { cpu(f.Bursts[1], 9); cpu(f.Bursts[4], 9) }, false},
-		"a change that costs more":         {everything(), func(f *found) { cpu(f.Sizes[1].Change, 1); cpu(f.Sizes[3].Change, 1) }, false},
-		"much memory":                      {everything(), func(f *found) { f.Sizes[1].Heap, f.Sizes[3].Heap = 1e9, 1e9 }, false},
-		"a long failover":                  {everything(), func(f *found) { f.Failovers[0].Gap = 6 }, false},
-		"one long failover after a kill":   {everything(), func(f *found) { f.Failovers = append(f.Failovers, &failover{Signal: "SIGKILL", Gap: 21}) }, false},
-		"more requests than the baseline":  {compared(), func(f *found) { f.Paced[1].Requests = map[string]int{"patch foos/status": 100} }, true},
-		"more of a restart":                {compared(), func(f *found) { f.Restarts[0].Requests["list foos"] = 1 }, true},
-		"more CPU time than the baseline":  {compared(), func(f *found) { cpu(f.Bursts[1], 1.2); cpu(f.Bursts[4], 1.2) }, false},
-		"more heap than the baseline":      {compared(), func(f *found) { f.Sizes[1].Heap += 1e5; f.Sizes[3].Heap += 1e5 }, false},
-		"more for a change than it":        {compared(), func(f *found) { cpu(f.Sizes[1].Change, 0.112); cpu(f.Sizes[3].Change, 0.112) }, false},
+		"half the rate": {everything(), func(f *found) { f.Bursts[1].Seconds, f.Bursts[4].Seconds = 9, 9 },
+			false},
+		"a fast stock sample-controller": {everything(), func(f *found) { f.Paced[1].Seconds = 25 }, false},
+		"much CPU time": {everything(), func(f *found) { cpu(f.Bursts[1], 9); cpu(f.Bursts[4], 9) },
+			false},
+		"a change that costs more": {everything(), func(f *found) {
+			cpu(f.Sizes[1].Change, 1)
+			cpu(f.Sizes[3].Change,
+				1)
+		}, false},
+		"much memory": {everything(), func(f *found) { f.Sizes[1].Heap, f.Sizes[3].Heap = 1e9, 1e9 },
+			false},
+		"a long failover": {everything(), func(f *found) { f.Failovers[0].Gap = 6 }, false},
+		"one long failover after a kill": {everything(), func(f *found) {
+			f.Failovers = append(f.Failovers,
+				&failover{Signal: "SIGKILL", Gap: 21})
+		}, false},
+		"more requests than the baseline": {compared(), func(f *found) {
+			f.Paced[1].Requests = map[string]int{"patch " +
+				"foos/status": 100}
+		}, true},
+		"more of a restart": {compared(), func(f *found) { f.Restarts[0].Requests["list foos"] = 1 }, true},
+		"more CPU time than the baseline": {compared(), func(f *found) { cpu(f.Bursts[1], 1.2); cpu(f.Bursts[4], 1.2) },
+			false},
+		"more heap than the baseline": {compared(), func(f *found) { f.Sizes[1].Heap += 1e5; f.Sizes[3].Heap += 1e5 },
+			false},
+		"more for a change than it": {compared(), func(f *found) {
+			cpu(f.Sizes[1].Change,
+				0.112)
+			cpu(f.Sizes[3].Change, 0.112)
+		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
@@ -105,7 +130,8 @@ func TestWhatMissesABar(t *testing.T) {
 			}
 			test.change(test.f)
 			out.Reset()
-			if err := test.f.report(&out, ""); (err != nil) != test.isError || !strings.Contains(out.String(), string(proof.Missed)) {
+			if err := test.f.report(&out, ""); (err != nil) != test.isError || !strings.Contains(out.String(),
+				string(proof.Missed)) {
 				t.Errorf("the error is %v; is no bar missed?\n%s", err, out.String())
 			}
 		})
@@ -118,7 +144,8 @@ func TestReport(t *testing.T) {
 	if err := everything().report(&out, directory); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"bench.md", "bench.json", "bench-requests.svg", "bench-rate.svg", "bench-cpu.svg", "bench-heap.svg", "bench-failover.svg"} {
+	for _, name := range []string{"bench.md", "bench.json", "bench-requests.svg", "bench-rate.svg", "bench-cpu.svg",
+		"bench-heap.svg", "bench-failover.svg"} {
 		if _, err := os.Stat(filepath.Join(directory, name)); err != nil {
 			t.Error(err)
 		}
@@ -132,7 +159,8 @@ func TestIntervalsAgainstBars(t *testing.T) {
 	for _, test := range []struct {
 		low, high       float64
 		atMost, atLeast proof.Verdict
-	}{{1, 2, proof.Met, proof.Missed}, {3, 4, proof.NotJudged, proof.Met}, {4, 5, proof.Missed, proof.Met}, {2, 4, proof.NotJudged, proof.NotJudged}} {
+	}{{1, 2, proof.Met, proof.Missed}, {3, 4, proof.NotJudged, proof.Met}, {4, 5, proof.Missed, proof.Met},
+		{2, 4, proof.NotJudged, proof.NotJudged}} {
 		i := measure.Interval{Low: test.low, High: test.high}
 		if got := atMost(i, 3); got != test.atMost {
 			t.Errorf("%v to %v is at most 3: %s", test.low, test.high, got)
@@ -149,10 +177,11 @@ func TestBusyMachine(t *testing.T) {
 		of    func(*found) *float64
 		timed []string
 	}{
-		"a burst":    {func(f *found) *float64 { return &f.Bursts[3].Others }, []string{"share of the floor's", "unlimited"}},
-		"paced":      {func(f *found) *float64 { return &f.Paced[1].Others }, []string{"stock"}},
-		"a change":   {func(f *found) *float64 { return &f.Sizes[2].Change.Others }, []string{"CPU time of a change"}},
-		"a failover": {func(f *found) *float64 { return &f.Failovers[0].Others }, []string{"seconds in which no Foo became ready"}},
+		"a burst":  {func(f *found) *float64 { return &f.Bursts[3].Others }, []string{"share of the floor's", "unlimited"}},
+		"paced":    {func(f *found) *float64 { return &f.Paced[1].Others }, []string{"stock"}},
+		"a change": {func(f *found) *float64 { return &f.Sizes[2].Change.Others }, []string{"CPU time of a change"}},
+		"a failover": {func(f *found) *float64 { return &f.Failovers[0].Others },
+			[]string{"seconds in which no Foo became ready"}},
 	} {
 		for _, others := range []float64{0.1, 0.23} {
 			f := everything()
@@ -160,7 +189,8 @@ func TestBusyMachine(t *testing.T) {
 			counts, rest := f.claims()
 			for _, claim := range append(counts, rest...) {
 				isTimed := slices.ContainsFunc(test.timed, func(part string) bool { return strings.Contains(claim.What, part) })
-				isOpen := claim.Verdict == proof.NotJudged && strings.HasSuffix(claim.Note, "other processes used up to 0.23 of the machine")
+				isOpen := claim.Verdict == proof.NotJudged && strings.HasSuffix(claim.Note,
+					"other processes used up to 0.23 of the machine")
 				if isOpen != (isTimed && others > 0.1) || !isOpen && claim.Verdict != proof.Met {
 					t.Errorf("%s, others used %v: %+v", name, others, claim)
 				}
@@ -181,13 +211,17 @@ func rowOf(t *testing.T, table proof.Table, name string) string {
 	return ""
 }
 
-// Each table of times has what other processes used, the most of all rounds. Ratios have an interval, and what is unknown is "-".
+// Each table of times has what other processes used, the most of all rounds. Ratios have an interval, and what is
+// unknown is "-".
 func TestTables(t *testing.T) {
 	f := everything()
-	f.Paced[0].Others, f.Bursts[4].Others, f.Idle[0].Others, f.Restarts[2].Others, f.Failovers[0].Others = 0.011, 0.012, 0.014, 0.015, 0.018
-	for want, table := range map[string]proof.Table{"0.011": f.requestsSection().Tables[1], "0.012": f.rateSection().Tables[0],
+	f.Paced[0].Others, f.Bursts[4].Others, f.Idle[0].Others, f.Restarts[2].Others, f.Failovers[0].Others = 0.011, 0.012,
+		0.014, 0.015, 0.018
+	for want, table := range map[string]proof.Table{"0.011": f.requestsSection().Tables[1],
+		"0.012": f.rateSection().Tables[0],
 		"0.014": f.idleSection().Tables[0], "0.015": f.restartSection().Tables[0]} {
-		if row := rowOf(t, table, operator.name); table.Columns[len(table.Columns)-1] != othersColumn || !strings.HasSuffix(row, " | "+want) {
+		if row := rowOf(t, table, operator.name); table.Columns[len(table.Columns)-1] != othersColumn ||
+			!strings.HasSuffix(row, " | "+want) {
 			t.Errorf("there is no %s in %q: %s", want, row, table.Columns)
 		}
 	}
@@ -219,7 +253,8 @@ func TestCapacity(t *testing.T) {
 		}
 	}
 	for limit, want := range map[int64]string{
-		50e6: "fewer than 1000", 102e6: "about 2500", 202e6: "about 10000", 268e6: "about 15000", 702e6: "about 50000", 800e6: "more than 50000",
+		50e6: "fewer than 1000", 102e6: "about 2500", 202e6: "about 10000", 268e6: "about 15000", 702e6: "about 50000",
+		800e6: "more than 50000",
 	} {
 		if got := f.capacity(limit); got != want {
 			t.Errorf("%d bytes are enough for %s, not %s", limit, got, want)
@@ -275,7 +310,8 @@ func TestBenchmark(t *testing.T) {
 	write := func(name, content string) {
 		t.Helper()
 		path := filepath.Join(root, "test", name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content),
+			0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -287,14 +323,17 @@ func TestBenchmark(t *testing.T) {
 		}
 		return digits
 	}
-	for _, name := range []string{"bench/foos/batch.go", "bench/measure/cpu.go", "bench/samplecontroller/go.mod", "testenv/audit.go"} {
+	for _, name := range []string{"bench/foos/batch.go", "bench/measure/cpu.go", "bench/samplecontroller/go.mod",
+		"testenv/audit.go"} {
 		write(name, "one")
 	}
 	before := now()
 	for name, measures := range map[string]bool{
-		"bench/foos/batch.go": true, "bench/foos/floor/main.go": true, "bench/measure/cpu.go": true, "bench/samplecontroller/go.sum": true,
-		"testenv/audit.go": true, "bench/foos/found.go": true, "bench/foos/page.go": false, "bench/foos/page_tables.go": false,
-		"bench/foos/claims.go": false, "bench/foos/foos_test.go": false, "bench/cronjobs/main.go": false,
+		"bench/foos/batch.go": true, "bench/foos/floor/main.go": true, "bench/measure/cpu.go": true,
+		"bench/samplecontroller/go.sum": true,
+		"testenv/audit.go":              true, "bench/foos/found.go": true, "bench/foos/page.go": false,
+		"bench/foos/page_tables.go": false,
+		"bench/foos/claims.go":      false, "bench/foos/foos_test.go": false, "bench/cronjobs/main.go": false,
 	} {
 		write(name, "two")
 		after := now()
@@ -329,7 +368,8 @@ func TestStartRequests(t *testing.T) {
 	all := []testenv.Request{
 		{Verb: "get", URL: "/apis"}, {Verb: "watch", Resource: "foos"},
 		{Verb: "get", Resource: "leases"}, {Verb: "update", Resource: "leases"}, {Verb: "update", Resource: "leases"},
-		{Verb: "create", Resource: "events", Namespace: testenv.OperatorNamespace}, {Verb: "create", Resource: "events", Namespace: "foos-1"},
+		{Verb: "create", Resource: "events", Namespace: testenv.OperatorNamespace}, {Verb: "create", Resource: "events",
+			Namespace: "foos-1"},
 		{Verb: "create", Resource: "tokenreviews"}, {Verb: "patch", Resource: "foos/status"},
 	}
 	requests, writes := startRequests(all)
@@ -357,7 +397,8 @@ func TestGap(t *testing.T) {
 
 func TestOrder(t *testing.T) {
 	both := []program{operator, unlimited}
-	if there, back := order(0, both), order(1, both); there[0].name != operator.name || back[0].name != unlimited.name || both[0].name != operator.name {
+	if there, back := order(0, both), order(1, both); there[0].name != operator.name || back[0].name != unlimited.name ||
+		both[0].name != operator.name {
 		t.Error("every other round is in reverse order")
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/example/memcached-operator/test/proof"
 )
 
-// found is all that has been measured, section by section. It is kept in a file, so that a run that was cut off can resume.
+// found is all that has been measured, section by section. It is kept in a file, so that a run that was cut off can
+// resume.
 type found struct {
 	Scale scale `json:"scale"`
 	// Operator and Benchmark are hashes of the sources of what was measured and of what measured it.
@@ -31,10 +32,11 @@ type found struct {
 
 // scale is how much is measured.
 type scale struct {
-	Paced      int           `json:"paced"`      // Foos that are created no faster than they become ready
-	Burst      int           `json:"burst"`      // Foos that are created at once
-	Rounds     int           `json:"rounds"`     // how often each program is measured
-	StockTime  time.Duration `json:"stockTime"`  // for the stock sample-controller, which cannot finish in time; 0 to leave it out
+	Paced  int `json:"paced"`  // Foos that are created no faster than they become ready
+	Burst  int `json:"burst"`  // Foos that are created at once
+	Rounds int `json:"rounds"` // how often each program is measured
+	// for the stock sample-controller, which cannot finish in time; 0 to leave it out
+	StockTime  time.Duration `json:"stockTime"`
 	Sizes      []int         `json:"sizes"`      // how many Foos there are
 	Changes    int           `json:"changes"`    // Foos that are scaled at each of these sizes
 	Idle       int           `json:"idle"`       // Foos that nothing happens to
@@ -46,15 +48,19 @@ type scale struct {
 	Nodes      []int         `json:"nodes"`      // of Memcacheds
 }
 
-// full is the scale of the page in docs/proof, short is enough to count requests, and paired to compare two builds in 10 minutes.
+// full is the scale of the page in docs/proof, short is enough to count requests, and paired to compare two builds in
+// 10 minutes.
 var (
-	full = scale{Paced: 1000, Burst: 5000, Rounds: 8, StockTime: 2 * time.Minute, Sizes: []int{1000, 10_000, 50_000}, Changes: 1000,
-		Idle: 10_000, IdleTime: 10 * time.Minute, IdleOthers: 2 * time.Minute, Restart: 10_000, Restarts: 4, Failovers: 5,
+	full = scale{Paced: 1000, Burst: 5000, Rounds: 8, StockTime: 2 * time.Minute, Sizes: []int{1000, 10_000, 50_000},
+		Changes: 1000,
+		Idle:    10_000, IdleTime: 10 * time.Minute, IdleOthers: 2 * time.Minute, Restart: 10_000, Restarts: 4, Failovers: 5,
 		Nodes: []int{10, 100, 1000}}
 	short = scale{Paced: 200, Burst: 200, Rounds: 1, Sizes: []int{100, 200}, Changes: 50,
-		Idle: 200, IdleTime: 10 * time.Second, IdleOthers: 5 * time.Second, Restart: 200, Restarts: 1, Failovers: 1, Nodes: []int{20}}
+		Idle: 200, IdleTime: 10 * time.Second, IdleOthers: 5 * time.Second, Restart: 200, Restarts: 1, Failovers: 1,
+		Nodes: []int{20}}
 	paired = scale{Paced: 200, Burst: 600, Rounds: 3, Sizes: []int{300, 3000}, Changes: 300,
-		Idle: 300, IdleTime: 30 * time.Second, IdleOthers: 30 * time.Second, Restart: 500, Restarts: 1, Failovers: 1, Nodes: []int{20}}
+		Idle: 300, IdleTime: 30 * time.Second, IdleOthers: 30 * time.Second, Restart: 500, Restarts: 1, Failovers: 1,
+		Nodes: []int{20}}
 )
 
 // scale returns how much this run measures.
@@ -72,8 +78,8 @@ func (b *bench) scale() scale {
 	return s
 }
 
-// read reads what was found before, if the run adds to it; else nothing was. It returns an error if that belongs to another operator,
-// another form of this benchmark or another scale.
+// read reads what was found before, if the run adds to it; else nothing was. It returns an error if that belongs to
+// another operator, another form of this benchmark or another scale.
 func read(path string, now *found, adds bool) (*found, error) {
 	before := &found{}
 	isThere, err := proof.Kept(path, before)
@@ -91,9 +97,13 @@ func read(path string, now *found, adds bool) (*found, error) {
 	return before, proof.SameSuite(path, before.Benchmark, now.Benchmark)
 }
 
-// benchmark returns a hash of the sources of this benchmark: this program without the files that only report results, so that hours of
-// measurements stay valid when the page changes, what it shares with others, testenv, and the pinned sample-controller.
+// benchmark returns a hash of the sources of this benchmark: this program without the files that only report results,
+// so that hours of measurements stay valid when the page changes, what it shares with others, testenv, and the pinned
+// sample-controller.
 func benchmark(root string) (string, error) {
 	parts := []string{"test/bench/foos", "test/bench/measure", "test/testenv", "test/bench/samplecontroller"}
-	return proof.Fingerprint(root, parts, func(name string) bool { return name == "claims.go" || strings.HasPrefix(name, "page") })
+	return proof.Fingerprint(root, parts, func(name string) bool {
+		return name == "claims.go" ||
+			strings.HasPrefix(name, "page")
+	})
 }

@@ -97,8 +97,8 @@ func (p *plane) measureGrowth(ctx context.Context, nodes int32) (*growth, error)
 	return g, nil
 }
 
-// bringUp simulates the Deployment controller, the ReplicaSet controller and the kubelet for a Deployment that is about to be created: pod
-// after pod becomes ready, all of them in a time, and the Deployment counts them.
+// bringUp simulates the Deployment controller, the ReplicaSet controller and the kubelet for a Deployment that is about
+// to be created: pod after pod becomes ready, all of them in a time, and the Deployment counts them.
 func (p *plane) bringUp(ctx context.Context, namespace, name string, inAll time.Duration) error {
 	d := &appsv1.Deployment{}
 	for p.simulating.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, d) != nil {
@@ -108,7 +108,8 @@ func (p *plane) bringUp(ctx context.Context, namespace, name string, inAll time.
 	}
 	set := &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-1", Labels: d.Spec.Template.Labels,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))}},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d,
+				appsv1.SchemeGroupVersion.WithKind("Deployment"))}},
 		Spec: appsv1.ReplicaSetSpec{Replicas: d.Spec.Replicas, Selector: d.Spec.Selector, Template: d.Spec.Template},
 	}
 	if err := p.simulating.Create(ctx, set); err != nil {
@@ -137,8 +138,9 @@ func (p *plane) bringUp(ctx context.Context, namespace, name string, inAll time.
 func (p *plane) bringUpPod(ctx context.Context, set *appsv1.ReplicaSet, number int32) error {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: fmt.Sprintf("%s-%05d", set.Name, number),
-			Labels:          set.Spec.Template.Labels,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}},
+			Labels: set.Spec.Template.Labels,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set,
+				appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}},
 		Spec: set.Spec.Template.Spec,
 	}
 	if err := p.simulating.Create(ctx, pod); err != nil {

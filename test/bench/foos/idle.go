@@ -58,7 +58,8 @@ func measureIdle(ctx context.Context, p *plane, f *found) error {
 	return nil
 }
 
-func (p *plane) measureIdleness(ctx context.Context, a program, flags []string, length time.Duration, foos int) (*idleness, error) {
+func (p *plane) measureIdleness(ctx context.Context, a program, flags []string, length time.Duration,
+	foos int) (*idleness, error) {
 	c, err := p.startReady(ctx, a, nil, flags...)
 	if err != nil {
 		return nil, err
@@ -82,7 +83,8 @@ func (p *plane) measureIdleness(ctx context.Context, a program, flags []string, 
 		return nil, err
 	}
 	requests := p.Audit.Since(mark, by(a))
-	result := &idleness{Program: a.name, Foos: foos, Seconds: length.Seconds(), Requests: measure.Counted(requests), Writes: writesAmong(requests)}
+	result := &idleness{Program: a.name, Foos: foos, Seconds: length.Seconds(), Requests: measure.Counted(requests),
+		Writes: writesAmong(requests)}
 	if result.Cost, err = cpu.Until(p.cpu(c)); err != nil {
 		return nil, err
 	}
@@ -93,7 +95,8 @@ func (p *plane) measureIdleness(ctx context.Context, a program, flags []string, 
 	for kind, passes := range after {
 		again := passes - before[kind]
 		if again < kinds[kind] {
-			return nil, fmt.Errorf("only %d of %d objects of the kind %s were reconciled again: there was no resync", again, kinds[kind], kind)
+			return nil, fmt.Errorf("only %d of %d objects of the kind %s were reconciled again: there was no resync", again,
+				kinds[kind], kind)
 		}
 		if resyncs := again / kinds[kind]; result.Resyncs == 0 || resyncs < result.Resyncs {
 			result.Resyncs = resyncs
@@ -128,7 +131,8 @@ func (p *plane) passesOf(c *controller, kinds map[string]int) (map[string]int, e
 	return passes, nil
 }
 
-// populateOthers has the operator create the children of Memcacheds of one node, and of CronJobs that are due in half a year.
+// populateOthers has the operator create the children of Memcacheds of one node, and of CronJobs that are due in half a
+// year.
 func (p *plane) populateOthers(ctx context.Context) error {
 	p.bench.log("%s reconciles %d Memcacheds and %[2]d CronJobs", operator.name, otherKinds)
 	namespace, err := p.namespace(ctx)
@@ -160,7 +164,8 @@ func (p *plane) populateOthers(ctx context.Context) error {
 func (p *plane) areAvailable(ctx context.Context, namespace string) error {
 	var memcacheds cachev1alpha1.MemcachedList
 	var cronJobs tutorialv1.CronJobList
-	err := errors.Join(p.making.List(ctx, &memcacheds, client.InNamespace(namespace)), p.making.List(ctx, &cronJobs, client.InNamespace(namespace)))
+	err := errors.Join(p.making.List(ctx, &memcacheds, client.InNamespace(namespace)),
+		p.making.List(ctx, &cronJobs, client.InNamespace(namespace)))
 	available := 0
 	count := func(conditions []metav1.Condition) {
 		if meta.IsStatusConditionTrue(conditions, "Available") && meta.IsStatusConditionFalse(conditions, "Degraded") {

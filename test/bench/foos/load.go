@@ -33,8 +33,10 @@ type load struct {
 	isPartial bool
 }
 
-// run creates or changes Foos as the load says, and waits until the status of each reports that so many replicas are available.
-func (l load) run(ctx context.Context, o *observer, replicas int32, name func(number int) string, do func(name string) error) error {
+// run creates or changes Foos as the load says, and waits until the status of each reports that so many replicas are
+// available.
+func (l load) run(ctx context.Context, o *observer, replicas int32, name func(number int) string,
+	do func(name string) error) error {
 	if l.limit == 0 {
 		l.limit = time.Minute + time.Duration(l.count)*100*time.Millisecond
 	}
@@ -97,7 +99,8 @@ func (p *plane) scaleFoos(ctx context.Context, namespace string, all int, replic
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))
 	name := func(number int) string { return fmt.Sprintf("foo-%05d", number*all/l.count) }
 	return l.run(ctx, o, replicas, name, func(name string) error {
-		return p.making.Patch(ctx, &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}, patch)
+		return p.making.Patch(ctx, &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}},
+			patch)
 	})
 }
 
@@ -123,7 +126,8 @@ type convergence struct {
 
 // newObserver returns an observer that watches nothing.
 func newObserver(stop func()) *observer {
-	return &observer{expected: map[string]expectation{}, observed: map[string]int32{}, progress: make(chan struct{}, 1), stop: stop}
+	return &observer{expected: map[string]expectation{}, observed: map[string]int32{}, progress: make(chan struct{}, 1),
+		stop: stop}
 }
 
 // observe watches the Foos of a namespace.

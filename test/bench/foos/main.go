@@ -1,18 +1,20 @@
-// Command foos measures what the operator costs, beside the Kubernetes sample-controller, whose kind Foo it manages: requests, rate,
-// CPU time, memory, and what a restart and the end of the leader cost.
+// Command foos measures what the operator costs, beside the Kubernetes sample-controller, whose kind Foo it manages:
+// requests, rate, CPU time, memory, and what a restart and the end of the leader cost.
 //
-// "make bench" runs it. It takes hours, on a machine that runs nothing else; "make bench-short" only counts requests and takes minutes.
-// These programs are compared, each a process with its own service account, on one etcd and one API server, one at a time:
+// "make bench" runs it. It takes hours, on a machine that runs nothing else; "make bench-short" only counts requests
+// and takes minutes. These programs are compared, each a process with its own service account, on one etcd and one API
+// server, one at a time:
 //
 //   - this operator, as config/manager starts it, but without its memory limit;
 //   - the sample-controller as it is, whose clients send 5 requests a second;
 //   - the sample-controller without that limit: one constant of client-go is changed before it is built;
 //   - the floor (directory floor), which only sends the writes that no controller of Foos can do without.
 //
-// With --baseline=PROGRAM, another build of the operator takes the place of the others, which shows what a change of the code costs.
+// With --baseline=PROGRAM, another build of the operator takes the place of the others, which shows what a change of
+// the code costs.
 //
-// No other controllers run. The benchmark creates and watches Foos and simulates the Deployment controller: one write of its status makes a
-// Deployment available.
+// No other controllers run. The benchmark creates and watches Foos and simulates the Deployment controller: one write
+// of its status makes a Deployment available.
 //
 // The exit code is 1 if the operator sends too many requests. No duration makes it fail, unless something never ends.
 package main
@@ -78,29 +80,40 @@ func main() {
 
 func (b *bench) parse() {
 	flag.BoolVar(&b.short, "short", false, "only count requests, with few Foos")
-	flag.IntVar(&b.rounds, "rounds", 0, "how often to measure what is compared (default: 8, 1 with -short, 3 with -baseline)")
-	flag.StringVar(&b.only, "only", "", "measure only these `sections`, comma-separated: "+strings.Join(names(sections), ", "))
+	flag.IntVar(&b.rounds, "rounds", 0, "how often to measure what is compared (default: 8, 1 with -short, 3 with "+
+		"-baseline)")
+	flag.StringVar(&b.only, "only", "", "measure only these `sections`, comma-separated: "+strings.Join(names(sections),
+		", "))
 	flag.BoolVar(&b.resume, "resume", false, "skip the sections that the file of -json has")
 	flag.StringVar(&b.file, "json", "", "a `file` that keeps the results, section by section (default: none)")
 	flag.StringVar(&b.output, "proof", "", "the `directory` to write the page to (default: none)")
-	flag.StringVar(&b.programs, "programs", "", "a `directory` for the programs, to build them faster the next time (default: a temporary one)")
-	flag.StringVar(&b.profiles, "profiles", "", "a `directory` for CPU profiles of the operator, which cost some time themselves (default: none)")
-	flag.StringVar(&b.baseline, "baseline", "", "another build of the operator, a `program` to compare this one with, in pairs")
+	flag.StringVar(&b.programs, "programs", "", "a `directory` for the programs, to build them faster the next time "+
+		"(default: a temporary one)")
+	flag.StringVar(&b.profiles, "profiles", "", "a `directory` for CPU profiles of the operator, which cost some time "+
+		"themselves (default: none)")
+	flag.StringVar(&b.baseline, "baseline", "", "another build of the operator, a `program` to compare this one with, "+
+		"in pairs")
 	flag.Parse()
+}
+
+// checkBaseline checks the program to compare with, if there is one.
+func (b *bench) checkBaseline() (err error) {
+	if b.baseline == "" {
+		return nil
+	}
+	if b.short || b.resume || b.file != "" || b.output != "" {
+		return errors.New("-baseline cannot be used with -short, -resume, -json or -proof: the page is about this operator")
+	}
+	if b.baseline, err = filepath.Abs(b.baseline); err == nil {
+		_, err = os.Stat(b.baseline)
+	}
+	return err
 }
 
 // prepare checks the flags and makes the directories, and returns what to measure and what was found before.
 func (b *bench) prepare() (chosen []section, f *found, err error) {
-	if b.baseline != "" {
-		if b.short || b.resume || b.file != "" || b.output != "" {
-			return nil, nil, errors.New("-baseline cannot be used with -short, -resume, -json or -proof: the page is about this operator")
-		}
-		if b.baseline, err = filepath.Abs(b.baseline); err != nil {
-			return nil, nil, err
-		}
-		if _, err := os.Stat(b.baseline); err != nil {
-			return nil, nil, err
-		}
+	if err := b.checkBaseline(); err != nil {
+		return nil, nil, err
 	}
 	if chosen, err = b.choose(); err != nil {
 		return nil, nil, err

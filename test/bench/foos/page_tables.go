@@ -62,7 +62,8 @@ func table[T interface{ programName() string }](all []T, columns ...column[T]) p
 func ratioTable[T interface{ programName() string }](all []T, columns ...column[T]) proof.Table {
 	of := byProgram(all)
 	others := slices.DeleteFunc(programsOf(all), func(name string) bool { return name == operator.name })
-	t := proof.Table{Title: "This operator, as a multiple of others in the same round", Columns: slices.Concat([]string{"multiple of"}, others)}
+	t := proof.Table{Title: "This operator, as a multiple of others in the same round",
+		Columns: slices.Concat([]string{"multiple of"}, others)}
 	for _, c := range columns {
 		t.Rows = append(t.Rows, slices.Concat([]string{c.name}, each(others, func(other string) string {
 			return ratio(each(of[operator.name], c.of), each(of[other], c.of))
@@ -83,10 +84,11 @@ func ratio(own, other []float64) string {
 }
 
 // requestTable returns a table of how many requests of each sort programs sent, each of them divided by something.
-func requestTable(title, head string, programs []string, requests []map[string]int, by []float64, format string) proof.Table {
+func requestTable(title, head string, programs []string, requests []map[string]int, by []float64,
+	format string) proof.Table {
 	t, sorts := proof.Table{Title: title, Columns: slices.Concat([]string{head}, programs)}, map[string]int{}
 	row := func(name string, of func(map[string]int) int) {
-		cells := []string{name}
+		cells := append(make([]string, 0, 1+len(requests)), name)
 		for i, counts := range requests {
 			cells = append(cells, fmt.Sprintf(format, float64(of(counts))/by[i]))
 		}

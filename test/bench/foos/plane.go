@@ -104,10 +104,13 @@ func (b *bench) start(ctx context.Context) (_ *plane, err error) {
 // grantRights grants the other programs what they need, and the benchmark to read metrics.
 func (p *plane) grantRights(ctx context.Context) error {
 	rights := []rbacv1.PolicyRule{
-		{APIGroups: []string{"samplecontroller.k8s.io"}, Resources: []string{"foos"}, Verbs: []string{"get", "list", "watch"}},
-		{APIGroups: []string{"samplecontroller.k8s.io"}, Resources: []string{"foos/status"}, Verbs: []string{"update", "patch"}},
+		{APIGroups: []string{"samplecontroller.k8s.io"}, Resources: []string{"foos"},
+			Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{"samplecontroller.k8s.io"}, Resources: []string{"foos/status"},
+			Verbs: []string{"update", "patch"}},
 		{APIGroups: []string{"samplecontroller.k8s.io"}, Resources: []string{"foos/finalizers"}, Verbs: []string{"update"}},
-		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get", "list", "watch", "create", "update"}},
+		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get", "list", "watch", "create",
+			"update"}},
 		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 	}
 	objects := []client.Object{
@@ -152,7 +155,8 @@ func (p *plane) clear(ctx context.Context, namespace string) error {
 		list   client.ObjectList
 	}{{&samplev1alpha1.Foo{}, &samplev1alpha1.FooList{}}, {&appsv1.Deployment{}, &appsv1.DeploymentList{}}} {
 		for begun := time.Now(); ; {
-			deleteErr := p.making.DeleteAllOf(ctx, kind.object, client.InNamespace(namespace)) // of many, the answer may time out
+			// of many, the answer may time out
+			deleteErr := p.making.DeleteAllOf(ctx, kind.object, client.InNamespace(namespace))
 			if err := p.making.List(ctx, kind.list, client.InNamespace(namespace), client.Limit(1)); err != nil {
 				return err
 			}
@@ -178,13 +182,17 @@ func (p *plane) settings() ([]proof.Setting, error) {
 		return nil, err
 	}
 	return []proof.Setting{
-		{Name: "machine", Value: fmt.Sprintf("%d CPUs (%s), %s/%s", runtime.NumCPU(), cpuModel(), runtime.GOOS, runtime.GOARCH)},
+		{Name: "machine", Value: fmt.Sprintf("%d CPUs (%s), %s/%s", runtime.NumCPU(), cpuModel(), runtime.GOOS,
+			runtime.GOARCH)},
 		{Name: "Go", Value: runtime.Version()},
 		{Name: "Kubernetes", Value: version.GitVersion},
 		{Name: "etcd", Value: fmt.Sprintf("--unsafe-no-fsync, %v", etcdFlags)},
-		{Name: "kube-apiserver", Value: fmt.Sprintf("%v; the requests of the programs are audited at the level Metadata", apiServerFlags)},
-		{Name: "programs", Value: "CGO_ENABLED=0 go build -trimpath -ldflags='-s -w'; each logs to a file, as it does by default"},
-		{Name: "Deployment controller", Value: "simulated: one write of the status, at once; no kubelet, no other controllers"},
+		{Name: "kube-apiserver", Value: fmt.Sprintf("%v; the requests of the programs are audited at the level Metadata",
+			apiServerFlags)},
+		{Name: "programs", Value: "CGO_ENABLED=0 go build -trimpath -ldflags='-s -w'; each logs to a file, as it does by " +
+			"default"},
+		{Name: "Deployment controller", Value: "simulated: one write of the status, at once; no kubelet, no other " +
+			"controllers"},
 	}, nil
 }
 
@@ -198,8 +206,8 @@ func cpuModel() string {
 	return "unknown model"
 }
 
-// simulate simulates the Deployment controller until stop is called: one write of its status makes a Deployment available. The Deployments
-// of Memcacheds are left to bringUp.
+// simulate simulates the Deployment controller until stop is called: one write of its status makes a Deployment
+// available. The Deployments of Memcacheds are left to bringUp.
 func (p *plane) simulate(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	work := make(chan *appsv1.Deployment, 200_000) // more than there are, as the watch must not wait
@@ -230,7 +238,8 @@ func (p *plane) simulate(ctx context.Context) (stop func()) {
 	}
 }
 
-// finish writes the status of a Deployment whose pods are all available. It retries until that succeeds or the Deployment is deleted.
+// finish writes the status of a Deployment whose pods are all available. It retries until that succeeds or the
+// Deployment is deleted.
 func (p *plane) finish(ctx context.Context, d *appsv1.Deployment) {
 	for ctx.Err() == nil {
 		d.Status = statusWith(d, *d.Spec.Replicas)

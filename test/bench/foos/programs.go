@@ -34,7 +34,8 @@ const (
 var (
 	operator = program{name: "this operator", file: "manager", warmUp: 50}
 	floor    = program{name: "floor", file: "floor", account: floorAccount, ready: "started", warmUp: 50}
-	stock    = program{name: "sample-controller", file: "sample-controller", account: stockAccount, ready: "Started workers",
+	stock    = program{name: "sample-controller", file: "sample-controller", account: stockAccount,
+		ready:  "Started workers",
 		warmUp: 3, isRestless: true}
 	unlimited = program{name: "sample-controller, unlimited", file: "sample-controller-unlimited", account: stockAccount,
 		ready: "Started workers", warmUp: 50, isRestless: true}
@@ -42,8 +43,8 @@ var (
 
 const baselineName = "baseline"
 
-// compared returns the programs that are compared in pairs: this operator with another build of it, if there is one, or with the floor
-// and the sample-controller.
+// compared returns the programs that are compared in pairs: this operator with another build of it, if there is one, or
+// with the floor and the sample-controller.
 func (b *bench) compared() []program {
 	if b.baseline == "" {
 		return []program{floor, operator, unlimited}
@@ -75,8 +76,8 @@ type controller struct {
 	isReady  func() bool      // whether its caches are filled
 }
 
-// start starts a program: an operator with the flags of config/manager, on free addresses and without its memory limit. It serves
-// profiles besides, which costs nothing while nobody reads them.
+// start starts a program: an operator with the flags of config/manager, on free addresses and without its memory limit.
+// It serves profiles besides, which costs nothing while nobody reads them.
 func (p *plane) start(ctx context.Context, a program, environment []string, flags ...string) (*controller, error) {
 	namespace, account := rightsNamespace, a.account
 	if a.isOperator() {
@@ -91,7 +92,8 @@ func (p *plane) start(ctx context.Context, a program, environment []string, flag
 	if a.isOperator() {
 		addresses := testenv.FreeAddresses(3)
 		metrics, probes, profiles := addresses[0], addresses[1], addresses[2]
-		flags = append(flags, "--leader-elect", "--leader-election-namespace="+testenv.OperatorNamespace, "--metrics-bind-address="+metrics,
+		flags = append(flags, "--leader-elect", "--leader-election-namespace="+testenv.OperatorNamespace,
+			"--metrics-bind-address="+metrics,
 			"--health-probe-bind-address="+probes, "--pprof-bind-address="+profiles)
 		c.profiles, c.metrics = "http://"+profiles, &testenv.Manager{MetricsURL: "https://" + metrics + "/metrics"}
 		c.isReady = measure.Answers("http://" + probes + "/readyz")
@@ -155,8 +157,8 @@ const (
 	noLimit   = "DefaultQPS   float32 = -1"
 )
 
-// liftLimit makes a copy of a module's client-go that has no limit, and returns the path of a go.mod that uses it. It is a copy, as
-// the go command accepts no build overlay of its module cache.
+// liftLimit makes a copy of a module's client-go that has no limit, and returns the path of a go.mod that uses it. It
+// is a copy, as the go command accepts no build overlay of its module cache.
 func liftLimit(ctx context.Context, module, directory string) (string, error) {
 	const clientGo = "k8s.io/client-go"
 	if _, err := golang(ctx, module, "mod", "download", clientGo); err != nil { // go list does not fetch it

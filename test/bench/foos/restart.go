@@ -21,14 +21,16 @@ const (
 type restart struct {
 	Program string `json:"program"`
 	Round   int    `json:"round"`
-	// Ready is how many seconds after its start the caches were filled, Passed when every Foo had been reconciled; 0 if that is unknown.
+	// Ready is how many seconds after its start the caches were filled, Passed when every Foo had been reconciled; 0 if
+	// that is unknown.
 	Ready  float64 `json:"ready"`
 	Passed float64 `json:"passed,omitempty"`
-	// Requests are all until startTime after that, with watches, but without renewals of the lease. Writes are those for objects.
+	// Requests are all until startTime after that, with watches, but without renewals of the lease. Writes are those for
+	// objects.
 	Requests map[string]int `json:"requests"`
 	Writes   int            `json:"writes"`
-	// First is how many seconds after another start the first new Foo was ready; 0 if none was. NewFoos is how long new Foos took, and
-	// Missing are those that were not ready after two minutes.
+	// First is how many seconds after another start the first new Foo was ready; 0 if none was. NewFoos is how long new
+	// Foos took, and Missing are those that were not ready after two minutes.
 	First   float64 `json:"first,omitempty"`
 	NewFoos latency `json:"newFoos"`
 	Missing int     `json:"missing,omitempty"`
@@ -68,8 +70,8 @@ func measureRestarts(ctx context.Context, p *plane, f *found) error {
 	return nil
 }
 
-// settle runs a program until it has reconciled the Foos of another one. The sample-controller removes the status fields that it does not
-// know, and the operator restores them.
+// settle runs a program until it has reconciled the Foos of another one. The sample-controller removes the status
+// fields that it does not know, and the operator restores them.
 func (p *plane) settle(ctx context.Context, a program, foos int) (err error) {
 	p.bench.log("%s takes over %d Foos", a.name, foos)
 	c, err := p.startReady(ctx, a, nil)
@@ -116,7 +118,8 @@ func (p *plane) startAlone(ctx context.Context, a program, result *restart, foos
 	if err := measure.Pause(ctx, startTime); err != nil {
 		return err
 	}
-	result.Requests, result.Writes = startRequests(p.Audit.Since(mark, func(r testenv.Request) bool { return r.User == a.user() }))
+	result.Requests, result.Writes = startRequests(p.Audit.Since(mark,
+		func(r testenv.Request) bool { return r.User == a.user() }))
 	result.Cost, err = before.Until(p.cpu(c))
 	return errors.Join(err, c.Alive())
 }
@@ -147,8 +150,9 @@ func firstOf(done []convergence, begun time.Time) float64 {
 	return done[0].to.Sub(begun).Seconds()
 }
 
-// startRequests counts requests and writes. The first two requests for the lease belong to the start, all others renew it. The benchmark
-// itself causes the reviews of who reads metrics. The event of the leader election is no write for a Foo.
+// startRequests counts requests and writes. The first two requests for the lease belong to the start, all others renew
+// it. The benchmark itself causes the reviews of who reads metrics. The event of the leader election is no write for a
+// Foo.
 func startRequests(all []testenv.Request) (requests map[string]int, writes int) {
 	counted := make([]testenv.Request, 0, len(all))
 	leases := 0

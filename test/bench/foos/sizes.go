@@ -38,8 +38,8 @@ type size struct {
 // change returns the CPU milliseconds of the controller for a change.
 func (s *size) change() float64 { return s.Change.controller() }
 
-// measureSizes measures memory, and the cost of a change, with different numbers of Foos. Each number has a namespace, and an operator
-// watches only that, so that sizes can be measured in turn.
+// measureSizes measures memory, and the cost of a change, with different numbers of Foos. Each number has a namespace,
+// and an operator watches only that, so that sizes can be measured in turn.
 func measureSizes(ctx context.Context, p *plane, f *found) error {
 	f.Sizes = nil
 	operators := slices.DeleteFunc(p.bench.compared(), func(a program) bool { return !a.isOperator() })
@@ -87,7 +87,8 @@ func (p *plane) populate(ctx context.Context, count int) (namespace string, err 
 }
 
 // measureSize measures an operator with the Foos of one namespace.
-func (p *plane) measureSize(ctx context.Context, a program, namespace string, foos, changes int, replicas int32) (*size, error) {
+func (p *plane) measureSize(ctx context.Context, a program, namespace string, foos, changes int, replicas int32) (*size,
+	error) {
 	p.bench.log("%s: with %d Foos", a.name, foos)
 	o := p.observe(ctx, namespace)
 	defer o.stop()
@@ -116,12 +117,13 @@ func (p *plane) measureSize(ctx context.Context, a program, namespace string, fo
 	if err != nil {
 		return nil, err
 	}
-	p.bench.log("  ready after %.1f s, heap %.1f MB, memory %.1f MB, %.2f ms a change", s.Ready, megabytes(s.Heap), megabytes(s.RSS), s.change())
+	p.bench.log("  ready after %.1f s, heap %.1f MB, memory %.1f MB, %.2f ms a change", s.Ready, megabytes(s.Heap),
+		megabytes(s.RSS), s.change())
 	return s, nil
 }
 
-// passed waits until every Foo has been reconciled since the start of the operator, long enough for each of them to be written. It polls so
-// rarely that this does not show in the results.
+// passed waits until every Foo has been reconciled since the start of the operator, long enough for each of them to be
+// written. It polls so rarely that this does not show in the results.
 func (p *plane) passed(ctx context.Context, c *controller, count int) error {
 	limit := 2*time.Minute + time.Duration(count)*10*time.Millisecond
 	for begun := time.Now(); ; {

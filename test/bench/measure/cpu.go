@@ -35,7 +35,7 @@ type Cost struct {
 // ReadCPU reads the CPU times of named processes, given by process ID.
 func ReadCPU(pids map[string]int) Reading {
 	r := Reading{at: time.Now(), of: map[string]float64{}}
-	var errs []error
+	errs := make([]error, 0, len(pids)+1)
 	for name, pid := range pids {
 		seconds, err := CPUSeconds(pid)
 		r.of[name], errs = seconds, append(errs, err)

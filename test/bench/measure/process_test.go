@@ -47,7 +47,8 @@ func TestProcess(t *testing.T) {
 		t.Error("it is alive after Stop")
 	}
 	begun := time.Now()
-	if err := p.WaitUntil(t.Context(), "it is what it cannot be", func() bool { return false }); err == nil || time.Since(begun) > time.Minute {
+	if err := p.WaitUntil(t.Context(), "it is what it cannot be", func() bool { return false }); err == nil ||
+		time.Since(begun) > time.Minute {
 		t.Errorf("waiting for a process that has ended: %v", err)
 	}
 }

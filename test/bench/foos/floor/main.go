@@ -1,5 +1,6 @@
-// Command floor reconciles Foos with the fewest requests possible: one creates the Deployment, and one reports its availability. It has
-// no caches, repairs nothing and reports no errors. Its rate is the highest that this machine allows.
+// Command floor reconciles Foos with the fewest requests possible: one creates the Deployment, and one reports its
+// availability. It has no caches, repairs nothing and reports no errors. Its rate is the highest that this machine
+// allows.
 package main
 
 import (
@@ -66,7 +67,8 @@ func run(ctx context.Context, kubeconfig string) error {
 	// A watch that starts again delivers everything once more.
 	created, reported := map[types.UID]bool{}, map[types.UID]bool{}
 	go measure.Follow(ctx, c, &samplev1alpha1.FooList{}, func(event watch.EventType, object client.Object) {
-		if foo := object.(*samplev1alpha1.Foo); event == watch.Added && foo.Status.AvailableReplicas == 0 && !created[foo.UID] {
+		if foo := object.(*samplev1alpha1.Foo); event == watch.Added && foo.Status.AvailableReplicas == 0 &&
+			!created[foo.UID] {
 			created[foo.UID] = true
 			work <- func() error { return c.Create(ctx, deployment(foo)) }
 		}
