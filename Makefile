@@ -221,15 +221,15 @@ cluster-status: ## Tell how the cluster is.
 cluster-test: programs ## Test the cluster itself: killed, started twice, taken away. Needs root, and no cluster that is up.
 	@cd test/cluster && CLUSTER_BIN='$(CACHE)/bin' CGO_ENABLED=0 go test -trimpath -count=1 -timeout 15m $(if $(V),-v) .
 
-# What was found is kept section by section, so that a run that was cut off goes on: "make bench RESUME=1".
+# Results are kept section by section, so that "make bench RESUME=1" continues an interrupted run.
 BENCH = KUBEBUILDER_ASSETS='$(ASSETS)' go run ./test/bench/foos --programs='$(CACHE)/bench' $(if $(ONLY),--only='$(ONLY)')
 
 .PHONY: bench
-bench: control-plane ## Measure the operator beside the sample-controller, and write docs/proof/bench.md. Takes hours of a machine that nobody else uses.
+bench: control-plane ## Compare the operator with the sample-controller, and write docs/proof/bench.md. Takes hours on an idle machine.
 	@$(BENCH) $(if $(RESUME),--resume) --json='$(CACHE)/bench/found.json' --proof=docs/proof
 
 .PHONY: bench-short
-bench-short: control-plane ## Count what the operator requests, with few objects; fails if it is too much.
+bench-short: control-plane ## Count the requests of the operator, with few objects; fails if there are too many.
 	@$(BENCH) --short
 
 # Meanwhile the cluster leaves the controller that is measured to the measurement; "make cluster" puts that right, too.

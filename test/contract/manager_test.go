@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	testkinds "github.com/example/memcached-operator/test/kinds"
 	"github.com/example/memcached-operator/test/testenv"
 )
 
@@ -292,7 +293,7 @@ var _ = Describe("The manager", func() {
 
 	It("gives a Foo that waits for a taken name another image after the hold-off", func(ctx context.Context) {
 		ns := newNamespace(ctx)
-		Expect(k8s.Create(ctx, newDeployment(ns, "taken", 0))).To(Succeed())
+		Expect(k8s.Create(ctx, testkinds.NewDeployment(ns, "taken", 0))).To(Succeed())
 		foo := newFoo(ns, "example", "old", ptr.To[int32](1))
 		kinds[0].create(ctx, foo)
 		edit(ctx, foo, func(foo *samplev1alpha1.Foo) { foo.Spec.DeploymentName = "taken" })

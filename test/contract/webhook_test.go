@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	testkinds "github.com/example/memcached-operator/test/kinds"
 	"github.com/example/memcached-operator/test/testenv"
 )
 
@@ -120,8 +121,8 @@ func webhook(ctx context.Context, namespace, group, resource string,
 	}
 	DeferCleanup(remove)
 	probe := map[string]func() client.Object{
-		"deployments": func() client.Object { return newDeployment(namespace, "probe", 0) },
-		"jobs":        func() client.Object { return newJob(namespace, "probe") },
+		"deployments": func() client.Object { return testkinds.NewDeployment(namespace, "probe", 0) },
+		"jobs":        func() client.Object { return testkinds.NewJob(namespace, "probe") },
 	}[resource]
 	Eventually(ctx, func() []string {
 		warnings := &warningRecorder{}

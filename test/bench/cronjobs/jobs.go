@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,8 +9,10 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/tools/cache"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/memcached-operator/test/bench/measure"
 )
 
 // jobs are the Jobs of a namespace, as a watch has shown them.
@@ -20,35 +21,23 @@ type jobs struct {
 	byName map[string]*job
 }
 
-// job is what is known of one Job, which may be gone.
+// job is what is known of one Job, which may be deleted by now.
 type job struct {
-	due      time.Time // what it is of
-	seen     time.Time // when this machine was told of it
+	due      time.Time // its scheduled time
+	seen     time.Time // when the watch on this machine showed it
 	created  time.Time // by the API server's clock, in whole seconds
-	finished time.Time // when this machine was told so
+	finished time.Time // when the watch showed that it is complete
 }
 
-// watchJobs follows the Jobs of a namespace until the context ends.
-func (b *bench) watchJobs(ctx context.Context, namespace string) (*jobs, error) {
+// watchJobs watches the Jobs of a namespace until the context ends.
+func (b *bench) watchJobs(ctx context.Context, namespace string) *jobs {
 	j := &jobs{byName: map[string]*job{}}
-	factory := informers.NewSharedInformerFactoryWithOptions(b.clients, 0, informers.WithNamespace(namespace))
-	informer := factory.Batch().V1().Jobs().Informer()
-	registered, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    j.note,
-		UpdateFunc: func(_, object any) { j.note(object) },
-	})
-	if err != nil {
-		return nil, err
-	}
-	factory.StartWithContext(ctx)
-	if !cache.WaitForCacheSync(ctx.Done(), registered.HasSynced) {
-		return nil, errors.New("the watch of the Jobs does not begin")
-	}
-	return j, nil
+	go measure.Follow(ctx, b.client, &batchv1.JobList{}, j.record, client.InNamespace(namespace))
+	return j
 }
 
-// note notes what a Job is like now.
-func (j *jobs) note(object any) {
+// record records the state of a Job.
+func (j *jobs) record(event watch.EventType, object client.Object) {
 	now := time.Now()
 	shown := object.(*batchv1.Job)
 	j.mu.Lock()
@@ -58,12 +47,12 @@ func (j *jobs) note(object any) {
 		known = &job{due: dueTime(shown.Name), seen: now, created: shown.CreationTimestamp.Time}
 		j.byName[shown.Name] = known
 	}
-	if known.finished.IsZero() && shown.Status.CompletionTime != nil {
+	if known.finished.IsZero() && event != watch.Deleted && shown.Status.CompletionTime != nil {
 		known.finished = now
 	}
 }
 
-// dueTime returns the time that a Job is of. Both controllers end its name in the minutes since 1970.
+// dueTime returns the scheduled time of a Job. With both controllers, its name ends in the minutes since 1970.
 func dueTime(name string) time.Time {
 	minutes, err := strconv.ParseInt(name[strings.LastIndexByte(name, '-')+1:], 10, 64)
 	if err != nil {
@@ -72,7 +61,7 @@ func dueTime(name string) time.Time {
 	return time.Unix(minutes*60, 0)
 }
 
-// of returns the Jobs of a time.
+// of returns the Jobs of a scheduled time.
 func (j *jobs) of(due time.Time) []job {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -85,7 +74,7 @@ func (j *jobs) of(due time.Time) []job {
 	return found
 }
 
-// progress returns how many Jobs there have been, how many of them are complete, and when the last one was.
+// progress returns how many Jobs there were, how many of them are complete, and when the last one was.
 func (j *jobs) progress() (total, finished int, last time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,10 +34,7 @@ func (b *bench) measure(ctx context.Context, s side) (*result, error) {
 	if err := b.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}); err != nil {
 		return nil, err
 	}
-	seen, err := b.watchJobs(ctx, s.namespace)
-	if err != nil {
-		return nil, err
-	}
+	seen := b.watchJobs(ctx, s.namespace)
 	mark := b.audit.Now()
 	controller, err := s.start(ctx)
 	if err != nil {
@@ -47,11 +44,6 @@ func (b *bench) measure(ctx context.Context, s side) (*result, error) {
 	m := &measurement{bench: b, side: s, controller: controller, jobs: seen, requests: func() []testenv.Request {
 		return b.audit.Since(mark, func(r testenv.Request) bool { return r.User == s.user && r.Verb != "watch" })
 	}}
-	pids := map[string]int{cronJobController: controller.PID}
-	for part, pid := range b.clusterParts {
-		pids[part] = pid
-	}
-	m.meter = measure.StartMeter(ctx, pids)
 
 	m.due = dueTimes(time.Now(), s, b.count)
 	b.say("%d CronJobs, due at %s and %s", b.count, m.due[0].Format(time.TimeOnly), m.due[1].Format(time.TimeOnly))
@@ -66,8 +58,8 @@ func (b *bench) measure(ctx context.Context, s side) (*result, error) {
 	return result, b.deleteNamespace(ctx, s.namespace)
 }
 
-// dueTimes returns the two minutes that everything is due in: the first leaves time to make the CronJobs and to come to rest,
-// the second to end what the first has begun.
+// dueTimes returns the two minutes that everything is due in: the first leaves time to make the CronJobs and to come to
+// rest, the second to end what the first has begun.
 func dueTimes(now time.Time, s side, count int) [2]time.Time {
 	lead := quiet + idle + 10*time.Second + time.Duration(count)*time.Second/created
 	first := now.Add(max(lead, s.settling)).Truncate(time.Minute).Add(time.Minute)
@@ -75,8 +67,8 @@ func dueTimes(now time.Time, s side, count int) [2]time.Time {
 	return [2]time.Time{first, first.Add((quiet + 10*time.Second + work).Truncate(time.Minute) + time.Minute)}
 }
 
-// schedule returns what is due at two minutes less than an hour apart, and at no other time between half an hour before the first
-// and half an hour after the second.
+// schedule returns what is due at two minutes less than an hour apart, and at no other time between half an hour before
+// the first and half an hour after the second.
 func schedule(due [2]time.Time) string {
 	first, second := due[0].UTC(), due[1].UTC()
 	hours := fmt.Sprint(first.Hour())
@@ -86,28 +78,13 @@ func schedule(due [2]time.Time) string {
 	return fmt.Sprintf("%d,%d %s * * *", first.Minute(), second.Minute(), hours)
 }
 
-// makeCronJobs makes the CronJobs of a side.
+// makeCronJobs creates the CronJobs of a side.
 func (b *bench) makeCronJobs(ctx context.Context, s side, schedule string) error {
-	numbers := make(chan int)
-	errs := make([]error, 8)
-	var workers sync.WaitGroup
-	for i := range errs {
-		workers.Go(func() {
-			for number := range numbers {
-				object := s.cronJob(fmt.Sprintf("cronjob-%04d", number), schedule)
-				object.SetNamespace(s.namespace)
-				if errs[i] == nil {
-					errs[i] = b.client.Create(ctx, object)
-				}
-			}
-		})
-	}
-	for number := range b.count {
-		numbers <- number
-	}
-	close(numbers)
-	workers.Wait()
-	return errors.Join(errs...)
+	return measure.Parallel(8, measure.Numbers(b.count), func(number int) error {
+		object := s.cronJob(fmt.Sprintf("cronjob-%04d", number), schedule)
+		object.SetNamespace(s.namespace)
+		return b.client.Create(ctx, object)
+	})
 }
 
 // measurement is one side while it is measured.
@@ -116,64 +93,69 @@ type measurement struct {
 	side       side
 	controller *measure.Process
 	jobs       *jobs
-	meter      *measure.Meter
 	requests   func() []testenv.Request // of the controller, so far
 	due        [2]time.Time
 }
 
-// run waits for both times and returns what was measured.
+// run waits for both times and returns what was measured. The CPU time of a run is read until the side is at rest.
 func (m *measurement) run(ctx context.Context) (*result, error) {
 	result := &result{Side: m.side.name}
-	rested, err := m.rest(ctx, m.due[0].Add(-idle), 0)
-	if err != nil {
+	if _, err := m.rest(ctx, m.due[0].Add(-idle), 0); err != nil {
 		return nil, fmt.Errorf("before the first time: %w", err)
 	}
 	result.Before = measure.Counted(m.requests())
-	var ends [2]time.Time
+	idleCost, idleFor, err := m.cost(func() error { return measure.Pause(ctx, time.Until(m.due[0].Add(-time.Second))) })
+	if err != nil {
+		return nil, err
+	}
+	result.Idle, result.IdleFor = map[string]float64{}, idleFor
+	for name, seconds := range idleCost {
+		result.Idle[name] = seconds / idleFor
+	}
 	for i, due := range m.due {
+		if err := measure.Pause(ctx, time.Until(due)); err != nil {
+			return nil, err
+		}
 		deadline := due.Add(2*time.Duration(m.count)*requestsPerRun*time.Second/time.Duration(m.side.rate) + patience)
 		if i == 0 {
 			deadline = m.due[1]
 		}
-		if ends[i], err = m.rest(ctx, deadline, (i+1)*m.count); err != nil {
+		var end time.Time
+		cpu, seconds, err := m.cost(func() (err error) {
+			end, err = m.rest(ctx, deadline, (i+1)*m.count)
+			return err
+		})
+		if err != nil {
 			return nil, fmt.Errorf("the runs of %s: %w", due.Format(time.TimeOnly), err)
 		}
-		m.say("%d Jobs are made and complete %.0f s after they were due", m.count, ends[i].Sub(due).Seconds())
-	}
-
-	idleSeconds, length, err := m.meter.Between(rested.Add(time.Second), m.due[0].Add(-time.Second))
-	if err != nil {
-		return nil, err
-	}
-	result.Idle = map[string]float64{}
-	for name, seconds := range idleSeconds {
-		result.Idle[name] = seconds / length.Seconds()
-	}
-	result.IdleFor = length.Seconds()
-	for i, due := range m.due {
+		m.say("%d Jobs are complete %.0f s after they were due", m.count, end.Sub(due).Seconds())
 		tick := tickOf(due, m.jobs.of(due))
-		var requests []testenv.Request
-		for _, request := range m.requests() {
-			if !request.At.Before(due) && (i == 1 || request.At.Before(m.due[1])) {
-				requests = append(requests, request)
-			}
-		}
-		tick.Requests = measure.Counted(requests)
+		tick.CPU, tick.CPUFor = cpu, seconds
+		tick.Requests = measure.Counted(slices.DeleteFunc(m.requests(),
+			func(r testenv.Request) bool { return r.At.Before(due) }))
 		if made := tick.Requests[createJobs]; made != tick.Runs {
-			return nil, fmt.Errorf("%d Jobs were made for %s, and the audit log has %d requests that made some", tick.Runs, due, made)
+			return nil, fmt.Errorf("%d Jobs were made for %s, and the audit log has %d requests that made some", tick.Runs, due,
+				made)
 		}
-		// A moment more, for what the last answer was worked on.
-		if tick.CPU, length, err = m.meter.Between(due, ends[i].Add(time.Second)); err != nil {
-			return nil, err
-		}
-		tick.CPUFor = length.Seconds()
 		result.Ticks = append(result.Ticks, tick)
 	}
 	return result, nil
 }
 
-// rest waits until so many Jobs have been made and are complete and the controller requests nothing more, and returns when the last
-// thing happened.
+// cost returns how many seconds of CPU time each process has used while something is done, and how long that took.
+func (m *measurement) cost(do func() error) (map[string]float64, float64, error) {
+	pids := maps.Clone(m.clusterParts)
+	pids[cronJobController] = m.controller.PID
+	before, begun := measure.ReadCPU(pids), time.Now()
+	if err := do(); err != nil {
+		return nil, 0, err
+	}
+	cost, err := before.Until(measure.ReadCPU(pids))
+	return cost.CPU, time.Since(begun).Seconds(), err
+}
+
+// rest waits until so many Jobs have been made and are complete and the controller requests nothing more, and returns
+// when the last thing happened.
 func (m *measurement) rest(ctx context.Context, deadline time.Time, made int) (time.Time, error) {
 	begun := time.Now()
 	for {
@@ -192,7 +174,8 @@ func (m *measurement) rest(ctx context.Context, deadline time.Time, made int) (t
 		case total == made && finished == made && time.Since(last) > quiet:
 			return last, nil
 		case time.Now().After(deadline):
-			return last, fmt.Errorf("of %d Jobs %d were made until %s, %d of them are complete, and the last request was %.0f s before",
+			return last, fmt.Errorf("of %d Jobs %d were made until %s, %d of them are complete, and the last request was %.0f "+
+				"s before",
 				made, total, deadline.Format(time.TimeOnly), finished, time.Since(last).Seconds())
 		}
 		if err := m.controller.Alive(); err != nil {

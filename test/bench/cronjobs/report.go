@@ -37,7 +37,8 @@ type result struct {
 	Side string `json:"side"`
 	// Before are the requests until everything had been made and was at rest.
 	Before map[string]int `json:"requestsBefore"`
-	// Idle is how much CPU time each process takes in a second in which nothing is due, and IdleFor for how many it was measured.
+	// Idle is how much CPU time each process takes in a second in which nothing is due, and IdleFor for how many it was
+	// measured.
 	Idle    map[string]float64 `json:"idleCPU"`
 	IdleFor float64            `json:"idleSeconds"`
 	// Ticks are the two times that were due.
@@ -48,12 +49,12 @@ type result struct {
 type tick struct {
 	Due  time.Time `json:"due"`
 	Runs int       `json:"runs"`
-	// Skews are how much later than due this machine was told of each Job, sorted; CreatedSkews the same by the time that the API
-	// server gave it, which is whole seconds.
+	// Skews are how much later than due this machine was told of each Job, sorted; CreatedSkews the same by the time that
+	// the API server gave it, which is whole seconds.
 	Skews        []float64 `json:"skewSeconds"`
 	CreatedSkews []float64 `json:"creationTimestampSkewSeconds"`
-	// Lags are the least and the most that this machine was told later than the API server says. It leaves out what is less than a
-	// second, so it must be 0 to 1, and some for the way.
+	// Lags are the least and the most that this machine was told later than the API server says. It leaves out what is
+	// less than a second, so it must be 0 to 1, and some for the way.
 	Lags     [2]float64     `json:"lagSeconds"`
 	Requests map[string]int `json:"requests"`
 	// CPU is the CPU time that each process has taken in the time that it took, and CPUFor how long that was.
@@ -87,7 +88,8 @@ type summary struct {
 
 // sum sums up the measurements of a side.
 func (r *report) sum(side string) summary {
-	s := summary{lags: [2]float64{math.Inf(1), math.Inf(-1)}, requests: map[string]int{}, last: map[string]int{}, cpu: map[string]float64{}, idle: map[string]float64{}}
+	s := summary{lags: [2]float64{math.Inf(1), math.Inf(-1)}, requests: map[string]int{}, last: map[string]int{},
+		cpu: map[string]float64{}, idle: map[string]float64{}}
 	for _, result := range r.Results {
 		if result.Side != side {
 			continue
@@ -118,7 +120,8 @@ func (r *report) sum(side string) summary {
 func (r *report) print(out io.Writer) error {
 	var text strings.Builder
 	inTree, ours := r.sum(r.Results[0].Side), r.sum(r.Results[1].Side)
-	fmt.Fprintf(&text, "\n%d CronJobs due in the same minute, %d times; Kubernetes %s, %d CPUs\n\n", r.Count, inTree.runs/r.Count, r.Kubernetes, r.CPUs)
+	fmt.Fprintf(&text, "\n%d CronJobs due in the same minute, %d times; Kubernetes %s, %d CPUs\n\n", r.Count,
+		inTree.runs/r.Count, r.Kubernetes, r.CPUs)
 	line := func(cells ...any) { fmt.Fprintf(&text, "%-44s%16s%12s%10s\n", cells...) }
 	row := func(name, format string, of func(summary) float64) {
 		a, b := of(inTree), of(ours)
@@ -132,7 +135,10 @@ func (r *report) print(out io.Writer) error {
 	line("", r.Results[0].Side, r.Results[1].Side, "ratio")
 	heading("start skew (s)")
 	for _, hundredths := range []int{50, 99, 100} {
-		row(fmt.Sprintf("p%d", hundredths), "%.2f", func(s summary) float64 { return measure.Percentile(s.skews, hundredths) })
+		row(fmt.Sprintf("p%d", hundredths), "%.2f", func(s summary) float64 {
+			return measure.Percentile(s.skews,
+				hundredths)
+		})
 	}
 	row("p99 by creationTimestamp", "%.0f", func(s summary) float64 { return measure.Percentile(s.createdSkews, 99) })
 	row("watch after creationTimestamp, least", "%.2f", func(s summary) float64 { return s.lags[0] })
@@ -143,8 +149,13 @@ func (r *report) print(out io.Writer) error {
 	r.requestRows(row, func(s summary) (map[string]int, int) { return s.requests, s.runs }, inTree, ours)
 	heading("CPU seconds, more than idle")
 	row("controller", "%.2f", func(s summary) float64 { return s.cpu[cronJobController] })
-	row("controller, ms per run", "%.2f", func(s summary) float64 { return 1000 * s.cpu[cronJobController] / float64(s.runs) })
-	row("and the other controllers", "%.2f", func(s summary) float64 { return s.cpu[cronJobController] + s.cpu[controllerManager] })
+	row("controller, ms per run", "%.2f", func(s summary) float64 {
+		return 1000 * s.cpu[cronJobController] / float64(s.runs)
+	})
+	row("and the other controllers", "%.2f", func(s summary) float64 {
+		return s.cpu[cronJobController] +
+			s.cpu[controllerManager]
+	})
 	row("API server", "%.2f", func(s summary) float64 { return s.cpu[apiServer] })
 	row("etcd", "%.2f", func(s summary) float64 { return s.cpu[etcd] })
 	heading("CPU seconds idle in as long")
@@ -156,9 +167,11 @@ func (r *report) print(out io.Writer) error {
 	if r.Count < skewCount {
 		met = fmt.Sprintf("that is for %d CronJobs", skewCount)
 	}
-	fmt.Fprintf(&text, "\np99 of the start skew is %.3f of the in-tree default's; the bar is %.1f: %s\n", skew, skewBar, met)
+	fmt.Fprintf(&text, "\np99 of the start skew is %.3f of the in-tree default's; the bar is %.1f: %s\n", skew, skewBar,
+		met)
 	perRun := float64(measure.All(ours.last)) / float64(ours.lastRuns)
-	fmt.Fprintf(&text, "requests per run are %.3f; the bar is %d: %s\n", perRun, requestsBar, verdict(perRun <= requestsBar))
+	fmt.Fprintf(&text, "requests per run are %.3f; the bar is %d: %s\n", perRun, requestsBar,
+		verdict(perRun <= requestsBar))
 	if _, err := io.WriteString(out, text.String()); err != nil {
 		return err
 	}
@@ -169,7 +182,8 @@ func (r *report) print(out io.Writer) error {
 }
 
 // requestRows prints a row for all requests and one for each sort.
-func (r *report) requestRows(row func(string, string, func(summary) float64), of func(summary) (map[string]int, int), sides ...summary) {
+func (r *report) requestRows(row func(string, string, func(summary) float64), of func(summary) (map[string]int, int),
+	sides ...summary) {
 	row("all", "%.3f", func(s summary) float64 {
 		counts, runs := of(s)
 		return float64(measure.All(counts)) / float64(runs)

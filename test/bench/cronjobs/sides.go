@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -36,8 +35,8 @@ type side struct {
 	user      string // that it makes its requests as
 	// rate is a low guess of how many requests it makes in a second, for the time between the two times that are due.
 	rate int
-	// settling is how long it must have been running before the first time. Ours makes sure of what its caches show by requests
-	// until it has led for a minute, which is not the cost of a run.
+	// settling is how long it must have been running before the first time. Ours makes sure of what its caches show by
+	// requests until it has led for a minute, which is not the cost of a run.
 	settling time.Duration
 	// cronJob returns a CronJob of its kind.
 	cronJob func(name, schedule string) client.Object
@@ -54,7 +53,8 @@ func (b *bench) inTree() side {
 		rate:      20, // --kube-api-qps
 		cronJob: func(name, schedule string) client.Object {
 			return &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: batchv1.CronJobSpec{
-				Schedule: schedule, TimeZone: ptr.To("Etc/UTC"), SuccessfulJobsHistoryLimit: ptr.To[int32](1), JobTemplate: jobTemplate(),
+				Schedule: schedule, TimeZone: ptr.To("Etc/UTC"), SuccessfulJobsHistoryLimit: ptr.To[int32](1),
+				JobTemplate: jobTemplate(),
 			}}
 		},
 		start: func(ctx context.Context) (*measure.Process, error) {
@@ -77,7 +77,8 @@ func (b *bench) ours() side {
 		settling:  65 * time.Second,
 		cronJob: func(name, schedule string) client.Object {
 			return &tutorialv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: tutorialv1.CronJobSpec{
-				Schedule: schedule, TimeZone: ptr.To("Etc/UTC"), SuccessfulJobsHistoryLimit: ptr.To[int32](1), JobTemplate: jobTemplate(),
+				Schedule: schedule, TimeZone: ptr.To("Etc/UTC"), SuccessfulJobsHistoryLimit: ptr.To[int32](1),
+				JobTemplate: jobTemplate(),
 			}}
 		},
 		start: func(ctx context.Context) (*measure.Process, error) {
@@ -87,7 +88,8 @@ func (b *bench) ours() side {
 			}
 			probes := testenv.FreeAddresses(1)[0]
 			return b.startProcess(ctx, "http://"+probes+"/readyz", filepath.Join(b.work, "manager"),
-				"--kubeconfig="+kubeconfig, "--controllers=cronjob", "--metrics-bind-address=0", "--health-probe-bind-address="+probes)
+				"--kubeconfig="+kubeconfig, "--controllers=cronjob", "--metrics-bind-address=0",
+				"--health-probe-bind-address="+probes)
 		},
 	}
 }
@@ -106,10 +108,12 @@ func jobTemplate() batchv1.JobTemplateSpec {
 // serviceAccount is the manager's.
 const serviceAccount = "bench-controller-manager"
 
-// kubeconfig writes a kubeconfig with a token of the manager's service account, which is valid for longer than a measurement.
+// kubeconfig writes a kubeconfig with a token of the manager's service account, which is valid for longer than a
+// measurement.
 func (b *bench) kubeconfig(ctx context.Context) (string, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: serviceAccount}}
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](4 * 3600)}}
+	request := &authenticationv1.TokenRequest{}
+	request.Spec.ExpirationSeconds = ptr.To[int64](4 * 3600)
 	if err := b.client.SubResource("token").Create(ctx, account, request); err != nil {
 		return "", fmt.Errorf("asking for a token of %s: %w", serviceAccount, err)
 	}
@@ -124,10 +128,9 @@ func (b *bench) kubeconfig(ctx context.Context) (string, error) {
 	}, path)
 }
 
-// startProcess starts a program and waits until it answers that it is ready.
+// startProcess starts a program and waits until it is ready.
 func (b *bench) startProcess(ctx context.Context, ready, program string, args ...string) (*measure.Process, error) {
-	environment := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.work, "TMPDIR=" + b.work}
-	p, err := measure.Start(filepath.Join(b.work, filepath.Base(program)+".log"), environment, program, args...)
+	p, err := measure.Start(b.work, nil, program, args...)
 	if err != nil {
 		return nil, err
 	}

@@ -4,8 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/example/memcached-operator/test/bench/measure"
@@ -13,73 +18,101 @@ import (
 )
 
 const (
-	// countedAfter is how long after the last Foo CPU time is read, the same for all arms, and requests are still counted of an arm that never
-	// rests: events follow then.
+	// countedAfter is how long after the last Foo the CPU time is read, for all programs. Until then the requests of a
+	// restless program count, too: its events are late.
 	countedAfter = 3 * time.Second
-	// quiet is how long nothing must have been requested to say that an arm is at rest.
+	// quiet is how long a program sends no requests when it is at rest.
 	quiet = 2 * time.Second
-	// restless is how long that is waited for of an arm that never rests, and patience of all others.
-	restless, patience = 15 * time.Second, 5 * time.Minute
+	// restlessLimit is how long to wait for that if a program is restless; restLimit for all others.
+	restlessLimit, restLimit = 15 * time.Second, 5 * time.Minute
+	// paced is how many Foos are pending at most where requests are counted, so few that none has to wait.
+	paced = 8
 )
 
-// batch is what an arm has done with Foos.
+// batch is what a program has done with Foos.
 type batch struct {
-	Arm   string `json:"arm"`
-	Round int    `json:"round"`
-	// Foos are how many there were to be, Converged how many of them came to be as they should; fewer only where the load may lack some.
-	Foos      int `json:"foos"`
+	Program string `json:"program"`
+	Round   int    `json:"round"`
+	// Converged is how many Foos became ready; all, unless the time was limited.
 	Converged int `json:"converged"`
-	// Seconds are from the first to the last of them.
+	// Seconds is the time until the last of them was.
 	Seconds float64 `json:"seconds"`
-	// Latency is how many seconds each that converged took.
-	Latency spread `json:"latency"`
-	// Requests are those of the arm until it was at rest, or until countedAfter the last of one that never is; not those of the leader
-	// election, and not watches.
+	Latency latency `json:"latency"`
+	// Requests are those of the program until it was at rest, or until countedAfter the last Foo if it is restless. The
+	// leader election and watches are left out.
 	Requests map[string]int `json:"requests"`
-	cost
+	measure.Cost
 }
 
-// spread is what many numbers come to.
-type spread struct {
-	P50 float64 `json:"p50"`
-	P99 float64 `json:"p99"`
-	Max float64 `json:"max"`
-}
-
-// cost is CPU time between two readings; of Foos, from before the first until countedAfter the last.
-type cost struct {
-	// CPU are seconds of CPU time by process.
-	CPU map[string]float64 `json:"cpuSeconds"`
-	// Machine are the seconds of CPU time that the machine had.
-	Machine float64 `json:"machineSeconds"`
-	// Others is the share of them that went to other processes, or was kept by the machine's host.
-	Others float64 `json:"others"`
-}
-
-// controllerProcess is what the process that is measured is called among the others.
+// controllerProcess is the process that is measured, among the others.
 const controllerProcess = "controller"
 
-func (b *batch) armName() string     { return b.Arm }
+func (b *batch) programName() string { return b.Program }
 func (b *batch) rate() float64       { return float64(b.Converged) / b.Seconds }
 func (b *batch) perFoo() float64     { return float64(measure.All(b.Requests)) / float64(b.Converged) }
-func (b *batch) controller() float64 { return b.CPU[controllerProcess] * 1000 / float64(b.Converged) }
 
-// system returns the CPU seconds for 1,000 Foos of all that a cluster has to run: the controller, the API server and etcd.
-func (b *batch) system() float64 {
-	return b.controller() + (b.CPU[apiServer]+b.CPU[etcd])*1000/float64(b.Converged)
+// cpu returns the CPU seconds of some processes for 1,000 Foos.
+func (b *batch) cpu(processes ...string) float64 {
+	sum := 0.0
+	for _, process := range processes {
+		sum += b.CPU[process]
+	}
+	return sum * 1000 / float64(b.Converged)
 }
 
-// busy returns which share of the machine's CPU time was taken by the processes that are read.
-func (b *batch) busy() float64 {
-	return b.everyone() * float64(b.Converged) / 1000 / b.Machine
+func (b *batch) controller() float64 { return b.cpu(controllerProcess) }
+
+// system returns the CPU seconds for 1,000 Foos of all that a cluster has to run.
+func (b *batch) system() float64 { return b.cpu(controllerProcess, apiServer, etcd) }
+
+// measurePaced counts the requests of Foos that are created no faster than they become ready.
+func measurePaced(ctx context.Context, p *plane, f *found) error {
+	f.Paced = nil
+	programs := p.bench.compared()
+	if f.Scale.StockTime > 0 {
+		programs = append(programs, stock)
+	}
+	for _, a := range programs {
+		l := load{count: f.Scale.Paced, pending: paced}
+		if a.name == stock.name {
+			l.limit, l.isPartial = f.Scale.StockTime, true
+		}
+		b, err := p.createBatch(ctx, a, 0, l)
+		if err != nil {
+			return err
+		}
+		f.Paced = append(f.Paced, b)
+	}
+	return nil
 }
 
-// everyone returns the CPU seconds for 1,000 Foos of all processes that are read: what system has, and the harness, which every arm needs.
-func (b *batch) everyone() float64 { return b.system() + b.CPU[harness]*1000/float64(b.Converged) }
+// measureBursts measures how fast many Foos that are created at once become ready, in rounds of all programs.
+func measureBursts(ctx context.Context, p *plane, f *found) error {
+	f.Bursts = nil
+	for round := range f.Scale.Rounds {
+		for _, a := range order(round, p.bench.compared()) {
+			b, err := p.createBatch(ctx, a, round, load{count: f.Scale.Burst})
+			if err != nil {
+				return err
+			}
+			f.Bursts = append(f.Bursts, b)
+		}
+	}
+	return nil
+}
 
-// makeBatch has an arm that has just begun make Foos in a namespace that it has not seen, and takes everything away again.
-func (p *plane) makeBatch(ctx context.Context, a arm, round int, l load) (_ *batch, err error) {
-	p.bench.say("%s, round %d: %d Foos", a.name, round+1, l.count)
+// order returns what a round measures, in every other round from the last to the first.
+func order[T any](round int, all []T) []T {
+	all = slices.Clone(all)
+	if round%2 == 1 {
+		slices.Reverse(all)
+	}
+	return all
+}
+
+// createBatch has a program that has just started reconcile Foos in a new namespace, and deletes all of it again.
+func (p *plane) createBatch(ctx context.Context, a program, round int, l load) (_ *batch, err error) {
+	p.bench.log("%s, round %d: %d Foos", a.name, round+1, l.count)
 	namespace, err := p.namespace(ctx)
 	if err != nil {
 		return nil, err
@@ -94,7 +127,7 @@ func (p *plane) makeBatch(ctx context.Context, a arm, round int, l load) (_ *bat
 		c.Stop()
 		err = errors.Join(err, p.clear(ctx, namespace))
 	}()
-	if err := p.makeFoos(ctx, namespace, "warm", o, load{count: a.warmUp, underWay: makers}); err != nil {
+	if err := p.createFoos(ctx, namespace, "warm", o, load{count: a.warmUp, pending: makers}); err != nil {
 		return nil, fmt.Errorf("warming up %s: %w", a.name, err)
 	}
 	if err := p.rest(ctx, a); err != nil {
@@ -102,30 +135,31 @@ func (p *plane) makeBatch(ctx context.Context, a arm, round int, l load) (_ *bat
 	}
 	o.take()
 
-	result, err := p.measure(ctx, a, c, o, func() error { return p.makeFoos(ctx, namespace, "foo", o, l) })
+	result, err := p.measure(ctx, a, c, o, func() error { return p.createFoos(ctx, namespace, "foo", o, l) })
 	if err != nil {
 		return nil, fmt.Errorf("measuring %s: %w", a.name, err)
 	}
-	result.Round, result.Foos = round, l.count
-	p.bench.say("  %d in %.1f s: %.0f a second, %.2f requests each", result.Converged, result.Seconds, result.rate(), result.perFoo())
+	result.Round = round
+	p.bench.log("  %d in %.1f s: %.0f a second, %.2f requests each", result.Converged, result.Seconds, result.rate(),
+		result.perFoo())
 	return result, c.Alive()
 }
 
-// measure measures an arm while something is done that the observer sees the effects of.
-func (p *plane) measure(ctx context.Context, a arm, c *controller, o *observer, do func() error) (*batch, error) {
-	defer p.profile(a, c)()
+// measure measures a program while something is done whose effects the observer records.
+func (p *plane) measure(ctx context.Context, a program, c *controller, o *observer, do func() error) (*batch, error) {
+	defer p.bench.profile(c)()
 	mark, before, begun := p.Audit.Now(), p.cpu(c), time.Now()
 	if err := do(); err != nil {
 		return nil, err
 	}
 	done := o.take()
 	if len(done) == 0 {
-		return nil, errors.New("nothing has converged")
+		return nil, errors.New("no Foo became ready")
 	}
-	if err := pause(ctx, countedAfter); err != nil {
+	if err := measure.Pause(ctx, countedAfter); err != nil {
 		return nil, err
 	}
-	spent, err := before.until(p.cpu(c))
+	cost, err := before.Until(p.cpu(c))
 	if err != nil {
 		return nil, err
 	}
@@ -135,44 +169,42 @@ func (p *plane) measure(ctx context.Context, a arm, c *controller, o *observer, 
 		}
 	}
 	return &batch{
-		Arm:       a.name,
+		Program:   a.name,
 		Converged: len(done),
 		Seconds:   done[len(done)-1].to.Sub(begun).Seconds(),
-		Latency:   latencies(done),
+		Latency:   latencyOf(done),
 		Requests:  measure.Counted(p.Audit.Since(mark, by(a))),
-		cost:      spent,
+		Cost:      cost,
 	}, nil
 }
 
-func latencies(done []convergence) spread {
-	if len(done) == 0 {
-		return spread{}
+// cpu reads the CPU times of a controller, if there is one yet, and of the processes beside it.
+func (p *plane) cpu(c *controller) measure.Reading {
+	pids := maps.Clone(p.pids)
+	if c != nil {
+		pids[controllerProcess] = c.PID
 	}
-	seconds := make([]float64, len(done))
-	for i, convergence := range done {
-		seconds[i] = convergence.seconds()
-	}
-	slices.Sort(seconds)
-	return spread{measure.Percentile(seconds, 50), measure.Percentile(seconds, 99), seconds[len(seconds)-1]}
+	return measure.ReadCPU(pids)
 }
 
-// by is a filter for what an arm requests for its objects: not for the leader election, not to find out who reads its metrics, and not
-// watches, which go on.
-func by(a arm) func(testenv.Request) bool {
+// by filters what a program requests for its objects: not its leader election, not the authentication of who reads its
+// metrics, and not watches.
+func by(a program) func(testenv.Request) bool {
 	return func(r testenv.Request) bool {
 		switch r.Resource {
 		case "leases", "tokenreviews", "subjectaccessreviews":
 			return false
 		}
-		return r.User == a.user && r.Verb != "watch"
+		return r.User == a.user() && r.Verb != "watch"
 	}
 }
 
-// rest waits until an arm requests nothing more. It gives up on one that is restless; that another one does not come to rest is an error.
-func (p *plane) rest(ctx context.Context, a arm) error {
-	limit := patience
+// rest waits until a program sends no more requests. If it is restless, the wait is short; for any other program, it is
+// an error if that does not happen.
+func (p *plane) rest(ctx context.Context, a program) error {
+	limit := restLimit
 	if a.isRestless {
-		limit = restless
+		limit = restlessLimit
 	}
 	mark, begun := p.Audit.Now(), time.Now()
 	for last := begun; time.Since(last) < quiet; {
@@ -180,51 +212,45 @@ func (p *plane) rest(ctx context.Context, a arm) error {
 			if a.isRestless {
 				return nil
 			}
-			return fmt.Errorf("%s does not come to rest in %s", a.name, limit)
+			return fmt.Errorf("%s still sends requests after %s", a.name, limit)
 		}
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
+		if err := measure.Pause(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
-		if found := p.Audit.Since(mark, by(a)); len(found) > 0 {
-			last = found[len(found)-1].At
+		if requests := p.Audit.Since(mark, by(a)); len(requests) > 0 {
+			last = requests[len(requests)-1].At
 		}
 	}
 	return nil
 }
 
-// reading is how much CPU time has been taken at a time.
-type reading struct {
-	at   time.Time
-	of   map[string]float64 // by process
-	busy float64            // by all
-	err  error
+// profile takes a CPU profile of an operator for 10 seconds, if profiles are wanted, and returns how to wait for it.
+func (b *bench) profile(c *controller) (wait func()) {
+	if b.profiles == "" || c.profiles == "" {
+		return func() {}
+	}
+	b.profilesTaken++
+	path := filepath.Join(b.profiles, fmt.Sprintf("operator-%d.pprof", b.profilesTaken))
+	var taking sync.WaitGroup
+	taking.Go(func() {
+		content, err := get(c.profiles + "/debug/pprof/profile?seconds=10")
+		if err = errors.Join(err, os.WriteFile(path, content, 0o644)); err != nil {
+			b.log("  no profile: %v", err)
+		}
+	})
+	return taking.Wait
 }
 
-// cpu reads how much CPU time has been taken so far, by a controller and by what is beside it. Without a controller, or before it has
-// begun, c is nil.
-func (p *plane) cpu(c *controller) reading {
-	r := reading{at: time.Now(), of: map[string]float64{}}
-	pids := maps.Clone(p.pids)
-	if c != nil {
-		pids[controllerProcess] = c.PID
+// get returns what a URL answers.
+func get(url string) ([]byte, error) {
+	response, err := http.Get(url)
+	if err != nil {
+		return nil, err
 	}
-	errs := make([]error, 0, len(pids)+1)
-	for name, pid := range pids {
-		seconds, err := measure.CPUSeconds(pid)
-		r.of[name], errs = seconds, append(errs, err)
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", url, response.Status)
 	}
-	busy, err := measure.Busy()
-	r.busy, r.err = busy, errors.Join(append(errs, err)...)
-	return r
-}
-
-// until returns what has been taken between two readings; of a process that has begun in between, all.
-func (r reading) until(later reading) (cost, error) {
-	spent, ofOurs := cost{CPU: map[string]float64{}, Machine: later.at.Sub(r.at).Seconds() * cpus}, 0.0
-	for name := range later.of {
-		spent.CPU[name] = later.of[name] - r.of[name]
-		ofOurs += spent.CPU[name]
-	}
-	spent.Others = max(0, (later.busy-r.busy-ofOurs)/spent.Machine)
-	return spent, errors.Join(r.err, later.err)
+	return content, err
 }

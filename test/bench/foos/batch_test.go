@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -20,82 +21,77 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// observing returns an observer that is told by nobody but the test.
-func observing() *observer {
-	return &observer{awaited: map[string]awaited{}, seen: map[string]int32{}, progress: make(chan struct{}, 1)}
-}
-
-// becomes tells an observer that a Foo is as it should be.
+// becomes has an observer observe that a Foo is ready.
 func (o *observer) becomes(name string) {
-	o.note(watch.Modified, &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: samplev1alpha1.FooStatus{AvailableReplicas: 1}})
+	o.record(watch.Modified, &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Status: samplev1alpha1.FooStatus{AvailableReplicas: 1}})
 }
 
-// Foos that are not as they should be when the time is up are an error that says how many of how many are, unless the load may lack some.
+// Foos that are not ready in time are an error that says how many of how many are, unless the load is partial.
 func TestFoosThatDoNotConverge(t *testing.T) {
 	for name, test := range map[string]struct {
 		load      load
 		converges func(number int) bool
 		want      string
 	}{
-		"all":                        {load{count: 5}, func(int) bool { return true }, ""},
-		"one does not":               {load{count: 5}, func(number int) bool { return number != 3 }, "4 of 5 Foos are as they should be after 1m0.5s"},
-		"one may not":                {load{count: 5, mayLack: true}, func(number int) bool { return number != 3 }, ""},
-		"some are never made":        {load{count: 9, underWay: 2, limit: time.Minute}, func(number int) bool { return number < 3 }, "3 of 9 Foos are as they should be after 1m0s"},
-		"some may never be made":     {load{count: 9, underWay: 2, limit: time.Minute, mayLack: true}, func(number int) bool { return number < 3 }, ""},
+		"all": {load{count: 5}, func(int) bool { return true }, ""},
+		"one does not": {load{count: 5}, func(number int) bool { return number != 3 },
+			"4 of 5 Foos match their specs after 1m0.5s"},
+		"one may not": {load{count: 5, isPartial: true}, func(number int) bool { return number != 3 }, ""},
+		"some are never created": {load{count: 9, pending: 2, limit: time.Minute},
+			func(number int) bool { return number < 3 }, "3 of 9"},
+		"some need not be created": {load{count: 9, pending: 2, limit: time.Minute, isPartial: true},
+			func(number int) bool { return number < 3 }, ""},
 		"at a rate, one does not":    {load{count: 5, rate: 1}, func(number int) bool { return number != 3 }, "4 of 5"},
 		"at a rate, none":            {load{count: 2, rate: 1}, func(int) bool { return false }, "0 of 2"},
-		"paced, all, one by another": {load{count: 50, underWay: 1}, func(int) bool { return true }, ""},
+		"paced, one after the other": {load{count: 50, pending: 1}, func(int) bool { return true }, ""},
+		"at a rate beyond the limit": {load{count: 90, rate: 1, limit: 59500 * time.Millisecond},
+			func(int) bool { return true }, "60 of 90"},
+		"paced, the first never does": {load{count: 5, pending: 1}, func(int) bool { return false }, "0 of 5"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				o := observing()
-				err := test.load.run(t.Context(), o, func(number int, since time.Time, reached func()) error {
-					foo := fmt.Sprint(number)
-					o.expect(foo, 1, since, reached)
-					if test.converges(number) {
-						o.becomes(foo)
+				o, most := newObserver(nil), 0
+				err := test.load.run(t.Context(), o, 1, strconv.Itoa, func(name string) error {
+					o.mu.Lock()
+					most = max(most, len(o.expected))
+					o.mu.Unlock()
+					if number, err := strconv.Atoi(name); err != nil || test.converges(number) {
+						o.becomes(name)
 					}
 					return nil
 				})
 				if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 					t.Errorf("%v", err)
 				}
+				if test.load.pending > 0 && most > test.load.pending {
+					t.Errorf("%d Foos were pending", most)
+				}
 			})
 		})
 	}
 }
 
-// The stock sample-controller makes what it can in a time; of all others every Foo is waited for.
-func TestLoadOfAnArm(t *testing.T) {
-	for _, a := range []arm{ours, lowest, lifted} {
-		if l := (load{count: 5, underWay: 2}).of(a, time.Minute); l.mayLack || l.limit != 0 || l.count != 5 {
-			t.Errorf("%s has %+v", a.name, l)
-		}
-	}
-	if l := (load{count: 5, underWay: 2}).of(stock, time.Minute); !l.mayLack || l.limit != time.Minute || l.count != 5 {
-		t.Errorf("%s has %+v", stock.name, l)
-	}
-}
-
-// A run that is ended is no run whose time is up, even if it may lack some.
-func TestEndWhileFoosConverge(t *testing.T) {
+// An interrupted run is not one whose time is up, even if the load is partial; and a request that fails ends a run at
+// once.
+func TestInterruptedLoads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
 		time.AfterFunc(time.Second, cancel)
-		o := observing()
-		err := load{count: 5, mayLack: true}.run(ctx, o, func(number int, since time.Time, reached func()) error {
-			o.expect(fmt.Sprint(number), 1, since, reached)
-			return nil
-		})
+		err := load{count: 5, isPartial: true}.run(ctx, newObserver(nil), 1, strconv.Itoa, func(string) error { return nil })
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%v", err)
+		}
+		wrong, begun := errors.New("wrong"), time.Now()
+		err = load{count: 5, rate: 1}.run(t.Context(), newObserver(nil), 1, strconv.Itoa, func(string) error { return wrong })
+		if !errors.Is(err, wrong) || time.Since(begun) > time.Second {
+			t.Errorf("%v after %s", err, time.Since(begun))
 		}
 	})
 }
 
-// auditing returns a plane that has an audit log and nothing else, and how to have an arm request something.
-func auditing(t *testing.T) (p *plane, request func(arm)) {
+// auditing returns a plane that has an audit log and nothing else, and how to have a program send a request.
+func auditing(t *testing.T) (p *plane, request func(program)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "audit.log")
 	log, err := os.Create(path)
@@ -107,27 +103,29 @@ func auditing(t *testing.T) (p *plane, request func(arm)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p = &plane{ControlPlane: &testenv.ControlPlane{Audit: audit}, bench: &bench{}, pids: map[string]int{harness: os.Getpid()}}
-	return p, func(a arm) {
-		_, err := fmt.Fprintf(log, `{"stage":"ResponseComplete","verb":"patch","user":{"username":%q},"objectRef":{"resource":"foos","subresource":"status"},"stageTimestamp":%q}`+"\n",
-			a.user, time.Now().UTC().Format(metav1.RFC3339Micro))
+	p = &plane{ControlPlane: &testenv.ControlPlane{Audit: audit}, bench: &bench{},
+		pids: map[string]int{harness: os.Getpid()}}
+	return p, func(a program) {
+		_, err := fmt.Fprintf(log, `{"stage":"ResponseComplete","verb":"patch","user":{"username":%q},`+
+			`"objectRef":{"resource":"foos","subresource":"status"},"stageTimestamp":%q}`+"\n",
+			a.user(), time.Now().UTC().Format(metav1.RFC3339Micro))
 		if err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-// Of all arms, CPU time is read for the same time after the last Foo. What is requested is counted until then of who never rests, and of all
-// others whenever it comes.
+// CPU time is read until the same time after the last Foo for all programs. Requests of a restless program count until
+// then, and those of all others whenever they come.
 func TestWhatIsCounted(t *testing.T) {
-	for _, a := range []arm{ours, lowest, lifted, stock} {
+	for _, a := range []program{operator, floor, unlimited, stock} {
 		for seconds, isInTime := range map[float64]bool{0.5: true, 2.9: true, 3.2: false, 4.5: false} {
 			t.Run(fmt.Sprintf("%s, %v s after", a.name, seconds), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					p, request := auditing(t)
-					o := observing()
+					o := newObserver(nil)
 					b, err := p.measure(t.Context(), a, &controller{Process: &measure.Process{PID: os.Getpid()}}, o, func() error {
-						o.expect("foo", 1, time.Now(), func() {})
+						o.expect("foo", 1, time.Now())
 						o.becomes("foo")
 						request(a)
 						time.AfterFunc(time.Duration(seconds*float64(time.Second)), func() { request(a) })
@@ -143,7 +141,7 @@ func TestWhatIsCounted(t *testing.T) {
 					if got := measure.All(b.Requests); got != want || b.Converged != 1 {
 						t.Errorf("%d requests were counted, of %d Foos", got, b.Converged)
 					}
-					if b.Machine != countedAfter.Seconds()*cpus {
+					if b.Machine != countedAfter.Seconds()*float64(runtime.NumCPU()) {
 						t.Errorf("the machine had %v s of CPU time", b.Machine)
 					}
 				})
@@ -152,64 +150,49 @@ func TestWhatIsCounted(t *testing.T) {
 	}
 }
 
-// What goes wrong with the Foos goes wrong with the measurement.
+// An error with the Foos is an error of the measurement.
 func TestMeasuringFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, _ := auditing(t)
 		wrong := errors.New("wrong")
-		o := observing()
+		o := newObserver(nil)
 		o.done = []convergence{{time.Now(), time.Now()}}
-		if _, err := p.measure(t.Context(), stock, &controller{Process: &measure.Process{PID: os.Getpid()}}, o, func() error { return wrong }); !errors.Is(err, wrong) {
+		if _, err := p.measure(t.Context(), stock, &controller{Process: &measure.Process{PID: os.Getpid()}}, o,
+			func() error { return wrong }); !errors.Is(err, wrong) {
 			t.Errorf("%v", err)
 		}
 	})
 }
 
-// Who goes on and on is waited for in vain; of who comes to rest, that is an error.
+// That a program does not come to rest is an error, unless it is restless.
 func TestRest(t *testing.T) {
 	for name, test := range map[string]struct {
-		arm      arm
+		program  program
 		requests int // one in each second
 		isError  bool
 	}{
-		"it is at rest":                    {ours, 0, false},
-		"it comes to rest":                 {ours, 60, false},
-		"it does not":                      {ours, 400, true},
-		"the floor does not":               {lowest, 400, true},
-		"the sample-controller never does": {lifted, 400, false},
+		"it is at rest":                    {operator, 0, false},
+		"it comes to rest":                 {operator, 60, false},
+		"it does not":                      {operator, 400, true},
+		"the floor does not":               {floor, 400, true},
+		"the sample-controller never does": {unlimited, 400, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p, request := auditing(t)
 				for second := range test.requests {
-					time.AfterFunc(time.Duration(second)*time.Second+time.Millisecond, func() { request(test.arm) })
+					time.AfterFunc(time.Duration(second)*time.Second+time.Millisecond, func() { request(test.program) })
 				}
 				begun := time.Now()
-				err := p.rest(t.Context(), test.arm)
+				err := p.rest(t.Context(), test.program)
 				if (err != nil) != test.isError {
 					t.Errorf("%v", err)
 				}
-				if waited := time.Since(begun); test.arm.isRestless && waited > restless+time.Second {
-					t.Errorf("it was waited for %s", waited)
+				if waited := time.Since(begun); test.program.isRestless && waited > restlessLimit+time.Second {
+					t.Errorf("the wait was %s", waited)
 				}
 			})
 		})
-	}
-}
-
-// Of a process that has begun in between, all is counted; what no process that is read has taken is others'.
-func TestCost(t *testing.T) {
-	begun := time.Now()
-	before := reading{at: begun, of: map[string]float64{apiServer: 5}, busy: 100}
-	after := reading{at: begun.Add(10 * time.Second), of: map[string]float64{apiServer: 7, controllerProcess: 1}, busy: 100 + 3 + cpus}
-	spent, err := before.until(after)
-	if err != nil || spent.CPU[apiServer] != 2 || spent.CPU[controllerProcess] != 1 || spent.Machine != 10*cpus || spent.Others != 0.1 {
-		t.Errorf("%+v, %v", spent, err)
-	}
-	p := &price{}
-	p.add(cost{CPU: map[string]float64{apiServer: 2, etcd: 1, harness: 9}, Others: 0.2})
-	if !slices.Equal(p.CPU, []float64{3}) || !slices.Equal(p.Others, []float64{0.2}) {
-		t.Errorf("%+v", p)
 	}
 }
 
@@ -217,17 +200,5 @@ func TestWritesAmong(t *testing.T) {
 	requests := []testenv.Request{{Verb: "get"}, {Verb: "patch"}, {Verb: "watch"}, {Verb: "create"}}
 	if got := writesAmong(requests); got != 2 || requests[2].Verb != "watch" {
 		t.Errorf("%d writes among %v", got, requests)
-	}
-}
-
-// The rate that Foos come at follows from what the floor could do, if that was measured as it would be now.
-func TestFloorRate(t *testing.T) {
-	f := everything()
-	if got := f.floorRate(); got != 100 {
-		t.Errorf("the floor makes %v a second", got)
-	}
-	f.operator = "ba9876543210"
-	if got := f.floorRate(); got != 0 {
-		t.Errorf("with another operator the floor made %v a second", got)
 	}
 }

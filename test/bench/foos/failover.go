@@ -9,25 +9,23 @@ import (
 )
 
 const (
-	// failoverRate is how many Foos are made in a second while the leader changes.
+	// failoverRate is how many Foos are created in a second while the leader changes, or a controller starts.
 	failoverRate = 20
-	// lead is how long Foos are made before the leader ends.
+	// lead is how long Foos are created before the leader ends.
 	lead = 3 * time.Second
 )
 
-// failover is how long nobody worked when the leader ended.
+// failover is how long no controller worked after the leader ended.
 type failover struct {
 	Signal string `json:"signal"`
 	Round  int    `json:"round"`
-	// Gap is how many seconds there were at most between two Foos that converged, of which twenty were made in each.
+	// Gap is the longest time, in seconds, in which no Foo became ready.
 	Gap float64 `json:"gap"`
-	// Slowest is how many seconds the slowest Foo took.
-	Slowest float64 `json:"slowest"`
-	// Others is the share of the machine's CPU time that went to other processes meanwhile; the leader that ended is among them.
+	// Others is the share of the machine's CPU time that other processes used; the leader that ended is among them.
 	Others float64 `json:"others"`
 }
 
-// measureFailovers ends the leader of two operators, by the one signal and by the other in turn.
+// measureFailovers ends the leader of two operators, by either signal in turn.
 func measureFailovers(ctx context.Context, p *plane, f *found) error {
 	f.Failovers = nil
 	namespace, err := p.namespace(ctx)
@@ -36,12 +34,12 @@ func measureFailovers(ctx context.Context, p *plane, f *found) error {
 	}
 	o := p.observe(ctx, namespace)
 	defer o.stop()
-	leader, err := p.startReady(ctx, ours, nil)
+	leader, err := p.startReady(ctx, operator, nil)
 	if err != nil {
 		return err
 	}
 	defer func() { leader.Stop() }()
-	if err := p.makeFoos(ctx, namespace, "warm", o, load{count: ours.warmUp, underWay: paced}); err != nil {
+	if err := p.createFoos(ctx, namespace, "warm", o, load{count: operator.warmUp, pending: paced}); err != nil {
 		return err
 	}
 	for round := range 2 * f.Scale.Failovers {
@@ -49,15 +47,16 @@ func measureFailovers(ctx context.Context, p *plane, f *found) error {
 		if round%4 == 1 || round%4 == 2 {
 			end, signal = (*measure.Process).Kill, "SIGKILL"
 		}
-		p.bench.say("%s for the leader, round %d", signal, round/2+1)
-		standby, err := p.startReady(ctx, ours, nil)
+		p.bench.log("%s for the leader, round %d", signal, round/2+1)
+		standby, err := p.startReady(ctx, operator, nil)
 		if err != nil {
 			return err
 		}
 		o.take()
 		before := p.cpu(standby)
 		ending := time.AfterFunc(lead, func() { end(leader.Process) })
-		err = p.makeFoos(ctx, namespace, fmt.Sprintf("foo%d", round), o, load{count: failoverRate * 25, rate: failoverRate, limit: 2 * time.Minute})
+		err = p.createFoos(ctx, namespace, fmt.Sprintf("foo%d", round), o,
+			load{count: failoverRate * 25, rate: failoverRate, limit: 2 * time.Minute})
 		if err != nil {
 			ending.Stop()
 			standby.Stop()
@@ -65,19 +64,18 @@ func measureFailovers(ctx context.Context, p *plane, f *found) error {
 		}
 		<-leader.Ended()
 		leader = standby
-		spent, err := before.until(p.cpu(leader))
+		cost, err := before.Until(p.cpu(leader))
 		if err != nil {
 			return err
 		}
-		done := o.take()
-		result := &failover{Signal: signal, Round: round / 2, Gap: gap(done), Slowest: latencies(done).Max, Others: spent.Others}
-		p.bench.say("  nothing for %.2f s", result.Gap)
+		result := &failover{Signal: signal, Round: round / 2, Gap: gap(o.take()), Others: cost.Others}
+		p.bench.log("  nothing for %.2f s", result.Gap)
 		f.Failovers = append(f.Failovers, result)
 	}
 	return nil
 }
 
-// gap returns the longest time in which no Foo converged, in seconds. They are in the order in which they did.
+// gap returns the longest time between convergences, which are in their order, in seconds.
 func gap(done []convergence) float64 {
 	longest := 0.0
 	for i := 1; i < len(done); i++ {

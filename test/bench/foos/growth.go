@@ -16,36 +16,36 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// ramp is how long all pods of a Memcached take to come, one after the other.
+// ramp is the time in which the pods of a Memcached become ready, one after the other.
 const ramp = 10 * time.Second
 
-// growth is what a Memcached takes until all its nodes are there.
+// growth is what a new Memcached costs until all its nodes are ready.
 type growth struct {
 	Nodes   int     `json:"nodes"`
 	Seconds float64 `json:"seconds"` // until all its pods were ready
-	// StatusWrites are those of the Memcached, Requests all that were made for it.
+	// StatusWrites are the writes of the Memcached's status, Requests all requests for it.
 	StatusWrites int            `json:"statusWrites"`
 	Requests     map[string]int `json:"requests"`
-	// Last is how many seconds after the last pod's readiness and the Deployment's status the Memcached's status told of all nodes.
+	// Last is how many seconds after the Deployment's status the Memcached's status reported all nodes.
 	Last float64 `json:"last"`
 }
 
-// measureGrowths counts the status writes of Memcacheds whose pods come one after the other.
+// measureGrowths counts the status writes of Memcacheds whose pods become ready one after the other.
 func measureGrowths(ctx context.Context, p *plane, f *found) error {
 	f.Growths = nil
-	c, err := p.startReady(ctx, ours, nil)
+	c, err := p.startReady(ctx, operator, nil)
 	if err != nil {
 		return err
 	}
 	defer c.Stop()
 	for _, nodes := range f.Scale.Nodes {
-		p.bench.say("a Memcached with %d nodes", nodes)
+		p.bench.log("a Memcached with %d nodes", nodes)
 		g, err := p.measureGrowth(ctx, int32(nodes))
 		if err != nil {
 			return fmt.Errorf("a Memcached with %d nodes: %w", nodes, err)
 		}
 		f.Growths = append(f.Growths, g)
-		p.bench.say("  %d writes of its status in %.1f s", g.StatusWrites, g.Seconds)
+		p.bench.log("  %d writes of its status in %.1f s", g.StatusWrites, g.Seconds)
 	}
 	return c.Alive()
 }
@@ -57,18 +57,19 @@ func (p *plane) measureGrowth(ctx context.Context, nodes int32) (*growth, error)
 	if err != nil {
 		return nil, err
 	}
-	told := make(chan time.Time, 1)
+	reported := make(chan time.Time, 1)
 	go measure.Follow(ctx, p.watching, &cachev1alpha1.MemcachedList{}, func(_ watch.EventType, object client.Object) {
 		if mc := object.(*cachev1alpha1.Memcached); mc.Status.ReadyNodes == nodes && len(mc.Status.Nodes) == int(nodes) {
 			select {
-			case told <- time.Now():
+			case reported <- time.Now():
 			default:
 			}
 		}
 	}, client.InNamespace(namespace))
 
 	mark, begun := p.Audit.Now(), time.Now()
-	mc := &cachev1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "grows"}, Spec: cachev1alpha1.MemcachedSpec{Size: nodes}}
+	mc := &cachev1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "grows"},
+		Spec: cachev1alpha1.MemcachedSpec{Size: nodes}}
 	if err := p.making.Create(ctx, mc); err != nil {
 		return nil, err
 	}
@@ -78,15 +79,15 @@ func (p *plane) measureGrowth(ctx context.Context, nodes int32) (*growth, error)
 	ready := time.Now()
 	g := &growth{Nodes: int(nodes), Seconds: ready.Sub(begun).Seconds()}
 	select {
-	case at := <-told:
+	case at := <-reported:
 		g.Last = max(0, at.Sub(ready).Seconds())
 	case <-ctx.Done():
-		return nil, fmt.Errorf("its status does not tell of all nodes: %w", context.Cause(ctx))
+		return nil, fmt.Errorf("its status does not report all nodes: %w", context.Cause(ctx))
 	}
-	if err := p.rest(ctx, ours); err != nil {
+	if err := p.rest(ctx, operator); err != nil {
 		return nil, err
 	}
-	requests := p.Audit.Since(mark, by(ours), testenv.In(namespace))
+	requests := p.Audit.Since(mark, by(operator), testenv.In(namespace))
 	g.Requests = measure.Counted(requests)
 	for _, request := range requests {
 		if request.Resource == "memcacheds/status" {
@@ -96,21 +97,22 @@ func (p *plane) measureGrowth(ctx context.Context, nodes int32) (*growth, error)
 	return g, nil
 }
 
-// bringUp plays the Deployment controller, the ReplicaSet controller and the kubelet for a Deployment that is about to be made: pod after
-// pod appears and is ready, all of them in a time, and the Deployment counts them.
+// bringUp simulates the Deployment controller, the ReplicaSet controller and the kubelet for a Deployment that is about
+// to be created: pod after pod becomes ready, all of them in a time, and the Deployment counts them.
 func (p *plane) bringUp(ctx context.Context, namespace, name string, inAll time.Duration) error {
 	d := &appsv1.Deployment{}
-	for p.playing.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, d) != nil {
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
+	for p.simulating.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, d) != nil {
+		if err := measure.Pause(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
 	}
 	set := &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + "-1", Labels: d.Spec.Template.Labels,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))}},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d,
+				appsv1.SchemeGroupVersion.WithKind("Deployment"))}},
 		Spec: appsv1.ReplicaSetSpec{Replicas: d.Spec.Replicas, Selector: d.Spec.Selector, Template: d.Spec.Template},
 	}
-	if err := p.playing.Create(ctx, set); err != nil {
+	if err := p.simulating.Create(ctx, set); err != nil {
 		return err
 	}
 	nodes := *d.Spec.Replicas
@@ -119,10 +121,10 @@ func (p *plane) bringUp(ctx context.Context, namespace, name string, inAll time.
 		if err := p.bringUpPod(ctx, set, i); err != nil {
 			return err
 		}
-		if err := pause(ctx, time.Until(begun.Add(inAll*time.Duration(i+1)/time.Duration(nodes)))); err != nil {
+		if err := measure.Pause(ctx, time.Until(begun.Add(inAll*time.Duration(i+1)/time.Duration(nodes)))); err != nil {
 			return err
 		}
-		// The Deployment controller counts many pods at once, too.
+		// The Deployment controller, too, counts many pods at once.
 		if i+1 < nodes && (i+1)%max(1, nodes/20) == 0 {
 			if err := p.count(ctx, d, i+1); err != nil {
 				return err
@@ -132,24 +134,26 @@ func (p *plane) bringUp(ctx context.Context, namespace, name string, inAll time.
 	return p.count(ctx, d, nodes)
 }
 
-// bringUpPod makes a pod of a ReplicaSet that is ready.
+// bringUpPod creates a pod of a ReplicaSet and makes it ready.
 func (p *plane) bringUpPod(ctx context.Context, set *appsv1.ReplicaSet, number int32) error {
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: fmt.Sprintf("%s-%05d", set.Name, number), Labels: set.Spec.Template.Labels,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: fmt.Sprintf("%s-%05d", set.Name, number),
+			Labels: set.Spec.Template.Labels,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set,
+				appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}},
 		Spec: set.Spec.Template.Spec,
 	}
-	if err := p.playing.Create(ctx, pod); err != nil {
+	if err := p.simulating.Create(ctx, pod); err != nil {
 		return err
 	}
 	return p.SetPodReady(ctx, pod)
 }
 
-// count writes how many pods of a Deployment serve. While they come, those that are to come are not there yet.
+// count writes how many pods of a Deployment there are, all of them available.
 func (p *plane) count(ctx context.Context, d *appsv1.Deployment, pods int32) error {
-	if err := p.playing.Get(ctx, client.ObjectKeyFromObject(d), d); err != nil {
+	if err := p.simulating.Get(ctx, client.ObjectKeyFromObject(d), d); err != nil {
 		return err
 	}
 	d.Status = statusWith(d, pods)
-	return p.playing.Status().Update(ctx, d)
+	return p.simulating.Status().Update(ctx, d)
 }

@@ -2,152 +2,217 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	"github.com/example/memcached-operator/test/bench/measure"
 )
 
-// makers is how many requests that make or change Foos are under way at most.
+// makers is the largest number of concurrent requests that create or change Foos.
 const makers = 16
 
-// load is how Foos are made or changed.
+// load is how Foos are created or changed.
 type load struct {
 	count int
-	// underWay is how many may be not yet as they should be; 0 for any number.
-	underWay int
-	// rate is how many there are in a second, whatever becomes of them; 0 for as many as can be.
+	// pending limits how many Foos do not match their specs yet; 0 for no limit.
+	pending int
+	// rate is how many are created in a second, regardless of those before; 0 for no limit.
 	rate float64
 	// limit is how long all of them may take. Default: long enough for all but the slowest.
 	limit time.Duration
-	// mayLack says that when the time is up, it is no error if not all Foos are as they should be.
-	mayLack bool
+	// isPartial accepts that not all Foos are ready in time.
+	isPartial bool
 }
 
-// of returns the load for an arm: the stock sample-controller makes as much of it as it can in a time, and all others make all of it.
-func (l load) of(a arm, stockTime time.Duration) load {
-	if a.name == stock.name {
-		l.limit, l.mayLack = stockTime, true
+// run creates or changes Foos as the load says, and waits until the status of each reports that so many replicas are
+// available.
+func (l load) run(ctx context.Context, o *observer, replicas int32, name func(number int) string,
+	do func(name string) error) error {
+	if l.limit == 0 {
+		l.limit = time.Minute + time.Duration(l.count)*100*time.Millisecond
 	}
-	return l
-}
-
-// run does something count times, as the load says, and waits until all Foos are as they should be. What is done is given a number, the
-// time since when its effect is waited for, and what to call when it is there. It is an error if the time is up before, unless the load
-// may lack some.
-func (l load) run(ctx context.Context, o *observer, do func(number int, since time.Time, reached func()) error) error {
-	limit := l.limit
-	if limit == 0 {
-		limit = time.Minute + time.Duration(l.count)*100*time.Millisecond
-	}
-	ctx, cancel := context.WithCancel(ctx)
+	limited, cancel := context.WithTimeout(ctx, l.limit)
 	defer cancel()
-	room := make(chan struct{}, max(l.underWay, 1))
-	numbers := make(chan int)
-	begun := time.Now()
-	wait := work(numbers, func(number int) error {
-		since, reached := time.Now(), func() {}
-		if l.rate > 0 {
-			since = begun.Add(l.after(number)) // when it should have been done: whoever is slow must not slow down the clock
+	started := 0
+	err := measure.Parallel(makers, func(yield func(string) bool) {
+		begun := time.Now()
+		for number := range l.count {
+			if l.pending > 0 {
+				o.wait(limited, l.pending-1)
+			}
+			since := time.Now()
+			if l.rate > 0 { // latency counts from when it was due: whoever is slow must not slow down the clock
+				since = begun.Add(time.Duration(float64(number) / l.rate * float64(time.Second)))
+				_ = measure.Pause(limited, time.Until(since))
+			}
+			if limited.Err() != nil {
+				return
+			}
+			o.expect(name(number), replicas, since)
+			started++
+			if !yield(name(number)) {
+				return
+			}
 		}
-		if l.underWay > 0 {
-			reached = func() { <-room }
-		}
-		err := do(number, since, reached)
+	}, func(name string) error {
+		err := do(name)
 		if err != nil {
 			cancel()
 		}
 		return err
 	})
-	handed := l.hand(ctx, numbers, room, begun, limit)
-	if err := wait(); err != nil {
+	if err != nil {
 		return err
 	}
-	missing, err := o.wait(ctx, limit-time.Since(begun))
-	missing += l.count - handed
-	if err != nil || missing == 0 || l.mayLack {
-		return err
+	missing := o.wait(limited, 0) + l.count - started
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
-	return fmt.Errorf("the time is up: %d of %d Foos are as they should be after %s", l.count-missing, l.count, limit)
+	if missing > 0 && !l.isPartial {
+		return fmt.Errorf("%d of %d Foos match their specs after %s", l.count-missing, l.count, l.limit)
+	}
+	return nil
 }
 
-// work has makers do something with the numbers that come. To wait closes numbers, and returns what has gone wrong.
-func work(numbers chan int, do func(number int) error) (wait func() error) {
-	errs := make([]error, makers)
-	var working sync.WaitGroup
-	for i := range errs {
-		working.Go(func() {
-			for number := range numbers {
-				errs[i] = errors.Join(errs[i], do(number))
-			}
+// createFoos creates Foos whose names have a prefix.
+func (p *plane) createFoos(ctx context.Context, namespace, prefix string, o *observer, l load) error {
+	name := func(number int) string { return fmt.Sprintf("%s-%05d", prefix, number) }
+	return l.run(ctx, o, 1, name, func(name string) error {
+		return p.making.Create(ctx, &samplev1alpha1.Foo{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+			Spec:       samplev1alpha1.FooSpec{DeploymentName: name, Replicas: ptr.To[int32](1)},
 		})
+	})
+}
+
+// scaleFoos changes the replicas of some of the Foos that populate has created, evenly spread among all of them.
+func (p *plane) scaleFoos(ctx context.Context, namespace string, all int, replicas int32, o *observer, l load) error {
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))
+	name := func(number int) string { return fmt.Sprintf("foo-%05d", number*all/l.count) }
+	return l.run(ctx, o, replicas, name, func(name string) error {
+		return p.making.Patch(ctx, &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}},
+			patch)
+	})
+}
+
+// observer watches the Foos of a namespace, and records when their statuses report as many available pods as expected.
+type observer struct {
+	mu       sync.Mutex
+	expected map[string]expectation
+	observed map[string]int32 // the last status of each Foo
+	done     []convergence
+	progress chan struct{} // has something in it after a Foo was done
+	stop     func()
+}
+
+type expectation struct {
+	replicas int32
+	since    time.Time
+}
+
+// convergence is the time from when a Foo was expected to change until its status was as expected.
+type convergence struct {
+	from, to time.Time
+}
+
+// newObserver returns an observer that watches nothing.
+func newObserver(stop func()) *observer {
+	return &observer{expected: map[string]expectation{}, observed: map[string]int32{}, progress: make(chan struct{}, 1),
+		stop: stop}
+}
+
+// observe watches the Foos of a namespace.
+func (p *plane) observe(ctx context.Context, namespace string) *observer {
+	ctx, stop := context.WithCancel(ctx)
+	o := newObserver(stop)
+	go measure.Follow(ctx, p.watching, &samplev1alpha1.FooList{}, o.record, client.InNamespace(namespace))
+	return o
+}
+
+// record records the status of a Foo.
+func (o *observer) record(event watch.EventType, object client.Object) {
+	now := time.Now()
+	foo := object.(*samplev1alpha1.Foo)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if event == watch.Deleted {
+		delete(o.observed, foo.Name)
+		return
 	}
-	return func() error {
-		close(numbers)
-		working.Wait()
-		return errors.Join(errs...)
+	o.observed[foo.Name] = foo.Status.AvailableReplicas
+	o.check(foo.Name, now)
+}
+
+// expect sets what the status of a Foo is to report.
+func (o *observer) expect(name string, replicas int32, since time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.expected[name] = expectation{replicas, since}
+	o.check(name, time.Now())
+}
+
+// check records a Foo whose status is as expected. The lock is held.
+func (o *observer) check(name string, now time.Time) {
+	wanted, isExpected := o.expected[name]
+	if replicas, isObserved := o.observed[name]; !isExpected || !isObserved || replicas != wanted.replicas {
+		return
+	}
+	delete(o.expected, name)
+	o.done = append(o.done, convergence{wanted.since, now})
+	select {
+	case o.progress <- struct{}{}:
+	default:
 	}
 }
 
-// hand hands out all numbers at their times, until the time is up, and returns how many it has.
-func (l load) hand(ctx context.Context, numbers chan<- int, room chan struct{}, begun time.Time, limit time.Duration) int {
-	timeUp := time.After(limit)
-	for number := range l.count {
-		if l.underWay > 0 {
-			select {
-			case room <- struct{}{}:
-			case <-timeUp:
-				return number
-			case <-ctx.Done():
-				return number
-			}
-		}
-		if l.rate > 0 {
-			time.Sleep(time.Until(begun.Add(l.after(number))))
+// wait waits until no more than so many Foos are pending, or the context ends, and returns how many are.
+func (o *observer) wait(ctx context.Context, atMost int) (pending int) {
+	for {
+		o.mu.Lock()
+		pending = len(o.expected)
+		o.mu.Unlock()
+		if pending <= atMost || ctx.Err() != nil {
+			return pending
 		}
 		select {
-		case numbers <- number:
+		case <-o.progress:
 		case <-ctx.Done():
-			return number
 		}
 	}
-	return l.count
 }
 
-func (l load) after(number int) time.Duration {
-	return time.Duration(float64(number) / l.rate * float64(time.Second))
+// take returns the convergences since the last call, in their order, and forgets them and what is still expected.
+func (o *observer) take() []convergence {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	done := o.done
+	o.done = nil
+	clear(o.expected)
+	slices.SortFunc(done, func(a, b convergence) int { return a.to.Compare(b.to) })
+	return done
 }
 
-// makeFoos makes Foos whose names begin alike, and waits until they are as they should be.
-func (p *plane) makeFoos(ctx context.Context, namespace, prefix string, o *observer, l load) error {
-	return l.run(ctx, o, func(number int, since time.Time, reached func()) error {
-		return p.makeFoo(ctx, namespace, fmt.Sprintf("%s-%05d", prefix, number), since, reached, o)
-	})
+// latency is a distribution of seconds.
+type latency struct {
+	P50 float64 `json:"p50"`
+	P99 float64 `json:"p99"`
+	Max float64 `json:"max"`
 }
 
-// makeFoo makes a Foo that is waited for since a time.
-func (p *plane) makeFoo(ctx context.Context, namespace, name string, since time.Time, reached func(), o *observer) error {
-	o.expect(name, 1, since, reached)
-	return p.making.Create(ctx, &samplev1alpha1.Foo{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec:       samplev1alpha1.FooSpec{DeploymentName: name, Replicas: ptr.To[int32](1)},
-	})
-}
-
-// scaleFoos gives Foos that makeFoos has made another number of replicas, and waits until they are as they should be. Of the Foos there
-// are it takes some that are far apart.
-func (p *plane) scaleFoos(ctx context.Context, namespace, prefix string, there int, replicas int32, o *observer, l load) error {
-	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))
-	return l.run(ctx, o, func(number int, since time.Time, reached func()) error {
-		name := fmt.Sprintf("%s-%05d", prefix, number*there/l.count)
-		o.expect(name, replicas, since, reached)
-		return p.making.Patch(ctx, &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}, patch)
-	})
+func latencyOf(done []convergence) latency {
+	if len(done) == 0 {
+		return latency{}
+	}
+	seconds := each(done, func(c convergence) float64 { return c.to.Sub(c.from).Seconds() })
+	slices.Sort(seconds)
+	return latency{measure.Percentile(seconds, 50), measure.Percentile(seconds, 99), seconds[len(seconds)-1]}
 }

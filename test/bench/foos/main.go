@@ -1,19 +1,22 @@
-// Command foos measures what the operator costs, and puts it beside the Kubernetes sample-controller, whose Foos it manages: requests, rate,
-// CPU time, memory, and what happens at a restart and when the leader ends.
+// Command foos measures what the operator costs, beside the Kubernetes sample-controller, whose kind Foo it manages:
+// requests, rate, CPU time, memory, and what a restart and the end of the leader cost.
 //
-// "make bench" runs it. It needs a machine that nobody else uses meanwhile, and takes hours; "make bench-short" counts requests only and
-// takes some minutes. All arms are processes of their own with service accounts of their own, on one etcd and one API server, and only one of
-// them runs at a time:
+// "make bench" runs it. It takes hours, on a machine that runs nothing else; "make bench-short" only counts requests
+// and takes minutes. These programs are compared, each a process with its own service account, on one etcd and one API
+// server, one at a time:
 //
 //   - this operator, as config/manager starts it, but without its memory limit;
-//   - the sample-controller as it is, which makes 5 requests a second of each sort;
-//   - the same without that limit: one number of client-go is changed as it is built;
-//   - the floor (the directory floor): only those writes that nobody could do without.
+//   - the sample-controller as it is, whose clients send 5 requests a second;
+//   - the sample-controller without that limit: one constant of client-go is changed before it is built;
+//   - the floor (directory floor), which only sends the writes that no controller of Foos can do without.
 //
-// There are no other controllers. The harness makes Foos, watches them, and plays the Deployment controller: a Deployment is available by
-// one write of its status, at once.
+// With --baseline=PROGRAM, another build of the operator takes the place of the others, which shows what a change of
+// the code costs.
 //
-// Its exit code is 1 if the operator requests more than it may. How long anything takes is told and does not fail, unless it never ends.
+// No other controllers run. The benchmark creates and watches Foos and simulates the Deployment controller: one write
+// of its status makes a Deployment available.
+//
+// The exit code is 1 if the operator sends too many requests. No duration makes it fail, unless something never ends.
 package main
 
 import (
@@ -38,36 +41,31 @@ import (
 
 // section is a part of what is measured.
 type section struct {
-	name    string
-	isShort bool // it counts requests, so it belongs to the short form
-	isStill bool // nobody plays the Deployment controller, unless it does
-	measure func(context.Context, *plane, *found) error
+	name     string
+	isShort  bool // it counts requests, so it belongs to the short form
+	isPaired bool // it compares the operator with a baseline
+	measure  func(context.Context, *plane, *found) error
 }
 
-// roomSection goes with the section sizes: it takes what that has found.
-const roomSection = "room"
-
 var sections = []section{
-	{name: "requests", isShort: true, measure: measurePaced},
+	{name: "requests", isShort: true, isPaired: true, measure: measurePaced},
 	{name: "growth", isShort: true, measure: measureGrowths},
-	{name: "restart", isShort: true, measure: measureRestarts},
+	{name: "restart", isShort: true, isPaired: true, measure: measureRestarts},
 	{name: "idle", isShort: true, measure: measureIdle},
 	{name: "failover", measure: measureFailovers},
-	{name: "rate", measure: measureBursts},
-	{name: partsSection, measure: measureParts},
-	{name: "prices", isStill: true, measure: measurePrices},
-	{name: "latency", measure: measureSteady},
-	{name: "sizes", measure: measureSizes},
-	{name: roomSection, measure: measureRooms},
+	{name: "rate", isPaired: true, measure: measureBursts},
+	{name: "sizes", isPaired: true, measure: measureSizes},
 }
 
 // bench is what all sections need.
 type bench struct {
-	programs string // the directory of what is measured
-	work     string // a directory that goes away in the end
-	begun    time.Time
-	profiles string // the directory of CPU profiles; empty for none
-	started  int    // processes
+	short, resume                bool
+	rounds                       int
+	only, file, output           string
+	programs, profiles, baseline string
+	work                         string // a directory that is removed in the end
+	begun                        time.Time
+	namespaces, profilesTaken    int
 }
 
 func main() {
@@ -80,86 +78,102 @@ func main() {
 	}
 }
 
-func run(ctx context.Context) (err error) {
-	ctrl.SetLogger(logr.Discard()) // what envtest tells
-	isShort := flag.Bool("short", false, "count requests only, with few Foos")
-	factor := flag.Float64("scale", 1, "how many Foos there are, as a `share` of all")
-	rounds := flag.Int("rounds", 0, "how often to measure what is compared (default: 8, or 1 with -short)")
-	only := flag.String("only", "", "measure these `sections` only, comma-separated: "+strings.Join(names(sections), ", "))
-	resume := flag.Bool("resume", false, "leave out what the file of --json has already, if it was measured with the same operator and the same form of this benchmark")
-	file := flag.String("json", "", "a `file` that keeps what was found, section by section (default: none)")
-	output := flag.String("proof", "", "the `directory` to write the page to (default: none)")
-	programs := flag.String("programs", "", "a `directory` for the programs that are measured, to be built faster the next time (default: one that goes away)")
-	profiles := flag.String("profiles", "", "a `directory` for CPU profiles of the operator and the API server, which cost some time themselves (default: none)")
+func (b *bench) parse() {
+	flag.BoolVar(&b.short, "short", false, "only count requests, with few Foos")
+	flag.IntVar(&b.rounds, "rounds", 0, "how often to measure what is compared (default: 8, 1 with -short, 3 with "+
+		"-baseline)")
+	flag.StringVar(&b.only, "only", "", "measure only these `sections`, comma-separated: "+strings.Join(names(sections),
+		", "))
+	flag.BoolVar(&b.resume, "resume", false, "skip the sections that the file of -json has")
+	flag.StringVar(&b.file, "json", "", "a `file` that keeps the results, section by section (default: none)")
+	flag.StringVar(&b.output, "proof", "", "the `directory` to write the page to (default: none)")
+	flag.StringVar(&b.programs, "programs", "", "a `directory` for the programs, to build them faster the next time "+
+		"(default: a temporary one)")
+	flag.StringVar(&b.profiles, "profiles", "", "a `directory` for CPU profiles of the operator, which cost some time "+
+		"themselves (default: none)")
+	flag.StringVar(&b.baseline, "baseline", "", "another build of the operator, a `program` to compare this one with, "+
+		"in pairs")
 	flag.Parse()
-	s := full.times(*factor)
-	if *isShort {
-		s = short
+}
+
+// checkBaseline checks the program to compare with, if there is one.
+func (b *bench) checkBaseline() (err error) {
+	if b.baseline == "" {
+		return nil
 	}
-	if *rounds > 0 {
-		s.Rounds = *rounds
+	if b.short || b.resume || b.file != "" || b.output != "" {
+		return errors.New("-baseline cannot be used with -short, -resume, -json or -proof: the page is about this operator")
 	}
-	chosen, err := choose(*only, *isShort)
-	if err != nil {
-		return err
+	if b.baseline, err = filepath.Abs(b.baseline); err == nil {
+		_, err = os.Stat(b.baseline)
 	}
-	b := &bench{begun: time.Now(), programs: *programs, profiles: *profiles}
-	if b.work, err = os.MkdirTemp("", "bench-foos-"); err != nil {
-		return err
+	return err
+}
+
+// prepare checks the flags and makes the directories, and returns what to measure and what was found before.
+func (b *bench) prepare() (chosen []section, f *found, err error) {
+	if err := b.checkBaseline(); err != nil {
+		return nil, nil, err
 	}
-	defer func() { _ = os.RemoveAll(b.work) }()
+	if chosen, err = b.choose(); err != nil {
+		return nil, nil, err
+	}
 	if b.programs == "" {
 		b.programs = b.work
 	}
 	if b.programs, err = filepath.Abs(b.programs); err != nil {
-		return err
+		return nil, nil, err
 	}
 	if err := os.MkdirAll(b.programs, 0o755); err != nil {
+		return nil, nil, err
+	}
+	if b.file == "" {
+		b.file = filepath.Join(b.work, "found.json")
+	}
+	now := &found{Scale: b.scale(), Measured: map[string]time.Time{}, Baseline: b.baseline}
+	if now.Operator, err = proof.Operator(testenv.Root()); err != nil {
+		return nil, nil, err
+	}
+	if now.Benchmark, err = benchmark(testenv.Root()); err != nil {
+		return nil, nil, err
+	}
+	f, err = read(b.file, now, b.resume || b.only != "")
+	return chosen, f, err
+}
+
+func run(ctx context.Context) (err error) {
+	ctrl.SetLogger(logr.Discard()) // that of envtest
+	b := &bench{begun: time.Now()}
+	b.parse()
+	if b.work, err = os.MkdirTemp("", "bench-foos-"); err != nil {
 		return err
 	}
-	if *file == "" {
-		*file = filepath.Join(b.work, "found.json")
-	}
-	f, err := read(*file, s)
+	defer func() { _ = os.RemoveAll(b.work) }()
+	chosen, f, err := b.prepare()
 	if err != nil {
 		return err
 	}
 	if err := b.build(ctx); err != nil {
 		return err
 	}
-	if f.operator, err = proof.Operator(testenv.Root()); err != nil {
-		return err
-	}
-	if f.benchmark, err = benchmark(testenv.Root()); err != nil {
-		return err
-	}
-	if err := b.measureAll(ctx, chosen, f, *file, *resume); err != nil {
-		return err
-	}
-	return f.report(os.Stdout, *output)
-}
-
-// measureAll measures sections one after the other, and keeps what is found in a file after each. Where it resumes, it leaves out what
-// the file has already of the operator and the benchmark that there are now.
-func (b *bench) measureAll(ctx context.Context, chosen []section, f *found, file string, resume bool) error {
 	for _, section := range chosen {
-		if resume && f.has(section.name) {
-			b.say("%s was measured at %s", section.name, f.Measured[section.name].At.Format(time.DateTime))
+		if at, isMeasured := f.Measured[section.name]; isMeasured && b.resume {
+			b.log("%s was measured at %s", section.name, at.Format(time.DateTime))
 			continue
 		}
 		if err := b.measure(ctx, section, f); err != nil {
 			return fmt.Errorf("%s: %w", section.name, err)
 		}
-		if err := proof.Keep(file, f); err != nil {
+		if err := proof.Keep(b.file, f); err != nil {
 			return err
 		}
 	}
-	return nil
+	return f.report(os.Stdout, b.output)
 }
 
-// measure measures one section on a control plane of its own, so that nothing is left of what was measured before.
+// measure measures one section on a new control plane, so that nothing is left of what was measured before.
 func (b *bench) measure(ctx context.Context, s section, f *found) (err error) {
-	b.say("section %s", s.name)
+	b.log("section %s", s.name)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	p, err := b.start(ctx)
@@ -167,29 +181,29 @@ func (b *bench) measure(ctx context.Context, s section, f *found) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.Stop()) }()
-	if !s.isStill {
-		defer p.play(ctx)()
+	defer p.simulate(ctx)()
+	if f.Settings, err = p.settings(); err != nil {
+		return err
 	}
 	if err := s.measure(ctx, p, f); err != nil {
 		return err
 	}
-	settings, err := p.settings(ctx)
-	f.Measured[s.name] = measured{At: time.Now().UTC().Truncate(time.Second), Operator: f.operator, Benchmark: f.benchmark, Settings: settings}
-	return err
+	f.Measured[s.name] = time.Now().UTC().Truncate(time.Second)
+	return nil
 }
 
-// choose returns the sections that are named, or all.
-func choose(only string, isShort bool) ([]section, error) {
+// choose returns the sections that are named, or those that belong to the form of the benchmark.
+func (b *bench) choose() ([]section, error) {
 	var chosen []section
-	if only == "" {
+	if b.only == "" {
 		for _, section := range sections {
-			if section.isShort || !isShort {
+			if (section.isShort || !b.short) && (section.isPaired || b.baseline == "") {
 				chosen = append(chosen, section)
 			}
 		}
 		return chosen, nil
 	}
-	for name := range strings.SplitSeq(only, ",") {
+	for name := range strings.SplitSeq(b.only, ",") {
 		i := slices.Index(names(sections), name)
 		if i < 0 {
 			return nil, fmt.Errorf("there is no section %q; there are %s", name, strings.Join(names(sections), ", "))
@@ -200,13 +214,9 @@ func choose(only string, isShort bool) ([]section, error) {
 }
 
 func names(sections []section) []string {
-	all := make([]string, len(sections))
-	for i, section := range sections {
-		all[i] = section.name
-	}
-	return all
+	return each(sections, func(s section) string { return s.name })
 }
 
-func (b *bench) say(format string, args ...any) {
+func (b *bench) log(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "[%4.0f s] %s\n", time.Since(b.begun).Seconds(), fmt.Sprintf(format, args...))
 }

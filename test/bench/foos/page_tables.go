@@ -2,92 +2,77 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/example/memcached-operator/test/bench/measure"
 	"github.com/example/memcached-operator/test/proof"
 )
 
-// column is a number of what was measured, in a table.
+// column is a number that was measured, in a table.
 type column[T any] struct {
 	name string
 	of   func(T) float64
-	// tell tells what the numbers of all rounds come to.
-	tell func(numbers []float64) string
+	// format formats the numbers of all rounds.
+	format func(numbers []float64) string
 }
 
-// median returns how to tell the median of numbers in a format.
+// median returns how to format the median of numbers, without those that are 0, which means unknown; "-" if all are.
 func median(format string) func([]float64) string {
-	return func(numbers []float64) string { return fmt.Sprintf(format, measure.Median(numbers)) }
-}
-
-// knownMedian returns how to tell the median of those numbers that are not 0, which stands for what is not known; "-" if none is.
-func knownMedian(format string) func([]float64) string {
 	return func(numbers []float64) string {
 		known := slices.DeleteFunc(slices.Clone(numbers), func(number float64) bool { return number == 0 })
 		if len(known) == 0 {
 			return "-"
 		}
-		return median(format)(known)
+		return fmt.Sprintf(format, measure.Median(known))
 	}
 }
 
-// most tells the greatest of some shares.
+// most formats the greatest of some shares, and count the sum of whole numbers.
 func most(shares []float64) string { return fmt.Sprintf("%.3f", slices.Max(shares)) }
 
-// sum tells the sum of whole numbers.
-func sum(numbers []float64) string {
-	all := 0.0
+func count(numbers []float64) string {
+	sum := 0.0
 	for _, number := range numbers {
-		all += number
+		sum += number
 	}
-	return fmt.Sprintf("%.0f", all)
+	return fmt.Sprintf("%.0f", sum)
 }
 
-// othersColumn is what a column is called that tells how much other processes took of the machine's CPU time; of rounds, the most.
-const othersColumn = "share of CPU that others took"
+// othersColumn is the share of the machine's CPU time that other processes used, the most of all rounds.
+const othersColumn = "share of CPU that others used"
 
 // Columns of batches.
 var (
 	ofRate      = column[*batch]{"Foos per second", (*batch).rate, median("%.1f")}
-	ofRequests  = column[*batch]{"requests per Foo", (*batch).perFoo, median("%.2f")}
-	ofConverged = column[*batch]{"converged", func(b *batch) float64 { return float64(b.Converged) }, median("%.0f")}
+	ofConverged = column[*batch]{"ready", func(b *batch) float64 { return float64(b.Converged) }, median("%.0f")}
 	ofOthers    = column[*batch]{othersColumn, func(b *batch) float64 { return b.Others }, most}
 )
 
-// heads returns what columns are called.
-func heads[T any](columns []column[T]) []string {
-	return each(columns, func(c column[T]) string { return c.name })
-}
-
-// cells returns what columns tell of what was measured.
-func cells[T any](columns []column[T], of []T) []string {
-	return each(columns, func(c column[T]) string { return c.tell(each(of, c.of)) })
-}
-
-// armTable returns a table of what was measured of arms, with a row for each.
-func armTable[T any](title string, of map[string][]T, columns ...column[T]) proof.Table {
-	table := proof.Table{Title: title, Columns: slices.Concat([]string{"arm"}, heads(columns))}
-	for _, a := range []arm{lowest, ours, lifted, stock} {
-		if len(of[a.name]) > 0 {
-			table.Rows = append(table.Rows, slices.Concat([]string{a.name}, cells(columns, of[a.name])))
-		}
+// table returns a table with a row for each program, in the order in which they were measured.
+func table[T interface{ programName() string }](all []T, columns ...column[T]) proof.Table {
+	t, of := proof.Table{Columns: slices.Concat([]string{"program"}, heads(columns))}, byProgram(all)
+	for _, name := range programsOf(all) {
+		t.Rows = append(t.Rows, slices.Concat([]string{name}, cells(columns, of[name])))
 	}
-	return table
+	return t
 }
 
-// ratioTable returns a table of how many times as much the operator has as others in the same round.
-func ratioTable[T any](of map[string][]T, others []arm, columns ...column[T]) proof.Table {
-	table := proof.Table{Title: "This operator, as a multiple of others in the same round",
-		Columns: slices.Concat([]string{"multiple of"}, each(others, func(other arm) string { return other.name }))}
+// ratioTable returns a table of how many times as much this operator has as others in the same round.
+func ratioTable[T interface{ programName() string }](all []T, columns ...column[T]) proof.Table {
+	of := byProgram(all)
+	others := slices.DeleteFunc(programsOf(all), func(name string) bool { return name == operator.name })
+	t := proof.Table{Title: "This operator, as a multiple of others in the same round",
+		Columns: slices.Concat([]string{"multiple of"}, others)}
 	for _, c := range columns {
-		ratios := each(others, func(other arm) string { return ratio(each(of[ours.name], c.of), each(of[other.name], c.of)) })
-		table.Rows = append(table.Rows, slices.Concat([]string{c.name}, ratios))
+		t.Rows = append(t.Rows, slices.Concat([]string{c.name}, each(others, func(other string) string {
+			return ratio(each(of[operator.name], c.of), each(of[other], c.of))
+		})))
 	}
-	return table
+	return t
 }
 
-// ratio tells how many times as much the one numbers are as the others, in pairs; nothing if they are no pairs, "-" of what is 0.
+// ratio formats the quotients of pairs; nothing if there are no pairs, "-" if a divisor is 0.
 func ratio(own, other []float64) string {
 	switch {
 	case len(own) == 0 || len(own) != len(other):
@@ -98,8 +83,66 @@ func ratio(own, other []float64) string {
 	return measure.IntervalOf(measure.Ratios(own, other)).String()
 }
 
+// requestTable returns a table of how many requests of each sort programs sent, each of them divided by something.
+func requestTable(title, head string, programs []string, requests []map[string]int, by []float64,
+	format string) proof.Table {
+	t, sorts := proof.Table{Title: title, Columns: slices.Concat([]string{head}, programs)}, map[string]int{}
+	row := func(name string, of func(map[string]int) int) {
+		cells := append(make([]string, 0, 1+len(requests)), name)
+		for i, counts := range requests {
+			cells = append(cells, fmt.Sprintf(format, float64(of(counts))/by[i]))
+		}
+		t.Rows = append(t.Rows, cells)
+	}
+	for _, counts := range requests {
+		measure.Add(sorts, counts)
+	}
+	for _, sort := range slices.Sorted(maps.Keys(sorts)) {
+		row(sort, func(counts map[string]int) int { return counts[sort] })
+	}
+	row("all", measure.All)
+	return t
+}
+
+func heads[T any](columns []column[T]) []string {
+	return each(columns, func(c column[T]) string { return c.name })
+}
+
+func cells[T any](columns []column[T], of []T) []string {
+	return each(columns, func(c column[T]) string { return c.format(each(of, c.of)) })
+}
+
 // bar is the bar of the median of values, with its interval.
 func bar(name string, values []float64) proof.Bar {
 	i := measure.IntervalOf(values)
 	return proof.Bar{Name: name, Value: i.Median, Low: i.Low, High: i.High}
+}
+
+// programsOf returns the programs of results, in their order.
+func programsOf[T interface{ programName() string }](all []T) []string {
+	var programs []string
+	for _, one := range all {
+		if !slices.Contains(programs, one.programName()) {
+			programs = append(programs, one.programName())
+		}
+	}
+	return programs
+}
+
+// byProgram returns the results of each program, in the order of the rounds.
+func byProgram[T interface{ programName() string }](all []T) map[string][]T {
+	of := map[string][]T{}
+	for _, one := range all {
+		of[one.programName()] = append(of[one.programName()], one)
+	}
+	return of
+}
+
+// each returns the result of a function for each of many.
+func each[T, R any](all []T, of func(T) R) []R {
+	results := make([]R, len(all))
+	for i, one := range all {
+		results[i] = of(one)
+	}
+	return results
 }

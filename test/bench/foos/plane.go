@@ -6,17 +6,25 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime"
+	"strings"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
 	"github.com/example/memcached-operator/test/bench/measure"
+	"github.com/example/memcached-operator/test/proof"
 	"github.com/example/memcached-operator/test/testenv"
 )
 
@@ -24,43 +32,42 @@ import (
 const (
 	apiServer = "kube-apiserver"
 	etcd      = "etcd"
-	harness   = "harness" // makes, watches, and plays the Deployment controller
+	harness   = "benchmark" // creates and watches Foos, and simulates the Deployment controller
 )
 
-// rightsNamespace is where the service accounts of the others are.
+// rightsNamespace has the service accounts of the other programs.
 const rightsNamespace = "bench"
 
-// auditPolicy has every request logged of those that are measured, and nothing else.
+// auditPolicy logs every request of the programs that are measured, and no others.
 const auditPolicy = `
 apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
 - level: Metadata
-  users: ["` + testenv.OperatorUser + `", "` + userPrefix + stockProgram + `", "` + userPrefix + floorProgram + `"]
+  users: ["` + testenv.OperatorUser + `", "` + userPrefix + stockAccount + `", "` + userPrefix + floorAccount + `"]
 - level: None
 `
 
 const userPrefix = "system:serviceaccount:" + rightsNamespace + ":"
 
-// Flags of the control plane that differ from those of testenv. Room for all objects, and quick to take them away again.
+// Flags of the control plane that differ from those of testenv: space for all objects, and fast deletion.
 var (
 	etcdFlags      = map[string]string{"quota-backend-bytes": "8589934592"}
 	apiServerFlags = map[string]string{"delete-collection-workers": "16"}
 )
 
-// plane is a control plane without controllers, and what plays them.
+// plane is a control plane without controllers, and what simulates them.
 type plane struct {
 	*testenv.ControlPlane
 	bench *bench
 	pids  map[string]int
-	// Connections of their own: a watch must not wait for writes.
-	making, watching, playing client.WithWatch
-	token                     string // to read metrics with
-	namespaces                int    // made so far
+	// Separate connections, as a watch must not wait for writes.
+	making, watching, simulating client.WithWatch
+	token                        string // to read metrics with
 }
 
-// start starts a control plane, in which nothing is yet but our kinds and who may do what.
+// start starts a control plane that has nothing but our kinds and the rights of the programs.
 func (b *bench) start(ctx context.Context) (_ *plane, err error) {
 	cp, err := testenv.StartWith(testenv.Settings{AuditPolicy: auditPolicy, Etcd: etcdFlags, APIServer: apiServerFlags})
 	if err != nil {
@@ -77,9 +84,9 @@ func (b *bench) start(ctx context.Context) (_ *plane, err error) {
 			return nil, err
 		}
 	}
-	for _, connection := range []*client.WithWatch{&p.making, &p.watching, &p.playing} {
+	for _, connection := range []*client.WithWatch{&p.making, &p.watching, &p.simulating} {
 		config := rest.CopyConfig(cp.Config)
-		config.Dial = (&net.Dialer{}).DialContext // client-go shares connections of equal configurations, and those with a Dial are not
+		config.Dial = (&net.Dialer{}).DialContext // else client-go shares connections
 		if *connection, err = client.NewWithWatch(config, client.Options{Scheme: cp.Client.Scheme()}); err != nil {
 			return nil, err
 		}
@@ -94,21 +101,24 @@ func (b *bench) start(ctx context.Context) (_ *plane, err error) {
 	return p, err
 }
 
-// grantRights lets the others do what they do, and no more, and the harness read metrics.
+// grantRights grants the other programs what they need, and the benchmark to read metrics.
 func (p *plane) grantRights(ctx context.Context) error {
 	rights := []rbacv1.PolicyRule{
-		{APIGroups: []string{"samplecontroller.k8s.io"}, Resources: []string{"foos"}, Verbs: []string{"get", "list", "watch"}},
-		{APIGroups: []string{"samplecontroller.k8s.io"}, Resources: []string{"foos/status"}, Verbs: []string{"update", "patch"}},
+		{APIGroups: []string{"samplecontroller.k8s.io"}, Resources: []string{"foos"},
+			Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{"samplecontroller.k8s.io"}, Resources: []string{"foos/status"},
+			Verbs: []string{"update", "patch"}},
 		{APIGroups: []string{"samplecontroller.k8s.io"}, Resources: []string{"foos/finalizers"}, Verbs: []string{"update"}},
-		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get", "list", "watch", "create", "update"}},
+		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get", "list", "watch", "create",
+			"update"}},
 		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
 	}
 	objects := []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: rightsNamespace}},
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "bench"}, Rules: rights},
 		account("reader"), binding("reader", "memcached-operator-metrics-reader"),
-		account(stockProgram), binding(stockProgram, "bench"),
-		account(floorProgram), binding(floorProgram, "bench"),
+		account(stockAccount), binding(stockAccount, "bench"),
+		account(floorAccount), binding(floorAccount, "bench"),
 	}
 	for _, object := range objects {
 		if err := p.Client.Create(ctx, object); err != nil {
@@ -131,41 +141,135 @@ func binding(account, role string) *rbacv1.ClusterRoleBinding {
 	}
 }
 
-// namespace makes a namespace that nothing has been in.
+// namespace creates a new namespace.
 func (p *plane) namespace(ctx context.Context) (string, error) {
-	p.namespaces++
-	name := fmt.Sprintf("foos-%d", p.namespaces)
+	p.bench.namespaces++
+	name := fmt.Sprintf("foos-%d", p.bench.namespaces)
 	return name, p.making.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 }
 
-// clear deletes what is in a namespace. There is nobody to collect it.
+// clear deletes the Foos and Deployments of a namespace. No controller collects garbage.
 func (p *plane) clear(ctx context.Context, namespace string) error {
 	for _, kind := range []struct {
 		object client.Object
 		list   client.ObjectList
 	}{{&samplev1alpha1.Foo{}, &samplev1alpha1.FooList{}}, {&appsv1.Deployment{}, &appsv1.DeploymentList{}}} {
 		for begun := time.Now(); ; {
-			deleteErr := p.making.DeleteAllOf(ctx, kind.object, client.InNamespace(namespace)) // of many, the answer may take too long
+			// of many, the answer may time out
+			deleteErr := p.making.DeleteAllOf(ctx, kind.object, client.InNamespace(namespace))
 			if err := p.making.List(ctx, kind.list, client.InNamespace(namespace), client.Limit(1)); err != nil {
 				return err
 			}
-			if isEmpty(kind.list) {
+			if meta.LenList(kind.list) == 0 {
 				break
 			}
 			if time.Since(begun) > 10*time.Minute {
-				return fmt.Errorf("the namespace %s does not become empty: %w", namespace, deleteErr)
+				return fmt.Errorf("deleting all objects of the namespace %s: %w", namespace, deleteErr)
 			}
 		}
 	}
 	return nil
 }
 
-func isEmpty(list client.ObjectList) bool {
-	switch list := list.(type) {
-	case *samplev1alpha1.FooList:
-		return len(list.Items) == 0
-	case *appsv1.DeploymentList:
-		return len(list.Items) == 0
+// settings returns what the numbers depend on, beside the programs.
+func (p *plane) settings() ([]proof.Setting, error) {
+	versions, err := discovery.NewDiscoveryClientForConfig(p.Config)
+	if err != nil {
+		return nil, err
 	}
-	return false
+	version, err := versions.ServerVersion()
+	if err != nil {
+		return nil, err
+	}
+	return []proof.Setting{
+		{Name: "machine", Value: fmt.Sprintf("%d CPUs (%s), %s/%s", runtime.NumCPU(), cpuModel(), runtime.GOOS,
+			runtime.GOARCH)},
+		{Name: "Go", Value: runtime.Version()},
+		{Name: "Kubernetes", Value: version.GitVersion},
+		{Name: "etcd", Value: fmt.Sprintf("--unsafe-no-fsync, %v", etcdFlags)},
+		{Name: "kube-apiserver", Value: fmt.Sprintf("%v; the requests of the programs are audited at the level Metadata",
+			apiServerFlags)},
+		{Name: "programs", Value: "CGO_ENABLED=0 go build -trimpath -ldflags='-s -w'; each logs to a file, as it does by " +
+			"default"},
+		{Name: "Deployment controller", Value: "simulated: one write of the status, at once; no kubelet, no other " +
+			"controllers"},
+	}, nil
+}
+
+func cpuModel() string {
+	content, _ := os.ReadFile("/proc/cpuinfo")
+	for line := range strings.Lines(string(content)) {
+		if name, value, _ := strings.Cut(line, ":"); strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "unknown model"
+}
+
+// simulate simulates the Deployment controller until stop is called: one write of its status makes a Deployment
+// available. The Deployments of Memcacheds are left to bringUp.
+func (p *plane) simulate(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	work := make(chan *appsv1.Deployment, 200_000) // more than there are, as the watch must not wait
+	var simulating sync.WaitGroup
+	for range makers {
+		simulating.Go(func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case d := <-work:
+					p.finish(ctx, d)
+				}
+			}
+		})
+	}
+	simulating.Go(func() {
+		measure.Follow(ctx, p.simulating, &appsv1.DeploymentList{}, func(event watch.EventType, object client.Object) {
+			d := object.(*appsv1.Deployment)
+			if event != watch.Deleted && d.Status.ObservedGeneration < d.Generation && d.Labels["app"] != "memcached" {
+				work <- d
+			}
+		})
+	})
+	return func() {
+		cancel()
+		simulating.Wait()
+	}
+}
+
+// finish writes the status of a Deployment whose pods are all available. It retries until that succeeds or the
+// Deployment is deleted.
+func (p *plane) finish(ctx context.Context, d *appsv1.Deployment) {
+	for ctx.Err() == nil {
+		d.Status = statusWith(d, *d.Spec.Replicas)
+		err := p.simulating.Status().Update(ctx, d)
+		if err == nil || apierrors.IsNotFound(err) {
+			return
+		}
+		if !apierrors.IsConflict(err) {
+			time.Sleep(100 * time.Millisecond)
+		}
+		if apierrors.IsNotFound(p.simulating.Get(ctx, client.ObjectKeyFromObject(d), d)) {
+			return
+		}
+	}
+}
+
+// statusWith returns the status of a Deployment with so many available pods.
+func statusWith(d *appsv1.Deployment, pods int32) appsv1.DeploymentStatus {
+	now := metav1.Now()
+	return appsv1.DeploymentStatus{
+		ObservedGeneration: d.Generation,
+		Replicas:           pods,
+		UpdatedReplicas:    pods,
+		ReadyReplicas:      pods,
+		AvailableReplicas:  pods,
+		Conditions: []appsv1.DeploymentCondition{
+			{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, Reason: "MinimumReplicasAvailable",
+				LastUpdateTime: now, LastTransitionTime: now},
+			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable",
+				LastUpdateTime: now, LastTransitionTime: now},
+		},
+	}
 }

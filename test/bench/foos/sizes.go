@@ -1,157 +1,108 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
+
 	"github.com/example/memcached-operator/test/bench/measure"
+	"github.com/example/memcached-operator/test/testenv"
 )
 
-// size is what an arm takes with so many Foos.
+// size is what an operator costs with a number of Foos.
 type size struct {
-	Arm   string `json:"arm"`
-	Round int    `json:"round"`
-	Foos  int    `json:"foos"`
-	// Room is how much may be allocated until the next garbage collection, in percent of the heap that is left of one; 0 for Go's default.
-	Room int `json:"room,omitempty"`
+	Program string `json:"program"`
+	Round   int    `json:"round"`
+	Foos    int    `json:"foos"`
 	// Ready is how many seconds after its start its caches were filled.
 	Ready float64 `json:"ready"`
-	// Heap is what is alive after a garbage collection, RSS what the process has of the machine's memory then, and Peak the most it had.
+	// Heap is the live heap after a garbage collection, RSS the memory of the process then, and Peak the most that it had.
 	Heap int64 `json:"heap"`
 	RSS  int64 `json:"rss"`
 	Peak int64 `json:"peak"`
-	// Change is what it takes to scale Foos; nil if that was not measured.
-	Change *batch `json:"change,omitempty"`
+	// Change is what it costs to scale Foos.
+	Change *batch `json:"change"`
 }
 
-// change returns the CPU seconds of the controller for 1,000 changes.
+// change returns the CPU milliseconds of the controller for a change.
 func (s *size) change() float64 { return s.Change.controller() }
 
-// forgetSizes forgets what was measured with ever more Foos, and what was measured with the room that follows from it.
-func (f *found) forgetSizes() {
-	f.Sizes, f.Rooms = nil, nil
-	delete(f.Measured, roomSection)
-}
-
-// measureSizes measures memory, and the cost of a change, with ever more Foos. They are in namespaces of their own, on one API server, and
-// the operator is told which one to look at: so sizes can be measured in turn.
+// measureSizes measures memory, and the cost of a change, with different numbers of Foos. Each number has a namespace,
+// and an operator watches only that, so that sizes can be measured in turn.
 func measureSizes(ctx context.Context, p *plane, f *found) error {
-	f.forgetSizes()
-	namespaces := make([]string, len(f.Scale.Sizes))
-	for i, count := range f.Scale.Sizes {
-		namespace, err := p.populate(ctx, ours, count)
-		if err != nil {
-			return err
-		}
-		namespaces[i] = namespace
-	}
-	for round := range f.Scale.Rounds {
-		indexes := []int{}
-		for i := range f.Scale.Sizes {
-			indexes = append(indexes, i)
-		}
-		if round%2 == 1 {
-			slices.Reverse(indexes)
-		}
-		for _, i := range indexes {
-			s, err := p.measureSize(ctx, namespaces[i], &size{Arm: ours.name, Round: round, Foos: f.Scale.Sizes[i]}, f.Scale.Changes, round)
-			if err != nil {
-				return err
-			}
-			f.Sizes = append(f.Sizes, s)
-		}
-	}
-	for _, namespace := range namespaces {
-		if err := p.clear(ctx, namespace); err != nil {
+	f.Sizes = nil
+	operators := slices.DeleteFunc(p.bench.compared(), func(a program) bool { return !a.isOperator() })
+	namespaces, measured := map[int]string{}, map[int]int{}
+	for _, count := range f.Scale.Sizes {
+		var err error
+		if namespaces[count], err = p.populate(ctx, count); err != nil {
 			return err
 		}
 	}
-	return p.measureLiftedSizes(ctx, f)
-}
-
-// populate has an arm make Foos in a namespace, and stops it when it is at rest.
-func (p *plane) populate(ctx context.Context, a arm, count int) (namespace string, err error) {
-	p.bench.say("%s makes %d Foos", a.name, count)
-	if namespace, err = p.namespace(ctx); err != nil {
-		return "", err
-	}
-	return namespace, p.add(ctx, a, namespace, "foo", count)
-}
-
-// add has an arm make more Foos in a namespace.
-func (p *plane) add(ctx context.Context, a arm, namespace, prefix string, count int) error {
-	o := p.observe(ctx, namespace)
-	defer o.stop()
-	c, err := p.startReady(ctx, a, []string{"WATCH_NAMESPACE=" + namespace})
-	if err != nil {
-		return err
-	}
-	defer c.Stop()
-	if err := p.makeFoos(ctx, namespace, prefix, o, load{count: count, underWay: 20 * paced}); err != nil {
-		return fmt.Errorf("%s: %w", a.name, err)
-	}
-	return p.rest(ctx, a)
-}
-
-// measureRooms measures what the cost of a change owes to how much memory is used anew until garbage is collected: with the fewest Foos, the
-// room that the operator has by default, and as much as it has with the most. All else is the same.
-func measureRooms(ctx context.Context, p *plane, f *found) error {
-	f.Rooms = nil
-	few, many := f.ends(ours)
-	if len(few) == 0 || !f.has("sizes") {
-		return errors.New("it needs what the section sizes finds of this operator, with this form of the benchmark")
-	}
-	heap := func(sizes []*size) float64 {
-		return measure.Median(each(sizes, func(s *size) float64 { return float64(s.Heap) }))
-	}
-	rooms := []int{0, int(100 * heap(many) / heap(few))}
-	namespace, err := p.populate(ctx, ours, few[0].Foos)
-	if err != nil {
-		return err
-	}
 	for round := range f.Scale.Rounds {
-		for _, room := range rooms {
-			s, err := p.measureSize(ctx, namespace, &size{Arm: ours.name, Round: round, Foos: few[0].Foos, Room: room}, f.Scale.Changes, len(f.Rooms))
-			if err != nil {
-				return err
+		for _, count := range order(round, f.Scale.Sizes) {
+			for _, a := range order(round, operators) {
+				replicas := int32(2 - measured[count]%2) // Foos are scaled up and down in turn
+				s, err := p.measureSize(ctx, a, namespaces[count], count, f.Scale.Changes, replicas)
+				if err != nil {
+					return err
+				}
+				s.Round = round
+				f.Sizes = append(f.Sizes, s)
+				measured[count]++
 			}
-			f.Rooms = append(f.Rooms, s)
 		}
-		slices.Reverse(rooms)
 	}
 	return nil
 }
 
-// measureSize measures the operator with the Foos of one namespace, and returns what it was given, filled in. Before is how often that was
-// done in that namespace: Foos are scaled up and down in turn.
-func (p *plane) measureSize(ctx context.Context, namespace string, s *size, changes, before int) (*size, error) {
-	environment, room := []string{"WATCH_NAMESPACE=" + namespace}, ""
-	if s.Room > 0 {
-		variable := fmt.Sprintf("GOGC=%d", s.Room)
-		environment, room = append(environment, variable), ", "+variable
+// populate has the operator reconcile new Foos in a new namespace, and stops it when it is at rest.
+func (p *plane) populate(ctx context.Context, count int) (namespace string, err error) {
+	p.bench.log("%s reconciles %d Foos", operator.name, count)
+	if namespace, err = p.namespace(ctx); err != nil {
+		return "", err
 	}
-	p.bench.say("%s, round %d: with %d Foos%s", s.Arm, s.Round+1, s.Foos, room)
+	o := p.observe(ctx, namespace)
+	defer o.stop()
+	c, err := p.startReady(ctx, operator, []string{"WATCH_NAMESPACE=" + namespace})
+	if err != nil {
+		return "", err
+	}
+	defer c.Stop()
+	if err := p.createFoos(ctx, namespace, "foo", o, load{count: count, pending: 20 * paced}); err != nil {
+		return "", err
+	}
+	return namespace, p.rest(ctx, operator)
+}
+
+// measureSize measures an operator with the Foos of one namespace.
+func (p *plane) measureSize(ctx context.Context, a program, namespace string, foos, changes int, replicas int32) (*size,
+	error) {
+	p.bench.log("%s: with %d Foos", a.name, foos)
 	o := p.observe(ctx, namespace)
 	defer o.stop()
 	begun := time.Now()
-	c, err := p.startReady(ctx, ours, environment)
+	c, err := p.startReady(ctx, a, []string{"WATCH_NAMESPACE=" + namespace})
 	if err != nil {
 		return nil, err
 	}
 	defer c.Stop()
-	s.Ready = time.Since(begun).Seconds()
-	if err := p.passed(ctx, c, s.Foos); err != nil {
+	s := &size{Program: a.name, Foos: foos, Ready: time.Since(begun).Seconds()}
+	if err := p.passed(ctx, c, foos); err != nil {
 		return nil, err
 	}
-	if err := p.rest(ctx, ours); err != nil {
+	if err := p.rest(ctx, a); err != nil {
 		return nil, err
 	}
 	if s.Heap, err = c.collectGarbage(); err != nil {
@@ -160,19 +111,19 @@ func (p *plane) measureSize(ctx context.Context, namespace string, s *size, chan
 	if s.RSS, s.Peak, err = measure.Memory(c.PID); err != nil {
 		return nil, err
 	}
-	replicas := int32(2 - before%2)
-	s.Change, err = p.measure(ctx, ours, c, o, func() error {
-		return p.scaleFoos(ctx, namespace, "foo", s.Foos, replicas, o, load{count: min(changes, s.Foos), underWay: paced})
+	s.Change, err = p.measure(ctx, a, c, o, func() error {
+		return p.scaleFoos(ctx, namespace, foos, replicas, o, load{count: min(changes, foos), pending: paced})
 	})
 	if err != nil {
 		return nil, err
 	}
-	p.bench.say("  ready after %.1f s, %.1f MB of heap, %.1f MB of memory, %.2f ms a change", s.Ready, megabytes(s.Heap), megabytes(s.RSS), s.change())
+	p.bench.log("  ready after %.1f s, heap %.1f MB, memory %.1f MB, %.2f ms a change", s.Ready, megabytes(s.Heap),
+		megabytes(s.RSS), s.change())
 	return s, nil
 }
 
-// passed waits until every Foo has been looked at since the start of the operator, for so long that each of them can be written too. It
-// does not ask so often that it would be measured.
+// passed waits until every Foo has been reconciled since the start of the operator, long enough for each of them to be
+// written. It polls so rarely that this does not show in the results.
 func (p *plane) passed(ctx context.Context, c *controller, count int) error {
 	limit := 2*time.Minute + time.Duration(count)*10*time.Millisecond
 	for begun := time.Now(); ; {
@@ -184,85 +135,57 @@ func (p *plane) passed(ctx context.Context, c *controller, count int) error {
 			return nil
 		}
 		if time.Since(begun) > limit {
-			return fmt.Errorf("after %s, %d of %d Foos have been looked at: %w", time.Since(begun), passes, count, err)
+			return fmt.Errorf("%d of %d Foos were reconciled after %s: %w", passes, count, limit, err)
 		}
-		if err := pause(ctx, 250*time.Millisecond); err != nil {
+		if err := measure.Pause(ctx, 250*time.Millisecond); err != nil {
 			return err
 		}
 	}
-}
-
-// measureLiftedSizes measures the memory of the sample-controller. It looks at all namespaces, so the floor makes more Foos each time.
-func (p *plane) measureLiftedSizes(ctx context.Context, f *found) error {
-	namespace, err := p.namespace(ctx)
-	if err != nil {
-		return err
-	}
-	there := 0
-	for i, count := range f.Scale.Sizes {
-		p.bench.say("%s, with %d Foos", lifted.name, count)
-		if err := p.add(ctx, lowest, namespace, fmt.Sprintf("foo%d", i), count-there); err != nil {
-			return err
-		}
-		there = count
-		begun := time.Now()
-		c, err := p.startReady(ctx, lifted, []string{"GODEBUG=gctrace=1"})
-		if err != nil {
-			return err
-		}
-		s := &size{Arm: lifted.name, Foos: count, Ready: time.Since(begun).Seconds()}
-		// It is never at rest with many Foos: what it has while it works is what it has.
-		if err := p.rest(ctx, lifted); err != nil {
-			c.Stop()
-			return err
-		}
-		var heapErr, memoryErr error
-		s.Heap, heapErr = c.tracedHeap()
-		s.RSS, s.Peak, memoryErr = measure.Memory(c.PID)
-		c.Stop()
-		if err := errors.Join(heapErr, memoryErr); err != nil {
-			return err
-		}
-		f.Sizes = append(f.Sizes, s)
-	}
-	return p.clear(ctx, namespace)
 }
 
 var liveHeap = regexp.MustCompile(`# HeapAlloc = ([0-9]+)`)
 
-// collectGarbage has a controller that serves profiles collect its garbage, and returns how many bytes are left.
+// collectGarbage has an operator collect its garbage, and returns the size of the heap that is left.
 func (c *controller) collectGarbage() (int64, error) {
-	response, err := http.Get(c.profiles + "/debug/pprof/heap?gc=1&debug=1")
-	if err != nil {
-		return 0, err
-	}
-	defer response.Body.Close()
-	profile, err := io.ReadAll(response.Body)
+	profile, err := get(c.profiles + "/debug/pprof/heap?gc=1&debug=1")
 	if err != nil {
 		return 0, err
 	}
 	match := liveHeap.FindSubmatch(profile)
 	if match == nil {
-		return 0, errors.New("the profile of the heap does not tell its size")
+		return 0, errors.New("the heap profile does not have the size of the heap")
 	}
 	return strconv.ParseInt(string(match[1]), 10, 64)
 }
 
-// Of a line of GODEBUG=gctrace=1 the third number of megabytes is what is alive.
-var tracedGarbage = regexp.MustCompile(`(?m)^gc .* [0-9]+->[0-9]+->([0-9]+) MB`)
+func megabytes(bytes int64) float64 { return float64(bytes) / 1e6 }
 
-// tracedHeap returns how many bytes were left at the last garbage collection of a controller that traces them, in whole MiB.
-func (c *controller) tracedHeap() (int64, error) {
-	logged, err := os.ReadFile(c.Log)
+// memoryLimit returns the memory limit of the operator in config/manager. The benchmark runs it without a limit.
+func memoryLimit() (resource.Quantity, error) {
+	path := filepath.Join(testenv.Root(), "config", "manager", "manager.yaml")
+	content, err := os.ReadFile(path)
 	if err != nil {
-		return 0, err
+		return resource.Quantity{}, err
 	}
-	all := tracedGarbage.FindAllSubmatch(logged, -1)
-	if len(all) == 0 {
-		return 0, errors.New("no garbage was collected")
+	limit, err := memoryLimitIn(content)
+	if err != nil {
+		return limit, fmt.Errorf("%s: %w", path, err)
 	}
-	whole, err := strconv.ParseInt(string(all[len(all)-1][1]), 10, 64)
-	return whole << 20, err
+	return limit, nil
 }
 
-func megabytes(bytes int64) float64 { return float64(bytes) / 1e6 }
+// memoryLimitIn returns the memory limit of the container manager in one of some manifests.
+func memoryLimitIn(manifests []byte) (resource.Quantity, error) {
+	for manifest := range bytes.SplitSeq(manifests, []byte("\n---\n")) {
+		var deployment appsv1.Deployment
+		if err := yaml.Unmarshal(manifest, &deployment); err != nil {
+			return resource.Quantity{}, err
+		}
+		for _, container := range deployment.Spec.Template.Spec.Containers {
+			if limit := container.Resources.Limits.Memory(); container.Name == "manager" && !limit.IsZero() {
+				return *limit, nil
+			}
+		}
+	}
+	return resource.Quantity{}, errors.New("no container manager has a memory limit")
+}

@@ -1,68 +1,60 @@
-// Package measure is what comparisons of controllers have in common: processes and their CPU time, requests, and what many
-// measurements come to.
+// Package measure is what comparisons of controllers share: processes and their CPU time, requests, and statistics.
 package measure
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
-// clockTicks is how many of the kernel's clock ticks there are in a second of CPU time, on every Linux of today.
+// clockTicks is the number of kernel clock ticks in a second of CPU time, on every Linux architecture that Go supports.
 const clockTicks = 100
 
-// Meter reads every now and then how much CPU time processes have taken.
-type Meter struct {
-	mu      sync.Mutex
-	samples []sample
-	err     error
+// Reading is the CPU time that processes have used up to a time.
+type Reading struct {
+	at   time.Time
+	of   map[string]float64 // by process
+	busy float64            // of all processes
+	err  error
 }
 
-type sample struct {
-	at      time.Time
-	seconds map[string]float64 // since the process began
+// Cost is the CPU time used between two readings.
+type Cost struct {
+	// CPU is the CPU time in seconds, by process.
+	CPU map[string]float64 `json:"cpuSeconds"`
+	// Machine is the CPU time that the machine had, in seconds.
+	Machine float64 `json:"machineSeconds"`
+	// Others is the share of it that other processes used or the hypervisor withheld.
+	Others float64 `json:"others"`
 }
 
-// StartMeter reads the CPU times of named processes until the context ends.
-func StartMeter(ctx context.Context, pids map[string]int) *Meter {
-	m := &Meter{}
-	m.read(pids)
-	go func() {
-		ticker := time.NewTicker(500 * time.Millisecond)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-				m.read(pids)
-			}
-		}
-	}()
-	return m
-}
-
-func (m *Meter) read(pids map[string]int) {
-	now := sample{at: time.Now(), seconds: map[string]float64{}}
-	var failed error
+// ReadCPU reads the CPU times of named processes, given by process ID.
+func ReadCPU(pids map[string]int) Reading {
+	r := Reading{at: time.Now(), of: map[string]float64{}}
+	errs := make([]error, 0, len(pids)+1)
 	for name, pid := range pids {
 		seconds, err := CPUSeconds(pid)
-		if err != nil {
-			failed = fmt.Errorf("the CPU time of %s: %w", name, err)
-		}
-		now.seconds[name] = seconds
+		r.of[name], errs = seconds, append(errs, err)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if failed != nil {
-		m.err = failed
-		return
+	busy, err := Busy()
+	r.busy, r.err = busy, errors.Join(append(errs, err)...)
+	return r
+}
+
+// Until returns what was used between two readings. The whole CPU time of a process that started in between counts.
+func (r Reading) Until(later Reading) (Cost, error) {
+	seconds := later.at.Sub(r.at).Seconds()
+	cost, named := Cost{CPU: map[string]float64{}, Machine: seconds * float64(runtime.NumCPU())}, 0.0
+	for name := range later.of {
+		cost.CPU[name] = later.of[name] - r.of[name]
+		named += cost.CPU[name]
 	}
-	m.samples = append(m.samples, now)
+	cost.Others = max(0, (later.busy-r.busy-named)/cost.Machine)
+	return cost, errors.Join(r.err, later.err)
 }
 
 // Fields of /proc/PID/stat after the program's name, from proc(5).
@@ -141,29 +133,4 @@ func Memory(pid int) (now, most int64, err error) {
 		values[name] = kilobytes * 1024
 	}
 	return values["VmRSS"], values["VmHWM"], nil
-}
-
-// Between returns how many seconds of CPU time each process has taken between two times, and how long that was: from the last
-// sample before the one to the first sample after the other.
-func (m *Meter) Between(begin, end time.Time) (map[string]float64, time.Duration, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.err != nil {
-		return nil, 0, m.err
-	}
-	first, last := m.samples[0], m.samples[len(m.samples)-1]
-	for _, s := range m.samples {
-		if !s.at.After(begin) {
-			first = s
-		}
-		if !s.at.Before(end) {
-			last = s
-			break
-		}
-	}
-	taken := map[string]float64{}
-	for name := range last.seconds {
-		taken[name] = last.seconds[name] - first.seconds[name]
-	}
-	return taken, last.at.Sub(first.at), nil
 }

@@ -11,9 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Follow tells of every object there is and of every change until the context ends. It keeps nothing, so that it costs little
-// beside what is measured. Where a watch ends it lists again, so an object may be told of twice.
-func Follow(ctx context.Context, c client.WithWatch, list client.ObjectList, tell func(watch.EventType, client.Object), options ...client.ListOption) {
+// Follow tells of every object there is and of every change until the context ends. It keeps nothing, so that it costs
+// little beside what is measured. Where a watch ends it lists again, so an object may be told of twice.
+func Follow(ctx context.Context, c client.WithWatch, list client.ObjectList, tell func(watch.EventType, client.Object),
+	options ...client.ListOption) {
 	for ctx.Err() == nil {
 		if err := followOnce(ctx, c, list.DeepCopyObject().(client.ObjectList), tell, options); err != nil {
 			time.Sleep(100 * time.Millisecond)
@@ -21,7 +22,8 @@ func Follow(ctx context.Context, c client.WithWatch, list client.ObjectList, tel
 	}
 }
 
-func followOnce(ctx context.Context, c client.WithWatch, list client.ObjectList, tell func(watch.EventType, client.Object), options []client.ListOption) error {
+func followOnce(ctx context.Context, c client.WithWatch, list client.ObjectList, tell func(watch.EventType,
+	client.Object), options []client.ListOption) error {
 	if err := c.List(ctx, list, options...); err != nil {
 		return err
 	}
@@ -33,7 +35,8 @@ func followOnce(ctx context.Context, c client.WithWatch, list client.ObjectList,
 	if err != nil {
 		return err
 	}
-	changes, err := c.Watch(ctx, list, append(options, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version}})...)
+	changes, err := c.Watch(ctx, list, append(options,
+		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version}})...)
 	if err != nil {
 		return err
 	}

@@ -25,15 +25,17 @@ type Process struct {
 	ended   chan struct{} // closed when it has ended
 }
 
-// Start starts a program with an environment of its own. What it prints goes to a file.
-func Start(log string, environment []string, program string, args ...string) (*Process, error) {
-	file, err := os.Create(log)
+// Start starts a program with none of the developer's environment. What it prints goes to a new file in a directory,
+// which is also its home.
+func Start(directory string, environment []string, program string, args ...string) (*Process, error) {
+	file, err := os.CreateTemp(directory, filepath.Base(program)+"-*.log")
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	p := &Process{Log: log, command: exec.Command(program, args...), ended: make(chan struct{})}
-	p.command.Env = environment
+	p := &Process{Log: file.Name(), command: exec.Command(program, args...), ended: make(chan struct{})}
+	p.command.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + directory, "TMPDIR=" + directory},
+		environment...)
 	p.command.Stdout, p.command.Stderr = file, file
 	if err := p.command.Start(); err != nil {
 		return nil, err
@@ -48,9 +50,10 @@ func Start(log string, environment []string, program string, args ...string) (*P
 
 // WaitUntil waits up to two minutes until a process is as wanted, and fails if it ends before.
 func (p *Process) WaitUntil(ctx context.Context, what string, is func() bool) error {
-	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 2*time.Minute, true, func(context.Context) (bool, error) {
-		return is(), p.Alive()
-	})
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 2*time.Minute, true,
+		func(context.Context) (bool, error) {
+			return is(), p.Alive()
+		})
 	if err != nil {
 		return fmt.Errorf("waiting for %s until %s: %w\n%s", filepath.Base(p.command.Path), what, err, p.lastWords())
 	}

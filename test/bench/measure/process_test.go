@@ -1,15 +1,12 @@
 package measure
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 )
 
 func TestProcess(t *testing.T) {
-	log := filepath.Join(t.TempDir(), "log")
-	p, err := Start(log, os.Environ(), "/bin/sh", "-c", "echo begun; while :; do :; done")
+	p, err := Start(t.TempDir(), nil, "/bin/sh", "-c", "echo begun; while :; do :; done")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +47,8 @@ func TestProcess(t *testing.T) {
 		t.Error("it is alive after Stop")
 	}
 	begun := time.Now()
-	if err := p.WaitUntil(t.Context(), "it is what it cannot be", func() bool { return false }); err == nil || time.Since(begun) > time.Minute {
+	if err := p.WaitUntil(t.Context(), "it is what it cannot be", func() bool { return false }); err == nil ||
+		time.Since(begun) > time.Minute {
 		t.Errorf("waiting for a process that has ended: %v", err)
 	}
 }

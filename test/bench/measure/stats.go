@@ -34,8 +34,8 @@ type Interval struct {
 // fewest is of how many values at least a bootstrap says something.
 const fewest = 6
 
-// IntervalOf returns the median of values with the 95 % interval of a bootstrap, or with the least and the greatest value if there are
-// fewer than six. The same values always give the same interval.
+// IntervalOf returns the median of values with the 95 % interval of a bootstrap, or with the least and the greatest
+// value if there are fewer than six. The same values always give the same interval.
 func IntervalOf(values []float64) Interval {
 	interval := RangeOf(values)
 	if len(values) < fewest {
@@ -51,13 +51,15 @@ func IntervalOf(values []float64) Interval {
 		medians[i] = Median(drawn)
 	}
 	slices.Sort(medians)
-	interval.Low, interval.High, interval.How = medians[len(medians)*25/1000], medians[len(medians)*975/1000], "95 % bootstrap"
+	interval.Low, interval.High, interval.How = medians[len(medians)*25/1000], medians[len(medians)*975/1000],
+		"95 % bootstrap"
 	return interval
 }
 
 // RangeOf returns the median of values with the least and the greatest of them.
 func RangeOf(values []float64) Interval {
-	return Interval{Median: Median(values), Low: slices.Min(values), High: slices.Max(values), Of: len(values), How: "min to max"}
+	return Interval{Median: Median(values), Low: slices.Min(values), High: slices.Max(values), Of: len(values),
+		How: "min to max"}
 }
 
 // String returns the interval with three digits.

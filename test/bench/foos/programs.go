@@ -1,0 +1,205 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/example/memcached-operator/test/bench/measure"
+	"github.com/example/memcached-operator/test/testenv"
+)
+
+// program is one of the controllers that are compared.
+type program struct {
+	name       string // in tables
+	file       string // a path, relative to the directory of what is measured
+	account    string // the service account that it runs as; empty for the operator's
+	ready      string // what it prints when its caches are filled; empty for an operator, which has a probe
+	warmUp     int    // how many Foos it handles before it is measured
+	isRestless bool   // it sends requests on and on, also when all Foos match their specs
+}
+
+const (
+	stockAccount = "sample-controller"
+	floorAccount = "floor"
+)
+
+// The programs there are, beside the operator of --baseline.
+var (
+	operator = program{name: "this operator", file: "manager", warmUp: 50}
+	floor    = program{name: "floor", file: "floor", account: floorAccount, ready: "started", warmUp: 50}
+	stock    = program{name: "sample-controller", file: "sample-controller", account: stockAccount,
+		ready:  "Started workers",
+		warmUp: 3, isRestless: true}
+	unlimited = program{name: "sample-controller, unlimited", file: "sample-controller-unlimited", account: stockAccount,
+		ready: "Started workers", warmUp: 50, isRestless: true}
+)
+
+const baselineName = "baseline"
+
+// compared returns the programs that are compared in pairs: this operator with another build of it, if there is one, or
+// with the floor and the sample-controller.
+func (b *bench) compared() []program {
+	if b.baseline == "" {
+		return []program{floor, operator, unlimited}
+	}
+	baseline := operator
+	baseline.name, baseline.file = baselineName, b.baseline
+	return []program{baseline, operator}
+}
+
+// controllers returns those that keep state: the floor has nothing to do at rest or after a restart.
+func (b *bench) controllers() []program {
+	return slices.DeleteFunc(b.compared(), func(a program) bool { return a.name == floor.name })
+}
+
+func (a program) isOperator() bool { return a.account == "" }
+
+func (a program) user() string {
+	if a.isOperator() {
+		return testenv.OperatorUser
+	}
+	return userPrefix + a.account
+}
+
+// controller is a program that runs.
+type controller struct {
+	*measure.Process
+	profiles string           // the URL of its Go profiles; only of an operator
+	metrics  *testenv.Manager // how to read its metrics; only of an operator
+	isReady  func() bool      // whether its caches are filled
+}
+
+// start starts a program: an operator with the flags of config/manager, on free addresses and without its memory limit.
+// It serves profiles besides, which costs nothing while nobody reads them.
+func (p *plane) start(ctx context.Context, a program, environment []string, flags ...string) (*controller, error) {
+	namespace, account := rightsNamespace, a.account
+	if a.isOperator() {
+		namespace, account = testenv.OperatorNamespace, testenv.OperatorServiceAccount
+	}
+	kubeconfig, err := p.Kubeconfig(ctx, namespace, account)
+	if err != nil {
+		return nil, err
+	}
+	c := &controller{}
+	flags = append([]string{"--kubeconfig=" + kubeconfig}, flags...)
+	if a.isOperator() {
+		addresses := testenv.FreeAddresses(3)
+		metrics, probes, profiles := addresses[0], addresses[1], addresses[2]
+		flags = append(flags, "--leader-elect", "--leader-election-namespace="+testenv.OperatorNamespace,
+			"--metrics-bind-address="+metrics,
+			"--health-probe-bind-address="+probes, "--pprof-bind-address="+profiles)
+		c.profiles, c.metrics = "http://"+profiles, &testenv.Manager{MetricsURL: "https://" + metrics + "/metrics"}
+		c.isReady = measure.Answers("http://" + probes + "/readyz")
+	}
+	path := a.file
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(p.bench.programs, path)
+	}
+	if c.Process, err = measure.Start(p.bench.work, environment, path, flags...); err != nil {
+		return nil, err
+	}
+	if c.isReady == nil {
+		c.isReady = c.Has(a.ready)
+	}
+	return c, nil
+}
+
+// startReady starts a program and waits until its caches are filled.
+func (p *plane) startReady(ctx context.Context, a program, environment []string, flags ...string) (*controller, error) {
+	c, err := p.start(ctx, a, environment, flags...)
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", a.name, err)
+	}
+	if err := c.WaitUntil(ctx, "its caches are filled", c.isReady); err != nil {
+		c.Stop()
+		return nil, err
+	}
+	return c, nil
+}
+
+// build builds all programs that are measured, the same way.
+func (b *bench) build(ctx context.Context) error {
+	b.log("building the programs")
+	module := filepath.Join(testenv.Root(), "test", "bench", "samplecontroller")
+	modfile, err := liftLimit(ctx, module, b.programs)
+	if err != nil {
+		return fmt.Errorf("lifting the limits of client-go: %w", err)
+	}
+	for _, of := range []struct {
+		program
+		directory, source string
+		flags             []string
+	}{
+		{operator, testenv.Root(), "./cmd", nil},
+		{floor, testenv.Root(), "./test/bench/foos/floor", nil},
+		{stock, module, "k8s.io/sample-controller", nil},
+		{unlimited, module, "k8s.io/sample-controller", []string{"-modfile=" + modfile}},
+	} {
+		args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", filepath.Join(b.programs, of.file)}
+		if _, err := golang(ctx, of.directory, append(append(args, of.flags...), of.source)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Where client-go sets how many requests a client sends in a second by default, and the value that means no limit.
+const (
+	limitFile = "rest/config.go"
+	limit     = "DefaultQPS   float32 = 5.0"
+	noLimit   = "DefaultQPS   float32 = -1"
+)
+
+// liftLimit makes a copy of a module's client-go that has no limit, and returns the path of a go.mod that uses it. It
+// is a copy, as the go command accepts no build overlay of its module cache.
+func liftLimit(ctx context.Context, module, directory string) (string, error) {
+	const clientGo = "k8s.io/client-go"
+	if _, err := golang(ctx, module, "mod", "download", clientGo); err != nil { // go list does not fetch it
+		return "", err
+	}
+	out, err := golang(ctx, module, "list", "-m", "-f", "{{.Dir}}", clientGo)
+	if err != nil {
+		return "", err
+	}
+	changed := filepath.Join(directory, "client-go")
+	if err := errors.Join(os.RemoveAll(changed), os.CopyFS(changed, os.DirFS(strings.TrimSpace(out)))); err != nil {
+		return "", err
+	}
+	path := filepath.Join(changed, limitFile)
+	source, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	if found := bytes.Count(source, []byte(limit)); found != 1 {
+		return "", fmt.Errorf("%s has %q %d times", path, limit, found)
+	}
+	goMod, modErr := os.ReadFile(filepath.Join(module, "go.mod"))
+	goSum, sumErr := os.ReadFile(filepath.Join(module, "go.sum"))
+	goMod = fmt.Appendf(goMod, "\nreplace k8s.io/client-go => %s\n", changed)
+	modfile := filepath.Join(directory, "unlimited.mod")
+	return modfile, errors.Join(modErr, sumErr,
+		os.WriteFile(path, bytes.Replace(source, []byte(limit), []byte(noLimit), 1), 0o600),
+		os.WriteFile(modfile, goMod, 0o600),
+		os.WriteFile(filepath.Join(directory, "unlimited.sum"), goSum, 0o600))
+}
+
+// golang runs the go command and returns its output.
+func golang(ctx context.Context, directory string, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, "go", args...)
+	command.Dir = directory
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	var problems bytes.Buffer
+	command.Stderr = &problems
+	out, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, problems.String())
+	}
+	return string(out), nil
+}
