@@ -104,10 +104,10 @@ func (t Type) find(atom schema.Atom, want, live reflect.Value) int {
 	element := t.element(atom).resolve()
 	for i := range live.Len() {
 		isSame := true
-		for _, key := range atom.List.Keys {
+		for _, key := range atom.Keys {
 			isSame = isSame && keyOf(element, want, key) == keyOf(element, live.Index(i), key)
 		}
-		if len(atom.List.Keys) == 0 {
+		if len(atom.Keys) == 0 {
 			isSame = equality.Semantic.DeepEqual(want.Interface(), live.Index(i).Interface())
 		}
 		if isSame {
@@ -122,7 +122,7 @@ func keyOf(atom schema.Atom, element reflect.Value, key string) string {
 	if value := indirect(byJSONName(element, key)); value.IsValid() && !value.IsZero() {
 		return fmt.Sprint(value)
 	}
-	if field, ok := atom.Map.FindField(key); ok && field.Default != nil {
+	if field, ok := atom.FindField(key); ok && field.Default != nil {
 		return fmt.Sprint(field.Default)
 	}
 	return ""
@@ -172,9 +172,9 @@ func (t Type) writeFieldNames(to *strings.Builder, want reflect.Value) {
 		}
 		slices.Sort(names)
 		fmt.Fprintf(to, "%q", names)
-	case want.Kind() == reflect.Slice && atom.List != nil && len(atom.List.Keys) > 0:
+	case want.Kind() == reflect.Slice && atom.List != nil && len(atom.Keys) > 0:
 		for i := range want.Len() {
-			for _, key := range atom.List.Keys {
+			for _, key := range atom.Keys {
 				fmt.Fprintf(to, "%v,", indirect(byJSONName(want.Index(i), key)))
 			}
 			t.element(atom).writeFieldNames(to, want.Index(i))

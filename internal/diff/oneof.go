@@ -67,7 +67,7 @@ func (t Type) replace(want, live reflect.Value, keys []string) map[string]any {
 // replaceIn returns the patch for a list whose elements are told apart by keys.
 func (t Type) replaceIn(want, live reflect.Value) []any {
 	atom := t.resolve()
-	if atom.List == nil || len(atom.List.Keys) == 0 {
+	if atom.List == nil || len(atom.Keys) == 0 {
 		return nil
 	}
 	var elements []any
@@ -76,11 +76,11 @@ func (t Type) replaceIn(want, live reflect.Value) []any {
 		if j < 0 {
 			continue
 		}
-		patch := t.element(atom).replace(want.Index(i), live.Index(j), atom.List.Keys)
+		patch := t.element(atom).replace(want.Index(i), live.Index(j), atom.Keys)
 		if patch == nil {
 			continue
 		}
-		for _, key := range atom.List.Keys {
+		for _, key := range atom.Keys {
 			patch[key] = byJSONName(want.Index(i), key).Interface()
 		}
 		elements = append(elements, patch)
@@ -96,7 +96,7 @@ func (t Type) swap(atom schema.Atom, want, live reflect.Value, keys []string) ma
 		return map[string]any{}
 	}
 	if fields == nil {
-		for _, field := range atom.Map.Fields {
+		for _, field := range atom.Fields {
 			if !slices.Contains(keys, field.Name) {
 				fields = append(fields, field.Name)
 			}

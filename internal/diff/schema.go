@@ -73,7 +73,7 @@ func (t Type) field(atom schema.Atom, name string) Type {
 		return inner
 	}
 	inner.ref = atom.Map.ElementType
-	if field, ok := atom.Map.FindField(name); ok {
+	if field, ok := atom.FindField(name); ok {
 		inner.ref = field.Type
 	}
 	return inner

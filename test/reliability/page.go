@@ -316,7 +316,7 @@ func (r *report) campaign(name string) *campaignReport {
 
 // matrix are the plans of the campaign singles, by fault and kind.
 func (r *report) matrix() proof.Table {
-	var names []string
+	names := make([]string, 0, len(kinds.All))
 	for _, k := range kinds.All {
 		names = append(names, k.Controller())
 	}

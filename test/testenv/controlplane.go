@@ -48,11 +48,12 @@ var controllers = []string{
 // auditPolicy has every write of the operator's kinds and their children logged with its answer, and of the operator's reads that they
 // were made.
 func auditPolicy() string {
-	var resources []string
+	children := kinds.ChildResources()
+	resources := make([]string, 0, len(kinds.All)+len(children))
 	for _, k := range kinds.All {
 		resources = append(resources, fmt.Sprintf("{group: %s}", k.GroupVersion.Group))
 	}
-	for _, child := range kinds.ChildResources() {
+	for _, child := range children {
 		resources = append(resources, fmt.Sprintf("{group: %q, resources: [%s, %[2]s/status]}", child.Group, child.Resource))
 	}
 	return `
