@@ -43,6 +43,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
+	"github.com/example/memcached-operator/test/proof"
 	"github.com/example/memcached-operator/test/testenv"
 )
 
@@ -123,7 +124,7 @@ func run(ctx context.Context) (err error) {
 		}
 	}
 	if *output != "" {
-		if err := report.write(*output); err != nil {
+		if err := proof.Keep(*output, report); err != nil {
 			return err
 		}
 	}
