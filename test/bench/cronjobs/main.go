@@ -43,6 +43,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
+	"github.com/example/memcached-operator/test/proof"
 	"github.com/example/memcached-operator/test/testenv"
 )
 
@@ -123,7 +124,7 @@ func run(ctx context.Context) (err error) {
 		}
 	}
 	if *output != "" {
-		if err := report.write(*output); err != nil {
+		if err := proof.Keep(*output, report); err != nil {
 			return err
 		}
 	}
@@ -173,19 +174,19 @@ func (b *bench) connect() (err error) {
 
 // install installs our kinds and the manager's rights, but no manager.
 func (b *bench) install(ctx context.Context) error {
-	// Where our kinds are and the namespace is not, somebody else has put them there.
+	// Kinds without the namespace were installed by something else.
 	installed := b.client.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{})
 	kind := b.client.Get(ctx, client.ObjectKey{Name: "cronjobs.batch.tutorial.kubebuilder.io"},
 		&apiextensionsv1.CustomResourceDefinition{})
 	if apierrors.IsNotFound(installed) && kind == nil {
-		b.clusterParts = nil // nothing of it is ours to take away
+		b.clusterParts = nil // uninstall must not delete what it has not installed
 		return errors.New("the cluster has the operator, or remains of it: uninstall it, as the README says, or 'make " +
 			"cluster-down'")
 	}
 	if err := errors.Join(client.IgnoreNotFound(installed), client.IgnoreNotFound(kind)); err != nil {
 		return err
 	}
-	if err := b.uninstall(ctx); err != nil { // what is left of a run that was cut off
+	if err := b.uninstall(ctx); err != nil { // what an interrupted run has left
 		return err
 	}
 	return errors.Join(
@@ -195,7 +196,7 @@ func (b *bench) install(ctx context.Context) error {
 		b.kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", "--filename=config/crd/bases"))
 }
 
-// uninstall takes everything away again.
+// uninstall deletes everything again.
 func (b *bench) uninstall(ctx context.Context) error {
 	if b.clusterParts == nil {
 		return nil
@@ -208,7 +209,7 @@ func (b *bench) uninstall(ctx context.Context) error {
 	return b.kubectl(ctx, "delete", "--ignore-not-found", "--kustomize=test/bench")
 }
 
-// deleteNamespace deletes a namespace and waits until it is gone.
+// deleteNamespace deletes a namespace and waits for its end.
 func (b *bench) deleteNamespace(ctx context.Context, name string) error {
 	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if err := client.IgnoreNotFound(b.client.Delete(ctx, object)); err != nil {
@@ -219,7 +220,7 @@ func (b *bench) deleteNamespace(ctx context.Context, name string) error {
 			return apierrors.IsNotFound(b.client.Get(ctx, client.ObjectKeyFromObject(object), object)), nil
 		})
 	if err != nil {
-		return fmt.Errorf("waiting until the namespace %s is gone: %w", name, err)
+		return fmt.Errorf("waiting for the deletion of the namespace %s: %w", name, err)
 	}
 	return nil
 }

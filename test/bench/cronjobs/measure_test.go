@@ -1,9 +1,47 @@
 package main
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
+
+// sideOf returns the result of a side whose Jobs all start after the same time, with so many requests for each run.
+func sideOf(name string, skew float64, requests int) *result {
+	ticks := make([]*tick, 2)
+	for i := range ticks {
+		ticks[i] = &tick{Runs: 2, Skews: []float64{skew, skew}, CreatedSkews: []float64{skew, skew}, CPUFor: 10,
+			Requests: map[string]int{createJobs: 2, "update jobs": 2 * (requests - 1)},
+			CPU:      map[string]float64{cronJobController: 3}}
+	}
+	return &result{Side: name, Idle: map[string]float64{cronJobController: 0.1}, Ticks: ticks}
+}
+
+// Too many requests are an error, a long skew is reported, and with few CronJobs that is not judged.
+func TestReport(t *testing.T) {
+	for _, test := range []struct {
+		count, requests int
+		skew            float64
+		want            []string
+		isError         bool
+	}{
+		{skewCount, 4, 1, []string{" 0.100 ", " met", "1000.00  1000.00  1.000"}, false},
+		{skewCount, 4, 1.1, []string{" 0.110 ", "MISSED"}, false},
+		{skewCount, 5, 1, []string{" 5.000 ", "MISSED"}, true},
+		{2, 4, 9, []string{"not judged", "the bar is for 1000 CronJobs"}, false},
+	} {
+		r := &report{Count: test.count, Results: []*result{sideOf("in-tree", 10, 6), sideOf("ours", test.skew, test.requests)}}
+		var out strings.Builder
+		if err := r.print(&out); (err != nil) != test.isError {
+			t.Errorf("%+v: %v", test, err)
+		}
+		for _, want := range test.want {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("there is no %q in\n%s", want, out.String())
+			}
+		}
+	}
+}
 
 func TestWhenItIsDue(t *testing.T) {
 	sides := []side{{rate: 20}, {rate: 100, settling: 65 * time.Second}}

@@ -11,25 +11,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Follow tells of every object there is and of every change until the context ends. It keeps nothing, so that it costs
-// little beside what is measured. Where a watch ends it lists again, so an object may be told of twice.
-func Follow(ctx context.Context, c client.WithWatch, list client.ObjectList, tell func(watch.EventType, client.Object),
-	options ...client.ListOption) {
+// Follow calls handle for every object and for every change until the context ends. It has no cache, so that it costs
+// little beside what is measured. When a watch ends it lists again, so handle may be called twice for an object.
+func Follow(ctx context.Context, c client.WithWatch, list client.ObjectList,
+	handle func(watch.EventType, client.Object), options ...client.ListOption) {
 	for ctx.Err() == nil {
-		if err := followOnce(ctx, c, list.DeepCopyObject().(client.ObjectList), tell, options); err != nil {
+		if err := followOnce(ctx, c, list.DeepCopyObject().(client.ObjectList), handle, options); err != nil {
 			time.Sleep(100 * time.Millisecond)
 		}
 	}
 }
 
-func followOnce(ctx context.Context, c client.WithWatch, list client.ObjectList, tell func(watch.EventType,
-	client.Object), options []client.ListOption) error {
+func followOnce(ctx context.Context, c client.WithWatch, list client.ObjectList,
+	handle func(watch.EventType, client.Object), options []client.ListOption) error {
 	if err := c.List(ctx, list, options...); err != nil {
 		return err
 	}
 	version := list.GetResourceVersion()
 	err := meta.EachListItem(list, func(object runtime.Object) error {
-		tell(watch.Added, object.(client.Object))
+		handle(watch.Added, object.(client.Object))
 		return nil
 	})
 	if err != nil {
@@ -46,7 +46,7 @@ func followOnce(ctx context.Context, c client.WithWatch, list client.ObjectList,
 		if !ok { // the version is too old
 			return nil
 		}
-		tell(event.Type, object)
+		handle(event.Type, object)
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func (p *Process) WaitUntil(ctx context.Context, what string, is func() bool) er
 			return is(), p.Alive()
 		})
 	if err != nil {
-		return fmt.Errorf("waiting for %s until %s: %w\n%s", filepath.Base(p.command.Path), what, err, p.lastWords())
+		return fmt.Errorf("waiting for %s until %s: %w\n%s", filepath.Base(p.command.Path), what, err, p.logEnd())
 	}
 	return nil
 }
@@ -89,13 +89,13 @@ func (p *Process) Ended() <-chan struct{} {
 func (p *Process) Alive() error {
 	select {
 	case <-p.ended:
-		return fmt.Errorf("it has ended: %s", p.lastWords())
+		return fmt.Errorf("the process has ended: %s", p.logEnd())
 	default:
 		return nil
 	}
 }
 
-func (p *Process) lastWords() string {
+func (p *Process) logEnd() string {
 	logged, _ := os.ReadFile(p.Log)
 	return string(logged[max(0, len(logged)-2000):])
 }
@@ -108,7 +108,7 @@ func (p *Process) Has(text string) func() bool {
 	}
 }
 
-// Answers returns a condition: a URL answers 200. Whom a certificate is signed by does not matter.
+// Answers returns a condition: a URL answers 200, with any certificate.
 func Answers(url string) func() bool {
 	asking := &http.Client{
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true},
@@ -146,7 +146,7 @@ func Child(name string) (int, error) {
 		}
 	}
 	if len(found) != 1 {
-		return 0, fmt.Errorf("there are %d processes %s of ours", len(found), name)
+		return 0, fmt.Errorf("there are %d child processes %s", len(found), name)
 	}
 	return found[0], nil
 }
