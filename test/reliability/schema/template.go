@@ -147,7 +147,7 @@ func (r *roundTrip) arrives(ctx context.Context, s *subject, template map[string
 	}
 	want := byHand(template, s.namespace, objectName+"-byhand")
 	refusal := r.world.ControlPlane.Client.Create(ctx, want, client.DryRunAll)
-	if client.IgnoreAlreadyExists(refusal) != nil && !isRejection(refusal) {
+	if refusal != nil && !isRejection(refusal) {
 		return refusal
 	}
 	shown := r.arrived
@@ -334,7 +334,9 @@ func (m maker) mend(template map[string]any, schema *props, cause metav1.StatusC
 	steps := pathSteps.FindAllString(strings.TrimPrefix(cause.Field, templatePath+"."), -1)
 	for i, step := range steps {
 		property, ok := schema.Properties[step]
-		if !ok {
+		if !ok && len(schema.Properties) > 0 {
+			return // a field that a template does not have
+		} else if !ok {
 			break // a key of a map
 		}
 		if name != "" {
