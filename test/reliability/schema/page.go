@@ -59,7 +59,8 @@ func (r *Report) claims() []proof.Claim {
 	fields := proof.Claim{What: "fields tested, except those of spec.jobTemplate", Bar: "100 %",
 		Found: fmt.Sprintf("%d of %d", own, r.Fields), Verdict: proof.Judge(own == r.Fields)}
 	template := proof.Claim{
-		What: "fields of spec.jobTemplate that arrived in a Job, or were requested in one that is refused", Bar: "100 %", Verdict: proof.Judge(len(trip.Missing) == 0 && trip.Fields > 0), Found: fmt.Sprintf(
+		What: "fields of spec.jobTemplate that arrived in a Job, or were requested in one that is refused", Bar: "100 %",
+		Verdict: proof.Judge(len(trip.Missing) == 0 && trip.Fields > 0), Found: fmt.Sprintf(
 			"%d and %d of %d, in %d Jobs", trip.Arrived, trip.Requested, trip.Fields-trip.Forbidden, trip.Templates)}
 	if template.Verdict == proof.Missed && trip.Fields > 0 {
 		template.Verdict = proof.NotJudged

@@ -330,56 +330,43 @@ var (
 // mend changes the field that the API server objects to: it sets what is required, takes one of the supported values,
 // removes what is forbidden, and chooses another value of anything else.
 func (m maker) mend(template map[string]any, schema *props, cause metav1.StatusCause) {
-	object, name := template, ""
 	steps := pathSteps.FindAllString(strings.TrimPrefix(cause.Field, templatePath+"."), -1)
-	for i, step := range steps {
-		property, ok := schema.Properties[step]
-		if !ok && len(schema.Properties) > 0 {
-			return // a field that a template does not have
-		} else if !ok {
-			break // a key of a map
-		}
-		if name != "" {
-			inner, isObject := object[name].(map[string]any)
-			if !isObject {
-				return
-			}
+	object, name := template, ""
+	for i := 0; i < len(steps) && len(schema.Properties) > 0; i++ {
+		property, ok := schema.Properties[steps[i]]
+		if inner, isObject := object[name].(map[string]any); isObject {
 			object = inner
+		} else if name != "" {
+			return
 		}
-		name, schema = step, &property
-		if i+1 < len(steps) && property.Type == "array" && len(property.Items.Schema.Properties) > 0 {
-			index, err := strconv.Atoi(steps[i+1])
-			elements, _ := object[name].([]any)
-			if err != nil || index >= len(elements) {
-				return
-			}
-			object, name, schema = elements[index].(map[string]any), "", property.Items.Schema
-			if i+2 < len(steps) {
-				m.mend(object, schema, metav1.StatusCause{Type: cause.Type, Message: cause.Message,
-					Field: strings.Join(steps[i+2:], ".")})
-				return
-			}
-			break
+		if !ok {
+			return // a field that a template does not have
 		}
+		name, schema = steps[i], &property
+		elements, _ := object[name].([]any)
+		if i+1 == len(steps) || property.Type != "array" || len(property.Items.Schema.Properties) == 0 {
+			continue
+		}
+		i++
+		index, err := strconv.Atoi(steps[i])
+		if err != nil || index >= len(elements) {
+			return
+		}
+		object, name, schema = elements[index].(map[string]any), "", property.Items.Schema
 	}
-	m.replace(object, name, schema, cause)
-}
-
-// replace mends a field of an object; without a name, it is an element of a list.
-func (m maker) replace(object map[string]any, name string, schema *props, cause metav1.StatusCause) {
 	_, supported, _ := strings.Cut(cause.Message, "supported values: ")
+	words := quoted.FindAllStringSubmatch(supported, -1)
 	inner, isObject := object[name].(map[string]any)
-	if name == "" {
-		inner, isObject = object, true
-	}
-	switch words := quoted.FindAllStringSubmatch(supported, -1); {
-	case len(words) > 0 && !isObject:
+	switch {
+	case name == "": // an element of a list
+		m.grow(object, schema)
+	case len(words) > 0:
 		object[name] = pick(m, words)[1]
-	case cause.Type == metav1.CauseTypeForbidden && name != "":
+	case cause.Type == metav1.CauseTypeForbidden:
 		delete(object, name)
 	case isObject && len(schema.Properties) > 0:
 		m.grow(inner, schema)
-	case name != "":
+	default:
 		object[name] = m.value(schema)
 	}
 }
