@@ -36,7 +36,8 @@ type RoundTrip struct {
 	Arrived     int      // those that a Job had from its template
 	Requested   int      // those that a Job would have had which Kubernetes refused
 	Forbidden   int      // those that must be left out
-	Missing     []string // those that no Job had, created by hand or by the operator
+	Dropped     []string // those that the API server drops from a Job by hand, too
+	Untested    []string // those that no template had which the API server accepts for a CronJob
 	Templates   int
 	Rejections  int // of a value of the wrong type, or of a field that must be left out
 	RestWindows int
@@ -50,14 +51,14 @@ type roundTrip struct {
 	world *World
 	kind  *Kind
 
-	mu                 sync.Mutex
-	arrived, requested map[string]bool // paths of fields
-	result             RoundTrip
+	mu                       sync.Mutex
+	sent, arrived, requested map[string]bool // paths of fields
+	result                   RoundTrip
 }
 
 // tryTemplates tests templates with all the fields.
 func (w *World) tryTemplates(ctx context.Context, kind *Kind, fields []Field) RoundTrip {
-	r := &roundTrip{world: w, kind: kind, arrived: map[string]bool{}, requested: map[string]bool{}}
+	r := &roundTrip{world: w, kind: kind, sent: map[string]bool{}, arrived: map[string]bool{}, requested: map[string]bool{}}
 	r.result.Fields = len(fields)
 	var group sync.WaitGroup
 	free := make(chan struct{}, w.options.Workers)
@@ -72,14 +73,15 @@ func (w *World) tryTemplates(ctx context.Context, kind *Kind, fields []Field) Ro
 	}
 	group.Wait()
 	for _, field := range fields {
-		isArrived, isRequested := r.arrived[field.Path], r.requested[field.Path]
-		switch {
-		case isArrived:
+		switch path := field.Path; {
+		case r.arrived[path]:
 			r.result.Arrived++
-		case isRequested:
+		case r.requested[path]:
 			r.result.Requested++
+		case r.sent[path]:
+			r.result.Dropped = append(r.result.Dropped, path)
 		case !field.isForbidden():
-			r.result.Missing = append(r.result.Missing, field.Path)
+			r.result.Untested = append(r.result.Untested, path)
 		}
 	}
 	return r.result
@@ -187,9 +189,8 @@ func (r *roundTrip) arrives(ctx context.Context, s *subject, template map[string
 	defer r.mu.Unlock()
 	r.result.Templates++
 	for _, field := range fields {
-		if has(want.Object, field.steps(templatePath)) {
-			shown[field.Path] = true
-		}
+		r.sent[field.Path] = r.sent[field.Path] || has(template, field.steps(templatePath))
+		shown[field.Path] = shown[field.Path] || has(want.Object, field.steps(templatePath))
 	}
 	return nil
 }
