@@ -58,7 +58,8 @@ type roundTrip struct {
 
 // tryTemplates tests templates with all the fields.
 func (w *World) tryTemplates(ctx context.Context, kind *Kind, fields []Field) RoundTrip {
-	r := &roundTrip{world: w, kind: kind, sent: map[string]bool{}, arrived: map[string]bool{}, requested: map[string]bool{}}
+	r := &roundTrip{world: w, kind: kind, sent: map[string]bool{}, arrived: map[string]bool{},
+		requested: map[string]bool{}}
 	r.result.Fields = len(fields)
 	var group sync.WaitGroup
 	free := make(chan struct{}, w.options.Workers)
