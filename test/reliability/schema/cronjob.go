@@ -25,8 +25,9 @@ var cronJobTable = table{
 			base: calendar, prepare: startRunningJob, unsettle: age,
 			values: []Class{
 				{"fields", "0 0 1 1 *", legal}, {"names and ranges", "30 6 1-15 mar,sep mon-fri", legal},
-				{"name", "@yearly", legal}, {"every", "@every 1h", legal}, {"longest", "0 12 29 2 *" + strings.Repeat(" ", 245), legal},
-				{"never", "0 0 30 2 *", degraded}, {"ends before it begins", "30-10 * * * *", degraded},
+				{"name", "@yearly", legal}, {"every", "@every 1h", legal},
+				{"longest", "0 12 29 2 *" + strings.Repeat(" ", 245), legal}, {"never", "0 0 30 2 *", degraded},
+				{"ends before it begins", "30-10 * * * *", degraded},
 				{"no such minute", "60 * * * *", rejected}, {"zone inside", "TZ=UTC @daily", rejected},
 				{"every nothing", "@every 0s", rejected}, {"empty", "", rejected},
 			},

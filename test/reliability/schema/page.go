@@ -11,9 +11,9 @@ import (
 // Page returns the report for people. The operator is that which was tested, as proof.Operator names it.
 func (r *Report) Page(operator string) *proof.Page {
 	sections := []proof.Section{{Title: "Fields", Tables: []proof.Table{r.fieldTable()}}}
-	if missing := r.RoundTrip.Missing; len(missing) > 0 {
-		sections = append(sections, proof.Section{Title: "Fields of spec.jobTemplate in no Job",
-			Text: []string{"This API server does not know them: " + strings.Join(missing, ", ") + "."}})
+	if fields := r.RoundTrip.Dropped; len(fields) > 0 {
+		sections = append(sections, proof.Section{Title: "Fields of the template that this API server drops",
+			Text: []string{strings.Join(fields, ", ") + "."}})
 	}
 	return &proof.Page{
 		Name:  "transitions",
@@ -55,15 +55,19 @@ func (r *Report) fieldTable() proof.Table {
 
 func (r *Report) claims() []proof.Claim {
 	trip := r.RoundTrip
-	own := r.Tried - trip.Arrived - trip.Requested - trip.Forbidden
+	own := r.Tried - trip.Fields
 	fields := proof.Claim{What: "fields tested, except those of spec.jobTemplate", Bar: "100 %",
 		Found: fmt.Sprintf("%d of %d", own, r.Fields), Verdict: proof.Judge(own == r.Fields)}
-	template := proof.Claim{What: "fields of spec.jobTemplate that arrived in a Job, or were requested in one that is refused",
-		Bar: "100 %", Verdict: proof.Judge(len(trip.Missing) == 0 && trip.Fields > 0), Found: fmt.Sprintf(
+	template := proof.Claim{
+		What: "fields of spec.jobTemplate that arrived in a Job, or were requested in one that is refused", Bar: "100 %",
+		Verdict: proof.Judge(len(trip.Untested) == 0 && trip.Fields > 0), Found: fmt.Sprintf(
 			"%d and %d of %d, in %d Jobs", trip.Arrived, trip.Requested, trip.Fields-trip.Forbidden, trip.Templates)}
-	if template.Verdict == proof.Missed && trip.Fields > 0 {
+	if template.Verdict == proof.Met && len(trip.Dropped) > 0 {
 		template.Verdict = proof.NotJudged
-		template.Note = fmt.Sprintf("the other %d, named below, are in no Job by hand either", len(trip.Missing))
+		template.Note = fmt.Sprintf("the other %d, named below, are dropped from a Job by hand, too", len(trip.Dropped))
+	}
+	if template.Verdict == proof.Missed {
+		template.Note = "in no template: " + strings.Join(trip.Untested, ", ")
 	}
 	if r.IsShort {
 		fields.Verdict, fields.Note = proof.NotJudged, "a sample"

@@ -182,7 +182,7 @@ func (w *World) tryAll(ctx context.Context, trials []*trial) []Result {
 func (r *Report) sum() {
 	slices.SortFunc(r.Results, func(a, b Result) int { return cmp.Compare(a.name(), b.name()) })
 	trip := r.RoundTrip
-	r.Tried, r.Transitions, r.Rejections = trip.Arrived+trip.Requested+trip.Forbidden, 0, trip.Rejections
+	r.Tried, r.Transitions, r.Rejections = trip.Fields, 0, trip.Rejections
 	r.RestWindows, r.RestWrites = trip.RestWindows, each("CronJob "+templatePath+": ", trip.RestWrites)
 	r.Dead, r.Wrong = nil, each("CronJob "+templatePath+": ", trip.Violations)
 	for _, result := range r.Results {

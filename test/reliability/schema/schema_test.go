@@ -2,6 +2,7 @@ package schema
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -228,5 +229,39 @@ func TestViolations(t *testing.T) {
 		if i < 0 || claims[i].Verdict != proof.Missed {
 			t.Errorf("%s: %+v", what, claims)
 		}
+	}
+}
+
+// A seed chooses what a short run tests, and every kind is in it.
+func TestShortRunsBySeed(t *testing.T) {
+	chosen := func(seed uint64) (names []string) {
+		w := &World{options: Options{Short: true, Seed: seed}}
+		trials, all := w.choose(read(t))
+		for _, trial := range trials {
+			names = append(names, trial.result.name()+fmt.Sprint(trial.result.Classes))
+			if class := trial.watchedClass(); class < 1 || class >= len(trial.accepted) {
+				t.Errorf("%s is watched with class %d of %d", trial.field.Path, class, len(trial.accepted))
+			}
+		}
+		for _, field := range all[0].fields {
+			names = append(names, field.Path)
+		}
+		return names
+	}
+	if first := chosen(1); !slices.Equal(first, chosen(1)) || slices.Equal(first, chosen(2)) || len(first) != 8+shortFields {
+		t.Errorf("%v", first)
+	}
+}
+
+type logs struct{ text string }
+
+func (l logs) Kill()        {}
+func (l logs) Logs() string { return l.text }
+
+// What any manager has logged counts, not only what the last one has.
+func TestDefectsOfAllManagers(t *testing.T) {
+	w := &World{managers: []manager{logs{"panic: first\n"}, logs{"well\n"}, logs{"panic: last\n"}}}
+	if found := w.Defects(); !slices.Equal(found, []string{"panic: first", "panic: last"}) || w.Managers() != 3 {
+		t.Errorf("%q of %d managers", found, w.Managers())
 	}
 }

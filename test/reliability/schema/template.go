@@ -36,7 +36,8 @@ type RoundTrip struct {
 	Arrived     int      // those that a Job had from its template
 	Requested   int      // those that a Job would have had which Kubernetes refused
 	Forbidden   int      // those that must be left out
-	Missing     []string // those that no Job had, created by hand or by the operator
+	Dropped     []string // those that the API server drops from a Job by hand, too
+	Untested    []string // those that no template had which the API server accepts for a CronJob
 	Templates   int
 	Rejections  int // of a value of the wrong type, or of a field that must be left out
 	RestWindows int
@@ -50,14 +51,15 @@ type roundTrip struct {
 	world *World
 	kind  *Kind
 
-	mu                 sync.Mutex
-	arrived, requested map[string]bool // paths of fields
-	result             RoundTrip
+	mu                       sync.Mutex
+	sent, arrived, requested map[string]bool // paths of fields
+	result                   RoundTrip
 }
 
 // tryTemplates tests templates with all the fields.
 func (w *World) tryTemplates(ctx context.Context, kind *Kind, fields []Field) RoundTrip {
-	r := &roundTrip{world: w, kind: kind, arrived: map[string]bool{}, requested: map[string]bool{}}
+	r := &roundTrip{world: w, kind: kind, sent: map[string]bool{}, arrived: map[string]bool{},
+		requested: map[string]bool{}}
 	r.result.Fields = len(fields)
 	var group sync.WaitGroup
 	free := make(chan struct{}, w.options.Workers)
@@ -72,14 +74,15 @@ func (w *World) tryTemplates(ctx context.Context, kind *Kind, fields []Field) Ro
 	}
 	group.Wait()
 	for _, field := range fields {
-		isArrived, isRequested := r.arrived[field.Path], r.requested[field.Path]
-		switch {
-		case isArrived:
+		switch path := field.Path; {
+		case r.arrived[path]:
 			r.result.Arrived++
-		case isRequested:
+		case r.requested[path]:
 			r.result.Requested++
+		case r.sent[path]:
+			r.result.Dropped = append(r.result.Dropped, path)
 		case !field.isForbidden():
-			r.result.Missing = append(r.result.Missing, field.Path)
+			r.result.Untested = append(r.result.Untested, path)
 		}
 	}
 	return r.result
@@ -147,7 +150,7 @@ func (r *roundTrip) arrives(ctx context.Context, s *subject, template map[string
 	}
 	want := byHand(template, s.namespace, objectName+"-byhand")
 	refusal := r.world.ControlPlane.Client.Create(ctx, want, client.DryRunAll)
-	if client.IgnoreAlreadyExists(refusal) != nil && !isRejection(refusal) {
+	if refusal != nil && !isRejection(refusal) {
 		return refusal
 	}
 	shown := r.arrived
@@ -187,9 +190,8 @@ func (r *roundTrip) arrives(ctx context.Context, s *subject, template map[string
 	defer r.mu.Unlock()
 	r.result.Templates++
 	for _, field := range fields {
-		if has(want.Object, field.steps(templatePath)) {
-			shown[field.Path] = true
-		}
+		r.sent[field.Path] = r.sent[field.Path] || has(template, field.steps(templatePath))
+		shown[field.Path] = shown[field.Path] || has(want.Object, field.steps(templatePath))
 	}
 	return nil
 }
@@ -330,54 +332,43 @@ var (
 // mend changes the field that the API server objects to: it sets what is required, takes one of the supported values,
 // removes what is forbidden, and chooses another value of anything else.
 func (m maker) mend(template map[string]any, schema *props, cause metav1.StatusCause) {
-	object, name := template, ""
 	steps := pathSteps.FindAllString(strings.TrimPrefix(cause.Field, templatePath+"."), -1)
-	for i, step := range steps {
-		property, ok := schema.Properties[step]
-		if !ok {
-			break // a key of a map
-		}
-		if name != "" {
-			inner, isObject := object[name].(map[string]any)
-			if !isObject {
-				return
-			}
+	object, name := template, ""
+	for i := 0; i < len(steps) && len(schema.Properties) > 0; i++ {
+		property, ok := schema.Properties[steps[i]]
+		if inner, isObject := object[name].(map[string]any); isObject {
 			object = inner
+		} else if name != "" {
+			return
 		}
-		name, schema = step, &property
-		if i+1 < len(steps) && property.Type == "array" && len(property.Items.Schema.Properties) > 0 {
-			index, err := strconv.Atoi(steps[i+1])
-			elements, _ := object[name].([]any)
-			if err != nil || index >= len(elements) {
-				return
-			}
-			object, name, schema = elements[index].(map[string]any), "", property.Items.Schema
-			if i+2 < len(steps) {
-				m.mend(object, schema, metav1.StatusCause{Type: cause.Type, Message: cause.Message,
-					Field: strings.Join(steps[i+2:], ".")})
-				return
-			}
-			break
+		if !ok {
+			return // a field that a template does not have
 		}
+		name, schema = steps[i], &property
+		elements, _ := object[name].([]any)
+		if i+1 == len(steps) || property.Type != "array" || len(property.Items.Schema.Properties) == 0 {
+			continue
+		}
+		i++
+		index, err := strconv.Atoi(steps[i])
+		if err != nil || index >= len(elements) {
+			return
+		}
+		object, name, schema = elements[index].(map[string]any), "", property.Items.Schema
 	}
-	m.replace(object, name, schema, cause)
-}
-
-// replace mends a field of an object; without a name, it is an element of a list.
-func (m maker) replace(object map[string]any, name string, schema *props, cause metav1.StatusCause) {
 	_, supported, _ := strings.Cut(cause.Message, "supported values: ")
+	words := quoted.FindAllStringSubmatch(supported, -1)
 	inner, isObject := object[name].(map[string]any)
-	if name == "" {
-		inner, isObject = object, true
-	}
-	switch words := quoted.FindAllStringSubmatch(supported, -1); {
-	case len(words) > 0 && !isObject:
+	switch {
+	case name == "": // an element of a list
+		m.grow(object, schema)
+	case len(words) > 0:
 		object[name] = pick(m, words)[1]
-	case cause.Type == metav1.CauseTypeForbidden && name != "":
+	case cause.Type == metav1.CauseTypeForbidden:
 		delete(object, name)
 	case isObject && len(schema.Properties) > 0:
 		m.grow(inner, schema)
-	case name != "":
+	default:
 		object[name] = m.value(schema)
 	}
 }

@@ -21,7 +21,8 @@ func newMaker(seed uint64, path string) maker {
 // texts have the forms that Kubernetes asks for where its schema only says "string": names, words, numbers, addresses
 // and paths.
 var texts = []string{"a", "b", "c-1", "example.com/a", "example.com/b", "Never", "Failed", "Indexed", "1", "0-2", "2",
-	"10.0.0.1", "/a", "metadata.name", "limits.cpu", "ReadWriteOnce", "kernel.shm_rmid_forced", "iqn.2001-04.com.example:a", "a:1"}
+	"10.0.0.1", "/a", "metadata.name", "limits.cpu", "ReadWriteOnce", "kernel.shm_rmid_forced",
+	"iqn.2001-04.com.example:a", "a:1"}
 
 // mapKeys are names of labels, and of resources that a container can request.
 var mapKeys = []string{"a", "example.com/b", "cpu", "memory", "storage", "example.com/c"}
@@ -75,8 +76,9 @@ func (m maker) grow(object map[string]any, schema *props) {
 		names = objects
 	}
 	name := pick(m, names)
-	property := schema.Properties[name]
-	object[name] = m.value(&property)
+	if property := schema.Properties[name]; object[name] == nil {
+		object[name] = m.value(&property)
+	}
 }
 
 // put sets the field at a path below an object. What the field is in is created with all that its schema requires; of a
