@@ -99,8 +99,9 @@ func (t *trial) pair(ctx context.Context, from, to Class) (s *subject, kept []st
 		want := strings.Join(slices.Sorted(slices.Values(slices.Concat(kept, others))), " ")
 		if err := t.world.until(ctx, func() error {
 			_, world, err := s.answered()
-			var names []string
-			for _, job := range world.Of(history.Jobs) {
+			jobs := world.Of(history.Jobs)
+			names := make([]string, 0, len(jobs))
+			for _, job := range jobs {
 				names = append(names, job.GetName())
 			}
 			if got := strings.Join(names, " "); err == nil && got != want {

@@ -131,7 +131,7 @@ func (w *World) choose(kinds []Kind) (trials []*trial, all []templates) {
 		kind, fields := &kinds[i], []Field{}
 		for _, field := range kind.Fields {
 			isLong := specialOf(kind, field).limits != ""
-			if isChosen(kind, field) && !(w.options.Short && isLong) {
+			if isChosen(kind, field) && (!w.options.Short || !isLong) {
 				trials = append(trials, newTrial(w, kind, field))
 			}
 		}

@@ -171,7 +171,7 @@ func (r *roundTrip) arrives(ctx context.Context, s *subject, template map[string
 			_, reason, message := conditionOf(object, "Degraded")
 			words := strings.ReplaceAll(refusal.Error(), want.GetName(), nameOfJob(s.tick()))
 			if reason != tutorialv1.ReasonRefused || !strings.Contains(message, words[:min(len(words), 800)]) {
-				return fmt.Errorf("Kubernetes refuses the Job (%w), and Degraded says %s: %s", refusal, reason, message)
+				return fmt.Errorf("the Job is refused by Kubernetes (%w), and Degraded says %s: %s", refusal, reason, message)
 			}
 			// The API server may answer before it logs.
 			requests := r.world.ControlPlane.Audit.Since(s.begun, testenv.In(s.namespace))

@@ -149,7 +149,7 @@ func (w *World) left(ctx context.Context) []string {
 	var left []string
 	err := w.until(ctx, func() error {
 		found, err := w.Children(ctx, "")
-		left = nil
+		left = make([]string, 0, len(found))
 		for _, child := range found {
 			left = append(left, fmt.Sprintf("%s %s/%s", child.GetKind(), child.GetNamespace(), child.GetName()))
 		}
