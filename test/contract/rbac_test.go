@@ -29,7 +29,8 @@ type permissions struct {
 // isPart tells whether only some of the specs run, which do not use all permissions.
 func isPart(report Report) bool {
 	config := report.SuiteConfig
-	return len(config.FocusStrings)+len(config.SkipStrings)+len(config.FocusFiles)+len(config.SkipFiles)+len(config.LabelFilter) > 0
+	return len(config.FocusStrings)+len(config.SkipStrings)+len(config.FocusFiles)+
+		len(config.SkipFiles)+len(config.LabelFilter) > 0
 }
 
 // Each process reads its own audit log.

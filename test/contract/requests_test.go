@@ -140,7 +140,8 @@ var _ = Describe("The number of requests", SpecPriority(1), func() {
 		report("events of 500 Foos", perResource["create events"], count)
 		Expect(perResource).To(And(HaveKeyWithValue("patch deployments", count), HaveKeyWithValue("create events", count)))
 		// Where a pod takes longer than a second to be ready, as many at once do here, progress is told in between.
-		note("%5.2f                 requests per Foo over 500 Foos made at once, progress reports included", float64(len(all))/count)
+		note("%5.2f                 requests per Foo over 500 Foos made at once, progress reports included",
+			float64(len(all))/count)
 	})
 })
 

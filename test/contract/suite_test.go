@@ -46,7 +46,8 @@ func TestContract(t *testing.T) {
 	RunSpecs(t, "Contract")
 }
 
-// The suite runs in several processes at once, each with a control plane and a manager of its own, so no spec meets another one.
+// The suite runs in several processes at once, each with a control plane and a manager of its own, so that specs of different
+// processes share nothing.
 var _ = SynchronizedBeforeSuite(func() []byte {
 	By("building the manager with the race detector, unless it has been built")
 	if path := os.Getenv("MANAGER_LOG"); path != "" {
@@ -128,7 +129,7 @@ func stop() {
 var expectedErrors = regexp.MustCompile("exceeded quota|on Fridays|another writer was first|failed calling webhook|context deadline exceeded|error received after stop sequence was engaged|context canceled|" +
 	"Could not wait for Cache to sync|Informer to sync|Server rejected event.*because it is being terminated")
 
-// checkEnd checks the logs of the managers of this process when its specs are over: no race, no panic, no unexpected error.
+// checkEnd checks the logs of this process's managers when its specs are over: no race, no panic, no unexpected error.
 func checkEnd() {
 	Expect(manager.Stop()).To(Succeed())
 	var logs strings.Builder

@@ -7,14 +7,15 @@ import (
 	"path/filepath"
 )
 
-// BuildManager returns the manager to test: the program that MANAGER names, or else that of this tree, built with the race detector
-// into a directory. Its version is v9.9.9 and its commit abcdef, as the Makefile builds it for several suites.
+// BuildManager returns the manager to test: the program that MANAGER names, or else that of this tree, built with the race
+// detector into a directory. Its version is v9.9.9 and its commit abcdef, as the Makefile builds it for several suites.
 func BuildManager(dir string) (string, error) {
 	if program := os.Getenv("MANAGER"); program != "" {
 		return program, nil
 	}
 	program := filepath.Join(dir, "manager")
-	build := exec.Command("go", "build", "-race", "-buildvcs=false", "-ldflags=-X main.version=v9.9.9 -X main.commit=abcdef", "-o", program, "./cmd")
+	const version = "-X main.version=v9.9.9 -X main.commit=abcdef"
+	build := exec.Command("go", "build", "-race", "-buildvcs=false", "-ldflags="+version, "-o", program, "./cmd")
 	build.Dir = Root()
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building the manager: %w\n%s", err, out)
