@@ -11,6 +11,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
@@ -20,8 +21,9 @@ import (
 	"github.com/example/memcached-operator/test/reliability/proxy"
 )
 
-// degraded finds a status that says that something is wrong when nothing has been, neither in the world nor with a request. There is
-// nothing in any scenario for the reasons that are not here.
+// degraded finds a status that reports a problem when there was none, neither in the cluster state nor with a request.
+// The reason is that of the worst problem; of the others, which the message lists, a taken name is recognized by its
+// words. No scenario has anything for the reasons that are not here.
 func (p *past) degraded() []string {
 	said := history.As[told](p.self.Object)
 	if !said.is("Degraded", metav1.ConditionTrue) {
@@ -47,10 +49,21 @@ func (p *past) degraded() []string {
 	case tutorialv1.ReasonLastRunFailed:
 		has = some(p, history.Jobs, func(job *batchv1.Job) bool { return !failedAt(job).IsZero() })
 	}
+	var lies []string
 	if !has {
-		return []string{fmt.Sprintf("says that it is degraded, for the reason %s, and nothing of that sort has been", reason)}
+		lies = append(lies,
+			fmt.Sprintf("says that it is degraded, for the reason %s, and nothing of that sort has been", reason))
 	}
-	return nil
+	if reason != samplev1alpha1.ReasonNameTaken && said.listsNameTaken() && !p.isNameTaken() {
+		lies = append(lies, "lists a name that is taken among its problems, and none was")
+	}
+	return lies
+}
+
+// listsNameTaken reports whether the message of Degraded, which lists every problem, has one of a name that is taken.
+func (t *told) listsNameTaken() bool {
+	c := meta.FindStatusCondition(t.Status.Conditions, "Degraded")
+	return c != nil && c.Status == metav1.ConditionTrue && strings.Contains(c.Message, "already exists and is not managed by ")
 }
 
 // hadRequest tells whether there was a request about the resource, or about what it needs or has, for which that holds, since it has last said
@@ -107,19 +120,18 @@ func (p *past) hadNode(holds func(*corev1.Pod) bool) bool {
 	})
 }
 
-// hasFailed tells whether a request of a pass has failed, other than that which tells of it. That something is not there, or has changed,
-// is no failure.
+// hasFailed reports whether a request of a pass has failed, other than the status write. That an object is not there,
+// or has changed, is no failure; a conflict that the proxy makes up is one, as the object has not changed.
 func hasFailed(r *proxy.Request) bool {
 	switch {
 	case !isOfPass(r), r.Resource == eventResource, strings.HasSuffix(r.Resource, "/status"):
 		return false
 	case r.Fault == nil:
-		return r.Status == 0 || r.Status == http.StatusForbidden || r.Status == http.StatusTooManyRequests || r.Status >= http.StatusInternalServerError
+		return r.Status == 0 || r.Status == http.StatusForbidden || r.Status == http.StatusTooManyRequests ||
+			r.Status >= http.StatusInternalServerError
 	}
 	switch r.Fault.Kind {
-	case proxy.Refuse:
-		return r.Fault.Code != http.StatusConflict
-	case proxy.Disown, proxy.DropAnswer, proxy.Hang, proxy.Freeze, proxy.CutOff, proxy.ServerAway, proxy.ServerAwayAfter, proxy.EtcdAway:
+	case proxy.Refuse, proxy.Disown, proxy.DropAnswer, proxy.Hang, proxy.Freeze, proxy.CutOff, proxy.ServerAway, proxy.ServerAwayAfter, proxy.EtcdAway:
 		return true
 	}
 	return false

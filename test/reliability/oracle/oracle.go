@@ -343,7 +343,8 @@ func events(run *Run, reference *Reference) []string {
 func saysNameTaken(run *Run) bool {
 	return slices.ContainsFunc(run.Versions, func(version history.Version) bool {
 		said := history.As[told](version.Object)
-		return said.is("Degraded", metav1.ConditionTrue) && said.reason("Degraded") == samplev1alpha1.ReasonNameTaken
+		return said.is("Degraded", metav1.ConditionTrue) &&
+			(said.reason("Degraded") == samplev1alpha1.ReasonNameTaken || said.listsNameTaken())
 	})
 }
 

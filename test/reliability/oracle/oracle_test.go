@@ -269,6 +269,8 @@ func TestEventOfANameTaken(t *testing.T) {
 	expect(t, "events", said("True", "NameTaken"), reference, "0 events ErrResourceExists")
 	expect(t, "events", said("False", "AsExpected"), reference, "")
 	expect(t, "events", said("True", "Refused"), reference, "")
+	expect(t, "events", said("True", `Refused, message: "It; Deployment \"web\" already exists and is not managed by Foo"`),
+		reference, "0 events ErrResourceExists")
 }
 
 const (
@@ -306,6 +308,13 @@ func TestGuarantee(t *testing.T) {
 		{"an update", ours, change(apply, func(r *proxy.Request) { r.Verb = "update" }), "never needed"},
 		{"a status for any", ours, proxy.Request{Verb: "patch", Resource: history.Foos + "/status", Name: "one", Status: 200}, "any resource of that name"},
 		{"a status", ours, proxy.Request{Verb: "patch", Resource: history.Foos + "/status", Name: "one", Status: 200, OnlyUID: "f"}, ""},
+		{"a status for one version", ours, proxy.Request{
+			Verb: "patch", Resource: history.Foos + "/status", Name: "one", Status: 200, OnlyRV: "1"}, ""},
+		{"a status for any that is a conflict", ours, proxy.Request{
+			Verb: "patch", Resource: history.Foos + "/status", Name: "one", Status: 409}, "any resource of that name"},
+		{"a forced apply for one version of any", ours, change(apply, func(r *proxy.Request) {
+			r.OnlyUID, r.OnlyRV = "", "2"
+		}), "by force"},
 		{"a resource itself", ours, proxy.Request{Verb: "patch", Resource: history.Foos, Name: "one", Status: 200, OnlyUID: "f"}, "its user's"},
 		{"an apply to somebody else's that is not answered", theirs, change(apply, func(r *proxy.Request) { r.Status, r.AnsweredUID, r.AnsweredRV = 0, "", "" }), "not the operator's"},
 		{"an apply to our own that is not answered", ours, change(apply, func(r *proxy.Request) { r.Status, r.AnsweredUID, r.AnsweredRV = 0, "", "" }), ""},
@@ -326,6 +335,47 @@ func TestGuarantee(t *testing.T) {
 			}
 			expect(t, "guarantee", run, nil, test.found)
 		})
+	}
+}
+
+// A Job is patched only to get back its owner, in the version that was seen without one.
+func TestGuaranteeOfPatchesToJobs(t *testing.T) {
+	const annotated = "metadata: {name: one-1, uid: j, annotations: {memcached-operator.example.com/owner-uid: c}"
+	controlled := ", ownerReferences: [{kind: CronJob, name: one, uid: %s, controller: true}]"
+	lost, has := "{"+annotated+"}}", "{"+annotated+fmt.Sprintf(controlled, "c")+"}}"
+	theirs := "{metadata: {name: one-1, uid: j" + fmt.Sprintf(controlled, "other") + "}}"
+	patch := proxy.Request{Verb: "patch", Resource: history.Jobs, Name: "one-1", At: time.Unix(3, 0), Status: 200,
+		OnlyUID: "j", OnlyRV: "2", AnsweredUID: "j", AnsweredRV: "3"}
+	unanswered := func(r *proxy.Request) { r.Status, r.AnsweredUID, r.AnsweredRV = 0, "", "" }
+	for name, test := range map[string]struct {
+		before, after string
+		change        func(*proxy.Request)
+		found         string
+	}{
+		"one that is lost":              {lost, has, func(*proxy.Request) {}, ""},
+		"not answered":                  {lost, has, unanswered, ""},
+		"by a forced apply":             {lost, has, func(r *proxy.Request) { r.Force = true }, ""},
+		"a conflict":                    {has, has, func(r *proxy.Request) { unanswered(r); r.Status = 409 }, ""},
+		"for any version":               {lost, has, func(r *proxy.Request) { r.OnlyRV = "" }, "any version"},
+		"for any Job":                   {lost, has, func(r *proxy.Request) { r.OnlyUID = "" }, "any version of any Job"},
+		"a creation for any":            {lost, has, func(r *proxy.Request) { r.OnlyUID, r.Status = "", 201 }, "any Job"},
+		"of a Job that has its owner":   {has, has, func(*proxy.Request) {}, "that has its owner"},
+		"of such a Job, not answered":   {has, has, unanswered, "that has its owner"},
+		"of another controller's":       {theirs, has, func(*proxy.Request) {}, "not the operator's"},
+		"with another change":           {lost, strings.TrimSuffix(has, "}") + ", spec: {suspend: true}}", func(*proxy.Request) {}, "changes more"},
+		"that gives it no owner":        {lost, lost, func(*proxy.Request) {}, "changes more"},
+		"that gives it to another one":  {lost, strings.Replace(has, "uid: c, controller", "uid: d, controller", 1), func(*proxy.Request) {}, "changes more"},
+		"an apply by force for any Job": {lost, has, func(r *proxy.Request) { r.Force, r.OnlyUID = true, "" }, "by force"},
+	} {
+		request := patch
+		test.change(&request)
+		run := &Run{Requests: []proxy.Request{request}, Versions: []history.Version{
+			version(t, 1, history.CronJobs, "{metadata: {name: one, uid: c}}"),
+			version(t, 1, history.CronJobs, "{metadata: {name: two, uid: d}}"),
+			version(t, 2, history.Jobs, test.before), version(t, 3, history.Jobs, test.after),
+		}}
+		run.Versions[3].At = time.Unix(4, 0)
+		t.Run(name, func(t *testing.T) { expect(t, "guarantee", run, nil, test.found) })
 	}
 }
 
@@ -544,7 +594,8 @@ func TestStatusThatIsDegraded(t *testing.T) {
 		return version(t, 1, history.Deployments, fmt.Sprintf("{metadata: {name: web, uid: d, "+ownedBy+"}, status: {conditions: ["+conditions+"]}}", "f"))
 	}
 	apply := proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", At: at.Add(-time.Second), Status: 200}
-	refused, conflict, told, late, slow := apply, apply, apply, apply, apply
+	refused, conflict, told, late, slow, unfounded := apply, apply, apply, apply, apply, apply
+	unfounded.Fault, unfounded.Status = &proxy.Fault{Kind: proxy.Refuse, Code: 409}, 0
 	refused.Fault, refused.Status = &proxy.Fault{Kind: proxy.Refuse, Code: 403}, 0
 	conflict.Status = 409
 	told.Fault, told.Resource = &proxy.Fault{Kind: proxy.Refuse, Code: 500}, history.Foos+"/status"
@@ -567,7 +618,10 @@ func TestStatusThatIsDegraded(t *testing.T) {
 		{"Refused", own(""), forbidden, false},
 		{"Error", own(""), apply, true},
 		{"Error", own(""), conflict, true},
+		{"Error", own(""), unfounded, false},
+		{"Refused", own(""), unfounded, true},
 		{"Error", own(""), told, true},
+		{`Error, message: 'it; Deployment "web" already exists and is not managed by Foo'`, foreign, lost, false},
 		{"Error", own(""), late, true},
 		{"Error", own(""), slow, true},
 		{"NameTaken", foreign, apply, false},
@@ -590,6 +644,24 @@ func TestStatusThatIsDegraded(t *testing.T) {
 		if test.request.Name == another.Name { // which it had not yet
 			expect(t, "status", &Run{Requests: []proxy.Request{test.request}, Versions: []history.Version{degraded, test.version}}, nil, found)
 		}
+	}
+}
+
+// Of the problems that a message lists, a taken name is judged like one that gives the reason.
+func TestStatusThatListsATakenName(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	failed := proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", At: at.Add(-time.Second), Status: 500}
+	own := fmt.Sprintf("{metadata: {name: web, uid: d, "+ownedBy+"}}", "f")
+	for deployment, found := range map[string]string{
+		"{metadata: {name: web, uid: d}}": "",
+		own:                               "lists a name that is taken among its problems, and none was",
+	} {
+		degraded := version(t, 2, history.Foos, `{metadata: {name: one, uid: f}, spec: {deploymentName: web, replicas: 1},
+  status: {conditions: [{type: Available, status: Unknown}, {type: Progressing, status: "False"}, {type: Degraded, status: "True",
+    reason: Error, message: 'it; Deployment "web" already exists and is not managed by Foo'}]}}`)
+		degraded.At = at
+		run := &Run{Requests: []proxy.Request{failed}, Versions: []history.Version{version(t, 1, history.Deployments, deployment), degraded}}
+		expect(t, "status", run, nil, found)
 	}
 }
 

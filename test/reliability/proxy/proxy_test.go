@@ -390,16 +390,25 @@ func TestReadsProtobuf(t *testing.T) {
 	}
 }
 
-func TestStatusPatchIsForOneResource(t *testing.T) {
-	request := httptest.NewRequest(http.MethodPatch, "/apis/samplecontroller.k8s.io/v1alpha1/namespaces/ns/foos/one/status", nil)
-	request.Header.Set("Content-Type", "application/json-patch+json")
-	for body, only := range map[string]string{
-		`[{"op":"test","path":"/metadata/uid","value":"only"},{"op":"add","path":"/status","value":{}}]`: "only",
-		`[{"op":"add","path":"/status","value":{}}]`:                                                     "",
+// A status write names the version of the object that it is for: a merge patch in its metadata, a JSON patch in tests.
+func TestConditionsOfPatches(t *testing.T) {
+	request := httptest.NewRequest(http.MethodPatch,
+		"/apis/samplecontroller.k8s.io/v1alpha1/namespaces/ns/foos/one/status", nil)
+	const jsonPatch, mergePatch = "application/json-patch+json", "application/merge-patch+json"
+	for _, test := range []struct{ contentType, body, uid, version string }{
+		{jsonPatch, `[{"op":"test","path":"/metadata/uid","value":"only"},` +
+			`{"op":"test","path":"/metadata/resourceVersion","value":"7"},{"op":"add","path":"/status","value":{}}]`, "only", "7"},
+		{jsonPatch, `[{"op":"replace","path":"/metadata/uid","value":"only"}]`, "", ""},
+		{jsonPatch, `[{"op":"add","path":"/status","value":{}}]`, "", ""},
+		{mergePatch, `{"metadata":{"resourceVersion":"7"},"status":{"replicas":1}}`, "", "7"},
+		{mergePatch, `{"metadata":{"uid":"only","resourceVersion":"7"}}`, "only", "7"},
+		{mergePatch, `{"status":{"replicas":1}}`, "", ""},
 	} {
-		got, err := read(request, []byte(body))
-		if err != nil || got.OnlyUID != only || got.Resource != "samplecontroller.k8s.io/foos/status" {
-			t.Errorf("%s: %+v %v", body, got, err)
+		request.Header.Set("Content-Type", test.contentType)
+		got, err := read(request, []byte(test.body))
+		if err != nil || got.OnlyUID != test.uid || got.OnlyRV != test.version ||
+			got.Resource != "samplecontroller.k8s.io/foos/status" {
+			t.Errorf("%s: %+v %v", test.body, got, err)
 		}
 	}
 }
