@@ -20,9 +20,12 @@ func Operator(root string) (string, error) {
 	return Fingerprint(root, operatorParts, func(string) bool { return false })
 }
 
-// suiteParts are what plays faults and judges what comes of them, in all campaigns, below the repository's root.
-var suiteParts = []string{"test/reliability/campaigns.go", "test/reliability/history", "test/reliability/oracle", "test/reliability/proxy", "test/reliability/runner",
-	"test/reliability/scenario", "test/reliability/suite.go", "test/testenv"}
+// suiteParts are what plays faults and judges what comes of them, below the repository's root.
+var suiteParts = []string{
+	"test/reliability/campaigns.go", "test/reliability/history", "test/reliability/load.go", "test/reliability/oracle",
+	"test/reliability/outages.go", "test/reliability/proxy", "test/reliability/rbac.go", "test/reliability/runner",
+	"test/reliability/scenario", "test/reliability/suite.go", "test/testenv",
+}
 
 // Suite returns what [Operator] does of what plays faults and judges what comes of them, and of other parts beside it.
 func Suite(root string, others ...string) (string, error) {

@@ -49,6 +49,7 @@ const (
 	rbacCampaign      = "rbac"
 	restCampaign      = "rest"
 	cutOffCampaign    = "cut off"
+	outagesCampaign   = "outages"
 )
 
 // campaigns are those that have been asked for. The references come first, always.
@@ -67,7 +68,7 @@ func (s *suite) campaigns() []campaign {
 		{name: cutOffCampaign, what: "the leader is cut off from the API server at a write until another one has led, and has to end", plans: s.cutOff},
 		{name: restCampaign, what: "half a minute in which nothing happens, and another one in which everything is looked at every second", plans: s.rest},
 		{name: "clean", what: "no fault: nothing must be found", plans: s.clean, isRepeated: true},
-		{name: "outages", what: "the API server, or etcd, is killed at a write, and started again, under load", plans: s.none, other: s.outages},
+		{name: outagesCampaign, what: "the API server, or etcd, is killed at a write, and started again, under load", plans: s.none, other: s.outages},
 		{name: rbacCampaign, what: "each permission taken away: something must go wrong", plans: s.none, other: s.rbac}, // the last, as it judges what all have used
 	}
 	if s.short {
@@ -82,7 +83,7 @@ func (s *suite) campaigns() []campaign {
 
 // hasOutages tells whether parts of the control plane are killed.
 func (s *suite) hasOutages() bool {
-	return strings.Contains(s.fault, "-away") || s.fault == "" && slices.ContainsFunc(s.campaigns(), func(c campaign) bool { return c.name == "outages" })
+	return strings.Contains(s.fault, "-away") || s.fault == "" && slices.ContainsFunc(s.campaigns(), func(c campaign) bool { return c.name == outagesCampaign })
 }
 
 func (s *suite) chance() *rand.Rand {
@@ -145,9 +146,8 @@ func (s *suite) replayed() ([]*runner.Plan, error) {
 func (s *suite) singles() ([]*runner.Plan, error) {
 	var plans []*runner.Plan
 	s.report.Positions = 0
-	tried := s.tried("singles")
 	for _, scenario := range s.scenarios {
-		positions := s.withTried(scenario.Name, tried)
+		positions := s.positions(scenario.Name)
 		s.report.Positions += len(positions)
 		for _, position := range positions {
 			for _, fault := range proxy.Faults {
@@ -188,16 +188,12 @@ func (s *suite) few(plans []*runner.Plan) []*runner.Plan {
 	return append(again, sample(quick, shortSingles-len(again), s.chance())...)
 }
 
-// pairs are two writes, or the same twice, with a fault each: those that were played in a run that this one goes on with, and as many others
-// as there are to be.
+// pairs are two writes, or the same twice, with a fault each.
 func (s *suite) pairs() ([]*runner.Plan, error) {
 	chance := s.chance()
 	quick := slices.DeleteFunc(slices.Clone(proxy.Faults), func(f proxy.Fault) bool { return f.Kind == proxy.Hang })
-	plans := s.tried("pairs")
+	var plans []*runner.Plan
 	known := map[string]bool{}
-	for _, plan := range plans {
-		known[plan.String()] = true
-	}
 	for range 10 * pairsCount { // of a few writes there are not so many pairs
 		if len(plans) >= pairsCount {
 			break
@@ -261,21 +257,18 @@ func (s *suite) leaders() ([]*runner.Plan, error) {
 	return plans, nil
 }
 
-// cutOff are a leader that is cut off, once in each scenario: at a write that is chosen by chance, or that it was cut off at in a run that this
-// one goes on with.
+// cutOff are a leader that is cut off, once in each scenario, at a write that is chosen by chance.
 func (s *suite) cutOff() ([]*runner.Plan, error) {
 	chance := s.chance()
-	plans := s.tried(cutOffCampaign)
+	var plans []*runner.Plan
 	for _, scenario := range s.scenarios {
 		positions := s.positions(scenario.Name)
-		isTried := slices.ContainsFunc(plans, func(plan *runner.Plan) bool { return plan.Scenario.Name == scenario.Name })
-		if isTried || scenario.HasAbsence() || len(positions) == 0 {
+		if scenario.HasAbsence() || len(positions) == 0 {
 			continue
 		}
-		plans = append(plans, planOf(scenario, with(positions[chance.IntN(len(positions))], proxy.Cutting)))
-	}
-	for _, plan := range plans {
+		plan := planOf(scenario, with(positions[chance.IntN(len(positions))], proxy.Cutting))
 		plan.Pair = true
+		plans = append(plans, plan)
 	}
 	return plans, nil
 }
@@ -321,35 +314,6 @@ func (s *suite) positions(name string) []proxy.Rule {
 		}
 	}
 	return rules
-}
-
-// withTried returns the positions of a scenario, and besides those of plans that were tried in a run that this one goes on with: what is written
-// in some runs only, the references may have shown then and not now.
-func (s *suite) withTried(name string, tried []*runner.Plan) []proxy.Rule {
-	positions := s.positions(name)
-	for _, plan := range tried {
-		if position := with(plan.Rules[0], proxy.Fault{}); plan.Scenario.Name == name && !slices.Contains(positions, position) {
-			positions = append(positions, position)
-		}
-	}
-	return positions
-}
-
-// tried returns the plans of a campaign that were played in a run that this one goes on with, of scenarios that there are.
-func (s *suite) tried(campaign string) []*runner.Plan {
-	before := s.report.campaign(campaign)
-	if before == nil {
-		return nil
-	}
-	var plans []*runner.Plan
-	for _, played := range before.Plans {
-		found := slices.IndexFunc(s.scenarios, func(s scenario.Scenario) bool { return s.Name == played.Scenario })
-		rules, err := proxy.ParseRules(played.Faults)
-		if found >= 0 && err == nil {
-			plans = append(plans, planOf(s.scenarios[found], rules...))
-		}
-	}
-	return plans
 }
 
 // sorts returns the sorts of writes of a scenario.

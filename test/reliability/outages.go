@@ -37,9 +37,8 @@ func (s *suite) outagePlans() []*runner.Plan {
 func (s *suite) outages(ctx context.Context, r *campaignReport) error {
 	all := s.outagePlans()
 	plans := slices.DeleteFunc(slices.Clone(all), r.has)
-	if len(plans) == 0 { // a run that goes on, of which only the load is left, which is nothing without outages
+	if len(plans) == 0 { // of a run that was cut off, only the load is left, which is nothing without outages
 		plans = all[:min(len(all), s.parallel)]
-		r.playAgain(plans)
 	}
 	s.say("%s: %d plans", r.Name, len(plans))
 	busy, err := startLoad(ctx, s.env)

@@ -72,7 +72,7 @@ func newSuite(ctx context.Context) (*suite, error) {
 		return nil, err
 	}
 	s := &suite{options: o, begun: time.Now(), references: map[string]*oracle.Reference{}, used: map[string]bool{}, report: newReport(o, operator)}
-	if err := s.report.identify(testenv.Root()); err != nil {
+	if s.report.Suite, err = proof.Suite(testenv.Root()); err != nil {
 		return nil, err
 	}
 	if s.scenarios, err = chosen(o.scenario); err != nil {

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -48,7 +46,7 @@ func (r *report) page() *proof.Page {
 		},
 		Claims: r.claims(),
 		Sections: []proof.Section{
-			{Title: "Seeded bugs", Tables: []proof.Table{table}, Plots: []proof.Plot{r.foundBy()}},
+			{Title: "Seeded bugs", Tables: []proof.Table{table}},
 			{Title: "Bugs that are not seeded", Text: []string{"Operators have had these bugs, too."}, Tables: []proof.Table{notSeeded}},
 		},
 		Data: r,
@@ -122,20 +120,6 @@ func (r *report) claimOracles() proof.Claim {
 		claim.Verdict = proof.NotJudged
 	}
 	return claim
-}
-
-// foundBy shows which part of the suites has found how many.
-func (r *report) foundBy() proof.Plot {
-	counts := map[string]int{}
-	for _, o := range r.Outcomes {
-		suite, _, _ := strings.Cut(cmp.Or(o.KilledBy, "nobody"), " ")
-		counts[suite]++
-	}
-	plot := proof.Plot{Name: "found", Title: "Seeded bugs, by what found them first", X: proof.Axis{Label: "bugs"}}
-	for _, suite := range slices.Sorted(maps.Keys(counts)) {
-		plot.Bars = append(plot.Bars, proof.Bar{Name: suite, Value: float64(counts[suite])})
-	}
-	return plot
 }
 
 // firstLine returns as much of a finding as fits into a table.
