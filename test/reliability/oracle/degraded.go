@@ -11,7 +11,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
@@ -25,12 +24,12 @@ import (
 // The reason is that of the worst problem; of the others, which the message lists, a taken name is recognized by its
 // words. No scenario has anything for the reasons that are not here.
 func (p *past) degraded() []string {
-	said := history.As[told](p.self.Object)
-	if !said.is("Degraded", metav1.ConditionTrue) {
+	said := history.As[history.Reported](p.self.Object)
+	if !said.Is("Degraded", metav1.ConditionTrue) {
 		return nil
 	}
 	var has bool
-	reason := said.reason("Degraded")
+	reason := said.Condition("Degraded").Reason
 	switch reason { // all kinds have the same names for what is the same
 	case samplev1alpha1.ReasonRefused:
 		has = p.hadRequest(func(r *proxy.Request) bool { return hasFailed(r) && isRefused(r) })
@@ -54,16 +53,16 @@ func (p *past) degraded() []string {
 		lies = append(lies,
 			fmt.Sprintf("says that it is degraded, for the reason %s, and nothing of that sort has been", reason))
 	}
-	if reason != samplev1alpha1.ReasonNameTaken && said.listsNameTaken() && !p.isNameTaken() {
+	if reason != samplev1alpha1.ReasonNameTaken && listsNameTaken(said) && !p.isNameTaken() {
 		lies = append(lies, "lists a name that is taken among its problems, and none was")
 	}
 	return lies
 }
 
 // listsNameTaken reports whether the message of Degraded, which lists every problem, has one of a name that is taken.
-func (t *told) listsNameTaken() bool {
-	c := meta.FindStatusCondition(t.Status.Conditions, "Degraded")
-	return c != nil && c.Status == metav1.ConditionTrue && strings.Contains(c.Message, "already exists and is not managed by ")
+func listsNameTaken(said *history.Reported) bool {
+	return said.Is("Degraded", metav1.ConditionTrue) &&
+		strings.Contains(said.Condition("Degraded").Message, "already exists and is not managed by ")
 }
 
 // hadRequest tells whether there was a request about the resource, or about what it needs or has, for which that holds, since it has last said
@@ -104,7 +103,7 @@ func (p *past) lastWell() time.Time {
 			continue
 		}
 		status := version.Object.Object["status"]
-		if !equality.Semantic.DeepEqual(status, before) && history.As[told](version.Object).is("Degraded", metav1.ConditionFalse) {
+		if !equality.Semantic.DeepEqual(status, before) && history.As[history.Reported](version.Object).Is("Degraded", metav1.ConditionFalse) {
 			last = version.At
 		}
 		before = status

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
+	"github.com/example/memcached-operator/test/jobstate"
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
@@ -32,9 +33,9 @@ func oncePerTick(run *Run, _ *Reference) []string {
 		made[tick][version.Object.GetUID()] = true
 	}
 	var found []string
-	for tick, jobs := range made {
-		if len(jobs) > 1 {
-			found = append(found, fmt.Sprintf("CronJob and tick %s have %d Jobs", tick, len(jobs)))
+	for tick, of := range made {
+		if len(of) > 1 {
+			found = append(found, fmt.Sprintf("CronJob and tick %s have %d Jobs", tick, len(of)))
 		}
 	}
 	return found
@@ -77,28 +78,20 @@ func oneAtATime(run *Run, _ *Reference) []string {
 		if version.Resource != history.Jobs || controller == nil {
 			continue
 		}
-		jobs := going[controller.UID]
-		if jobs == nil {
-			jobs = map[string]bool{}
-			going[controller.UID] = jobs
+		active := going[controller.UID]
+		if active == nil {
+			active = map[string]bool{}
+			going[controller.UID] = active
 		}
-		if version.IsGone || hasEnded(history.As[batchv1.Job](version.Object)) {
-			delete(jobs, version.Name)
+		if version.IsGone || jobstate.IsFinished(history.As[batchv1.Job](version.Object)) {
+			delete(active, version.Name)
 		} else {
-			jobs[version.Name] = true
+			active[version.Name] = true
 		}
-		if policy := policies[controller.UID]; len(jobs) > 1 && (policy == tutorialv1.ForbidConcurrent || policy == tutorialv1.ReplaceConcurrent) {
-			found = append(found, fmt.Sprintf("%d Jobs go on at the same time, and concurrencyPolicy is %s: %s", len(jobs), policy, strings.Join(sortedKeys(jobs), ", ")))
+		if policy := policies[controller.UID]; len(active) > 1 && (policy == tutorialv1.ForbidConcurrent || policy == tutorialv1.ReplaceConcurrent) {
+			found = append(found, fmt.Sprintf("%d Jobs go on at the same time, and concurrencyPolicy is %s: %s",
+				len(active), policy, strings.Join(sortedKeys(active), ", ")))
 		}
 	}
 	return found
-}
-
-func hasEnded(job *batchv1.Job) bool {
-	for _, c := range job.Status.Conditions {
-		if (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == "True" {
-			return true
-		}
-	}
-	return false
 }

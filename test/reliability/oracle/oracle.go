@@ -342,9 +342,9 @@ func events(run *Run, reference *Reference) []string {
 // saysNameTaken tells whether a status says that a name is taken. Where names are swapped at the same moment, none is by the time it is told of.
 func saysNameTaken(run *Run) bool {
 	return slices.ContainsFunc(run.Versions, func(version history.Version) bool {
-		said := history.As[told](version.Object)
-		return said.is("Degraded", metav1.ConditionTrue) &&
-			(said.reason("Degraded") == samplev1alpha1.ReasonNameTaken || said.listsNameTaken())
+		said := history.As[history.Reported](version.Object)
+		return said.Is("Degraded", metav1.ConditionTrue) &&
+			(said.Condition("Degraded").Reason == samplev1alpha1.ReasonNameTaken || listsNameTaken(said))
 	})
 }
 

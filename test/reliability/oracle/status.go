@@ -16,34 +16,15 @@ import (
 	"github.com/example/memcached-operator/test/reliability/proxy"
 )
 
-// told is what the statuses of all kinds have in common.
-type told struct {
-	Metadata metav1.ObjectMeta `json:"metadata"`
-	Status   struct {
-		ObservedGeneration int64              `json:"observedGeneration"`
-		Conditions         []metav1.Condition `json:"conditions"`
-	} `json:"status"`
-}
-
-func (t *told) is(condition string, status metav1.ConditionStatus) bool {
-	return meta.IsStatusConditionPresentAndEqual(t.Status.Conditions, condition, status)
-}
-
-func (t *told) reason(condition string) string {
-	if c := meta.FindStatusCondition(t.Status.Conditions, condition); c != nil {
-		return c.Reason
-	}
-	return ""
-}
-
-// availability finds a condition Available that the same status contradicts by how many pods it says are available. With the reason
-// scaledToZero there need be none. In the kind's own words, none says that no pod is available, and some that there are such pods.
-func (t *told) availability(available int32, scaledToZero, none, some string) []string {
+// contradictsPods finds a condition Available that the number of available pods in the same status contradicts. With the
+// reason scaledToZero there need be none. In the kind's own words, none means that no pod is available, and some that
+// there are such pods.
+func contradictsPods(said *history.Reported, available int32, scaledToZero, none, some string) []string {
 	var lies []string
-	if t.is("Available", metav1.ConditionTrue) && t.reason("Available") != scaledToZero && available == 0 {
+	if said.Is("Available", metav1.ConditionTrue) && said.Condition("Available").Reason != scaledToZero && available == 0 {
 		lies = append(lies, "says that it is available, and that "+none)
 	}
-	if t.is("Available", metav1.ConditionFalse) && available > 0 {
+	if said.Is("Available", metav1.ConditionFalse) && available > 0 {
 		lies = append(lies, "says that it is not available, and that "+some)
 	}
 	return lies
@@ -72,7 +53,7 @@ func statuses(run *Run, _ *Reference) []string {
 			past.since = version.At.Add(-lag)
 		}
 		lies := slices.Concat(past.generations(), past.degraded(), past.ofItsKind())
-		if previous != nil && history.As[told](previous).Status.ObservedGeneration > history.As[told](object).Status.ObservedGeneration {
+		if previous != nil && history.As[history.Reported](previous).Status.ObservedGeneration > history.As[history.Reported](object).Status.ObservedGeneration {
 			lies = append(lies, "has observed an earlier generation than before")
 		}
 		for _, lie := range lies {
@@ -177,7 +158,7 @@ func (p *past) wasLately(index int) bool {
 // generations finds statuses of generations that there were not yet, and conditions that are missing or contradict each other.
 func (p *past) generations() []string {
 	var lies []string
-	said := history.As[told](p.self.Object)
+	said := history.As[history.Reported](p.self.Object)
 	if said.Status.ObservedGeneration > said.Metadata.Generation {
 		lies = append(lies, fmt.Sprintf("is of generation %d, and has observed %d", said.Metadata.Generation, said.Status.ObservedGeneration))
 	}
@@ -195,7 +176,7 @@ func (p *past) generations() []string {
 
 // specOf returns the resource as it was at the generation that its status is of; nil if that was before the record began.
 func specOf[T any](p *past) *T {
-	observed := history.As[told](p.self.Object).Status.ObservedGeneration
+	observed := history.As[history.Reported](p.self.Object).Status.ObservedGeneration
 	for _, version := range append(slices.Clone(p.versions), p.self) {
 		if version.Key == p.self.Key && version.Object.GetUID() == p.self.Object.GetUID() && version.Object.GetGeneration() == observed {
 			return history.As[T](version.Object)

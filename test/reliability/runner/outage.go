@@ -59,7 +59,7 @@ func (e *Environment) NewOutage(ctx context.Context, kind proxy.Kind, plans int)
 	o.ready = func() error {
 		err := errors.Join(isReady(ctx, e.ControlPlane.Config), isReady(ctx, e.recorderConfig), e.admits(ctx))
 		if err != nil {
-			err = fmt.Errorf("%w\n%s", err, o.part.logs.last())
+			err = fmt.Errorf("%w\n%s", err, o.part.logs.Last())
 		}
 		return err
 	}

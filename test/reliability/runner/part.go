@@ -15,14 +15,15 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/example/memcached-operator/test/bench/measure"
+	"github.com/example/memcached-operator/test/testenv"
 )
 
 // part is a process of the control plane that can be killed and started again as it was.
 type part struct {
 	flags   []string // the first is the program
 	pid     int
-	command *exec.Cmd // nil for the process that others have started
-	logs    log       // of those that we have
+	command *exec.Cmd      // nil for the process that others have started
+	logs    testenv.Buffer // of those that we have
 }
 
 // runningPart finds a process of the control plane by the name of its program.

@@ -7,13 +7,12 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 	"github.com/example/memcached-operator/internal/owned"
+	"github.com/example/memcached-operator/test/jobstate"
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
@@ -33,12 +32,12 @@ func cronJobs() []Scenario {
 		}},
 		{Name: "cronjob-missed", Prepare: due(4), Steps: []Step{
 			{Name: "fire", Until: func(s *Stage, world history.World) string {
-				return first(hasRun("Progressing=True/JobsRunning")(s, world), hasMissed(1)(s, world), jobs(world, 1))
+				return first(hasRun("Progressing=True/JobsRunning")(s, world), hasMissed(1)(s, world), jobCount(world, 1))
 			}},
 		}},
 		{Name: "cronjob-late", Prepare: late, Steps: []Step{
 			{Name: "give up", Until: func(s *Stage, world history.World) string {
-				return first(cronJobSays("Available=True", "Progressing=False", "Degraded=False")(s, world), hasMissed(0)(s, world), jobs(world, 0))
+				return first(cronJobSays("Available=True", "Progressing=False", "Degraded=False")(s, world), hasMissed(0)(s, world), jobCount(world, 0))
 			}},
 		}},
 		{Name: "cronjob-finish", Prepare: due(1), Setup: []Step{
@@ -46,7 +45,7 @@ func cronJobs() []Scenario {
 		}, Steps: []Step{
 			{Name: "complete", Do: finish(0, batchv1.JobComplete), Until: hasSucceeded},
 			{Name: "clean up", Do: func(ctx context.Context, s *Stage) error { return s.end(ctx, job(jobName(s, 0))) },
-				Until: func(s *Stage, world history.World) string { return first(jobs(world, 0), hasSucceeded(s, world)) }},
+				Until: func(s *Stage, world history.World) string { return first(jobCount(world, 0), hasSucceeded(s, world)) }},
 		}},
 		{Name: "cronjob-unseen", Prepare: due(1), Setup: []Step{
 			{Name: "fire", Until: hasRun("Progressing=True/JobsRunning")},
@@ -57,7 +56,7 @@ func cronJobs() []Scenario {
 				}
 				return s.end(ctx, job(jobName(s, 0)))
 			}, Until: func(s *Stage, world history.World) string {
-				return first(jobs(world, 0), cronJobSays("Available=True", "Progressing=False")(s, world))
+				return first(jobCount(world, 0), cronJobSays("Available=True", "Progressing=False")(s, world))
 			}},
 		}},
 		{Name: "cronjob-fail", Prepare: due(1), Setup: []Step{
@@ -255,27 +254,9 @@ func finished(ctx context.Context, s *Stage) error {
 // finish ends a Job, as the controller of Jobs does.
 func finish(hoursBefore int, how batchv1.JobConditionType) func(context.Context, *Stage) error {
 	return func(ctx context.Context, s *Stage) error {
-		for {
-			job := job(jobName(s, hoursBefore))
-			job.Namespace = s.Namespace
-			if err := s.Client.Get(ctx, client.ObjectKeyFromObject(job), job); err != nil {
-				return err
-			}
-			now := metav1.Now()
-			job.Status.StartTime = &now
-			before := batchv1.JobFailureTarget
-			if how == batchv1.JobComplete {
-				before, job.Status.CompletionTime = batchv1.JobSuccessCriteriaMet, &now
-			}
-			for _, condition := range []batchv1.JobConditionType{before, how} {
-				job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{
-					Type: condition, Status: corev1.ConditionTrue, Reason: "Scenario", LastProbeTime: now, LastTransitionTime: now})
-			}
-			err := s.Client.Status().Update(ctx, job)
-			if !apierrors.IsConflict(err) { // the controller of Jobs has written that it is suspended
-				return err
-			}
-		}
+		job := job(jobName(s, hoursBefore))
+		job.Namespace = s.Namespace
+		return jobstate.Finish(ctx, s.Client, job, how)
 	}
 }
 
@@ -312,8 +293,8 @@ func hasMissed(hoursBefore int) func(*Stage, history.World) string {
 	}
 }
 
-// jobs returns what is wrong with how many Jobs there are.
-func jobs(world history.World, wanted int) string {
+// jobCount returns what is wrong with how many Jobs there are.
+func jobCount(world history.World, wanted int) string {
 	count := 0
 	for key := range world {
 		if key.Resource == history.Jobs {

@@ -164,13 +164,7 @@ func says(world history.World, resource, name string, conditions ...string) stri
 	if !ok {
 		return name + " is not there"
 	}
-	said := history.As[struct {
-		Metadata metav1.ObjectMeta `json:"metadata"`
-		Status   struct {
-			ObservedGeneration int64              `json:"observedGeneration"`
-			Conditions         []metav1.Condition `json:"conditions"`
-		} `json:"status"`
-	}](found)
+	said := history.As[history.Reported](found)
 	if said.Status.ObservedGeneration != said.Metadata.Generation {
 		return fmt.Sprintf("%s is of generation %d, its status of %d", name, said.Metadata.Generation, said.Status.ObservedGeneration)
 	}
