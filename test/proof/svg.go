@@ -17,8 +17,9 @@ const (
 	letter     = 6.8 // how wide a letter is, about
 )
 
-// style has colors that are told apart on both backgrounds, also by who does not see red and green apart. A picture brings its own
-// background: a page may be dark where the reader's system is light, and the picture only knows the system.
+// style has colors that are told apart on both backgrounds, also by who does not see red and green apart. A picture
+// brings its own background: a page may be dark where the reader's system is light, and the picture only knows the
+// system.
 const style = `<style>
 text{font:13px system-ui,sans-serif;fill:#1f2328}.title{font-weight:600;font-size:15px}.dim{fill:#59636e}
 .card{fill:#ffffff;stroke:#d1d9e0}.grid{stroke:#d1d9e0}.limit{stroke:#cf222e;stroke-dasharray:6 4;stroke-width:1.5}.interval{stroke:#1f2328;stroke-width:1.5}

@@ -34,16 +34,17 @@ var onceFound = []string{
 	"cronjob-replace / delete batch/jobs #1: 409",                       // a conflict was taken for a Job that was gone
 }
 
-// stormTime is how long a storm lasts at most, which is over when all is as it should be, and refusedTime how long a sort of writes is refused: longer than anything but the operator itself
-// keeps it going. restTime is how long nothing must come of nothing.
+// stormTime is how long a storm lasts at most, which is over when all is as it should be, and refusedTime how long a
+// sort of writes is refused: longer than anything but the operator itself keeps it going. restTime is how long nothing
+// must come of nothing.
 const (
 	stormTime   = 10 * time.Second
 	refusedTime = 5 * time.Second
 	restTime    = 30 * time.Second
 )
 
-// referenceCampaign is the one that all others need, rbacCampaign the one that takes permissions away. Of restCampaign it is not the faults that
-// tell what is played.
+// referenceCampaign is the one that all others need, rbacCampaign the one that takes permissions away. Of restCampaign
+// it is not the faults that tell what is played.
 const (
 	referenceCampaign = "references"
 	rbacCampaign      = "rbac"
@@ -163,7 +164,8 @@ func (s *suite) singles() ([]*runner.Plan, error) {
 	return plans, nil
 }
 
-// few returns some plans, chosen by chance, and those that have found something once. It reports which of these there are no more.
+// few returns some plans, chosen by chance, and those that have found something once. It reports which of these there
+// are no more.
 func (s *suite) few(plans []*runner.Plan) []*runner.Plan {
 	var again, quick []*runner.Plan
 	gone := map[string]bool{}
@@ -216,8 +218,8 @@ func (s *suite) pairs() ([]*runner.Plan, error) {
 	return plans, nil
 }
 
-// refusals have all writes of a sort be refused for a while, as by a quota that is used up or a webhook that is down. Nothing tells
-// the operator when that is over.
+// refusals have all writes of a sort be refused for a while, as by a quota that is used up or a webhook that is down.
+// Nothing tells the operator when that is over.
 func (s *suite) refusals() ([]*runner.Plan, error) {
 	var plans []*runner.Plan
 	for _, scenario := range s.scenarios {

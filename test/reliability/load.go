@@ -21,8 +21,8 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// Of the load: how many Foos there are, how long after the other they are scaled, how long they may take to come to rest, and for how long nothing
-// may be written then.
+// Of the load: how many Foos there are, how long after the other they are scaled, how long they may take to come to
+// rest, and for how long nothing may be written then.
 const (
 	loadFoos     = 50
 	loadEvery    = 50 * time.Millisecond
@@ -68,7 +68,8 @@ func (l *load) foo(number int) *samplev1alpha1.Foo {
 	return &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: fmt.Sprintf("foo-%d", number)}}
 }
 
-// scale scales one Foo after the other, until the context ends. What fails while the API server is away is not tried again.
+// scale scales one Foo after the other, until the context ends. What fails while the API server is away is not tried
+// again.
 func (l *load) scale(ctx context.Context) {
 	defer close(l.ended)
 	for ctx.Err() == nil {
@@ -104,7 +105,8 @@ func (l *load) settle(ctx context.Context) ([]oracle.Finding, error) {
 	return append(findings, oracle.Judge(run, &oracle.Reference{})...), nil
 }
 
-// judge returns what must not be: of what is lacking in the end, of how much has happened at rest, and of how many Deployments there ever were.
+// judge returns what must not be: of what is lacking in the end, of how much has happened at rest, and of how many
+// Deployments there ever were.
 func (l *load) judge(lacking string, happened int) []oracle.Finding {
 	deployments := map[types.UID]bool{}
 	for _, version := range l.recorder.Versions(l.namespace) {

@@ -1,5 +1,5 @@
-// Command reliability breaks the operator's connection to the API server in every way and at every place that it knows, and the
-// operator itself, and judges what comes of it.
+// Command reliability breaks the operator's connection to the API server in every way and at every place that it knows,
+// and the operator itself, and judges what comes of it.
 package main
 
 import (

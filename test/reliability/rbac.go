@@ -26,8 +26,8 @@ import (
 // rbacPatience is how long an operator that lacks a permission may take: one that has it takes a second.
 const rbacPatience = 8 * time.Second
 
-// managerRole is the ClusterRole whose permissions are taken away. Those to lead, and to know who reads the metrics, are taken away in
-// test/contract.
+// managerRole is the ClusterRole whose permissions are taken away. Those to lead, and to know who reads the metrics,
+// are taken away in test/contract.
 const managerRole = "memcached-operator-manager-role"
 
 // withoutStreams has the operator list as where the API server cannot stream lists.
@@ -52,12 +52,13 @@ type rbacReport struct {
 	Unused []string `json:"unused"`
 	// Missing are those that were used and not granted by config/rbac.
 	Missing []string `json:"missing"`
-	// Control is what goes wrong in the same scenarios with all permissions: nothing, or what goes wrong without one says nothing.
+	// Control is what goes wrong in the same scenarios with all permissions: nothing, or what goes wrong without one says
+	// nothing.
 	Control []string `json:"control"`
 }
 
-// rbac takes each permission away in turn, for real: from the role of a service account of its own. What the API server asks for in
-// admission, which no proxy sees, is taken away so too.
+// rbac takes each permission away in turn, for real: from the role of a service account of its own. What the API server
+// asks for in admission, which no proxy sees, is taken away so too.
 func (s *suite) rbac(ctx context.Context, r *campaignReport) error {
 	k8s := s.env.ControlPlane.Client
 	var role rbacv1.ClusterRole
@@ -130,7 +131,8 @@ type rights struct {
 	scenarios   []string // the likeliest first
 }
 
-// trialsOf are all permissions but one, each in turn; and before them all permissions, with each scenario that is played without one.
+// trialsOf are all permissions but one, each in turn; and before them all permissions, with each scenario that is
+// played without one.
 func trialsOf(rules []rbacv1.PolicyRule) []rights {
 	var controls []rights
 	permissions := testenv.Permissions(rules)
@@ -169,7 +171,8 @@ func (s *suite) tryAll(ctx context.Context, trials []rights) ([]string, error) {
 	return wrong, errors.Join(errs...)
 }
 
-// goesWrong plays scenarios with an operator that has some rights until one goes wrong, and returns how; nothing if none does.
+// goesWrong plays scenarios with an operator that has some rights until one goes wrong, and returns how; nothing if
+// none does.
 func (s *suite) goesWrong(ctx context.Context, r rights) (string, error) {
 	if err := s.grant(ctx, r); err != nil {
 		return "", err

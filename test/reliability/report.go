@@ -34,7 +34,8 @@ type report struct {
 	Campaigns  []*campaignReport `json:"campaigns"`
 	Used       []string          `json:"used"`    // permissions, as "verb group/resource"
 	Refused    []string          `json:"refused"` // requests of operators that have all rights, by an API server that runs
-	// Starting are those that an API server has refused before it was ready, by verb and resource: it knew no roles, or not our kinds, yet.
+	// Starting are those that an API server has refused before it was ready, by verb and resource: it knew no roles, or
+	// not our kinds, yet.
 	Starting map[string]int `json:"refusedBeforeReady"`
 	RBAC     *rbacReport    `json:"rbac,omitempty"`
 	// NotJudged is what could not be tried, and why.

@@ -177,7 +177,8 @@ func TestResumeReferences(t *testing.T) {
 	}
 }
 
-// What an API server refuses that knows no roles yet is told apart; anything else that is refused is held against the operator.
+// What an API server refuses that knows no roles yet is told apart; anything else that is refused is held against the
+// operator.
 func TestRefused(t *testing.T) {
 	s := &suite{used: map[string]bool{}, report: newReport(&options{}, "0123")}
 	s.report.RBAC = &rbacReport{}

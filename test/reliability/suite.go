@@ -198,8 +198,8 @@ func (s *suite) playAll(ctx context.Context, r *campaignReport, plans []*runner.
 	return errors.Join(append(errs, err)...)
 }
 
-// preparedAhead is how many plans before those that need it is prepared what has to be old: it becomes so while they are played. It must not
-// become much older either.
+// preparedAhead is how many plans before those that need it is prepared what has to be old: it becomes so while they
+// are played. It must not become much older either.
 const preparedAhead = 100
 
 // handOut hands plans out until the context ends. Those that need what is old come last.
@@ -281,11 +281,12 @@ func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, 
 	return errors.Join(s.keep(plan, again, run, findings), s.enough())
 }
 
-// tries is how often a plan is played until its fault occurs: a write may be made in some runs only, as a status that tells of two
-// changes at once or of one after the other.
+// tries is how often a plan is played until its fault occurs: a write may be made in some runs only, as a status that
+// tells of two changes at once or of one after the other.
 const tries = 8
 
-// record plays a plan, and again while nothing has gone wrong that should have. What a storm comes to is left to chance.
+// record plays a plan, and again while nothing has gone wrong that should have. What a storm comes to is left to
+// chance.
 func (s *suite) record(ctx context.Context, plan *runner.Plan, prepared *runner.Prepared, reference *oracle.Reference) (run *oracle.Run, err error) {
 	for range tries {
 		if prepared == nil {
@@ -370,8 +371,8 @@ func (s *suite) reference(name string) *oracle.Reference {
 	return s.references[name]
 }
 
-// refer takes a run in which nothing went wrong into the reference of its scenario, and finds what is not expected of it, or differs from the
-// runs before.
+// refer takes a run in which nothing went wrong into the reference of its scenario, and finds what is not expected of
+// it, or differs from the runs before.
 func (s *suite) refer(played *scenario.Scenario, run *oracle.Run) []oracle.Finding {
 	is := oracle.NewReference(run)
 	findings := is.Unexpected(played)
@@ -387,7 +388,8 @@ func (s *suite) refer(played *scenario.Scenario, run *oracle.Run) []oracle.Findi
 		findings = append(findings, oracle.Finding{Oracle: "same each time", Text: fmt.Sprintf("without faults, %v was created and %v deleted, and before %v and %v",
 			is.Creates, is.Deletes, was.Creates, was.Deletes)})
 	}
-	// Progress is told of as time passes, so there may be one status more or less: what is sure to be written is a position.
+	// Progress is told of as time passes, so there may be one status more or less: what is sure to be written is a
+	// position.
 	for match, n := range was.Writes {
 		was.Writes[match] = min(n, is.Writes[match])
 	}
@@ -403,8 +405,8 @@ func (s *suite) refer(played *scenario.Scenario, run *oracle.Run) []oracle.Findi
 	return findings
 }
 
-// use notes the permissions that were used, and requests that were refused for the lack of one: apart those of an API server that has just
-// been started.
+// use notes the permissions that were used, and requests that were refused for the lack of one: apart those of an API
+// server that has just been started.
 func (s *suite) use(run *oracle.Run, requests []proxy.Request) {
 	for i := range requests {
 		request := &requests[i]

@@ -1,6 +1,6 @@
-// Command mutants puts bugs into the operator on purpose, one at a time, and looks whether the suites find them: a suite that has never
-// found anything has shown nothing. What has found one then tries the operator as it is, and must find nothing. Its exit code is 1 if a bug is
-// not found, or something is found where there is none.
+// Command mutants puts bugs into the operator on purpose, one at a time, and looks whether the suites find them: a
+// suite that has never found anything has shown nothing. What has found one then tries the operator as it is, and must
+// find nothing. Its exit code is 1 if a bug is not found, or something is found where there is none.
 package main
 
 import (
@@ -260,7 +260,8 @@ func (r *report) alarms() []string {
 	return alarms
 }
 
-// foundBefore returns what has become of the mutants of an operator according to a file, by the same suite; nothing if there is no such file.
+// foundBefore returns what has become of the mutants of an operator according to a file, by the same suite; nothing if
+// there is no such file.
 func foundBefore(path, operator, suite string) (*report, error) {
 	r := &report{}
 	if isThere, err := proof.Kept(path, r); err != nil || !isThere {

@@ -57,8 +57,8 @@ func campaign(name string, flags ...string) suite {
 	}
 }
 
-// buildFaults builds the suite with the faults, once for each root, and returns the path of the program. It installs what its root has in
-// config.
+// buildFaults builds the suite with the faults, once for each root, and returns the path of the program. It installs
+// what its root has in config.
 func (l *lab) buildFaults(ctx context.Context) (string, error) {
 	if program, ok := l.faults[l.root]; ok {
 		return program, nil

@@ -65,8 +65,8 @@ func listsNameTaken(said *history.Reported) bool {
 		strings.Contains(said.Condition("Degraded").Message, "already exists and is not managed by ")
 }
 
-// hadRequest tells whether there was a request about the resource, or about what it needs or has, for which that holds, since it has last said
-// that nothing was wrong with it.
+// hadRequest tells whether there was a request about the resource, or about what it needs or has, for which that holds,
+// since it has last said that nothing was wrong with it.
 func (p *past) hadRequest(holds func(*proxy.Request) bool) bool {
 	since := p.lastWell().Add(-slack)
 	return slices.ContainsFunc(p.run.Requests, func(r proxy.Request) bool {
@@ -111,7 +111,8 @@ func (p *past) lastWell() time.Time {
 	return last
 }
 
-// hadNode tells whether one of a Memcached's pods was such that this holds, when the world was what the status was computed from.
+// hadNode tells whether one of a Memcached's pods was such that this holds, when the world was what the status was
+// computed from.
 func (p *past) hadNode(holds func(*corev1.Pod) bool) bool {
 	nodes, _ := p.nodes()
 	return p.had(func(version *history.Version) bool {

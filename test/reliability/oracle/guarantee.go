@@ -14,8 +14,8 @@ import (
 	"github.com/example/memcached-operator/test/reliability/proxy"
 )
 
-// guarantee finds writes that could hit, or have hit, what is not the operator's: a deletion or a status that is for whatever has the
-// name, an apply by force that is, and any write to an object that belongs to somebody else.
+// guarantee finds writes that could hit, or have hit, what is not the operator's: a deletion or a status that is for
+// whatever has the name, an apply by force that is, and any write to an object that belongs to somebody else.
 func guarantee(run *Run, _ *Reference) []string {
 	owners := map[string]bool{}
 	for _, version := range run.Versions {
@@ -140,8 +140,8 @@ func parentOf(resource string) (parent, subresource string) {
 	return parts[0] + "/" + parts[1], parts[2]
 }
 
-// touched returns the object that a write was made to, as it was before, and as the write left it; the second one is nil of a write without an
-// answer, as what came of that is not known.
+// touched returns the object that a write was made to, as it was before, and as the write left it; the second one is
+// nil of a write without an answer, as what came of that is not known.
 func touched(run *Run, request *proxy.Request) (before, after *unstructured.Unstructured) {
 	if request.Status == 0 && !neverArrived(request) {
 		return targetOf(run, request), nil
@@ -149,8 +149,8 @@ func touched(run *Run, request *proxy.Request) (before, after *unstructured.Unst
 	return around(run, request)
 }
 
-// around returns the object that an answered write was made to, as it was before, and as the write left it. Both are nil if there was none, or if
-// nothing came of the write, and the second one is nil of a deletion.
+// around returns the object that an answered write was made to, as it was before, and as the write left it. Both are
+// nil if there was none, or if nothing came of the write, and the second one is nil of a deletion.
 func around(run *Run, request *proxy.Request) (before, after *unstructured.Unstructured) {
 	for _, version := range run.Versions {
 		switch {
@@ -171,8 +171,8 @@ func around(run *Run, request *proxy.Request) (before, after *unstructured.Unstr
 	return nil, nil
 }
 
-// targetOf returns the object that a request without an answer was for, by its UID, as it was then; nil where it names none: what it found under
-// its name nobody can say, as the recorder may be late.
+// targetOf returns the object that a request without an answer was for, by its UID, as it was then; nil where it names
+// none: what it found under its name nobody can say, as the recorder may be late.
 func targetOf(run *Run, request *proxy.Request) *unstructured.Unstructured {
 	var there *unstructured.Unstructured
 	for _, version := range run.Versions {
@@ -189,8 +189,8 @@ func isTaken(before, after *unstructured.Unstructured) bool {
 	return was != nil && is != nil && was.UID != is.UID
 }
 
-// belongs tells whether an object is one of the operator's: controlled by one of its resources, or without a controller and made
-// for one of them.
+// belongs tells whether an object is one of the operator's: controlled by one of its resources, or without a controller
+// and made for one of them.
 func belongs(object *unstructured.Unstructured, owners map[string]bool) bool {
 	if controller := metav1.GetControllerOf(object); controller != nil {
 		return owners[string(controller.UID)]

@@ -14,8 +14,8 @@ import (
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
-// oncePerTick finds times that a CronJob has run more than once, ever. A Job of a CronJob that is gone runs for nobody: a creation that
-// arrives late cannot be taken back, and the garbage collector takes the Job away.
+// oncePerTick finds times that a CronJob has run more than once, ever. A Job of a CronJob that is gone runs for nobody:
+// a creation that arrives late cannot be taken back, and the garbage collector takes the Job away.
 func oncePerTick(run *Run, _ *Reference) []string {
 	made, gone := map[string]map[types.UID]bool{}, map[types.UID]bool{}
 	for _, version := range run.Versions {
@@ -41,8 +41,8 @@ func oncePerTick(run *Run, _ *Reference) []string {
 	return found
 }
 
-// latestTick finds Jobs that the operator has made for a time of a CronJob when a later one had passed: of those that were missed, only the
-// latest is run.
+// latestTick finds Jobs that the operator has made for a time of a CronJob when a later one had passed: of those that
+// were missed, only the latest is run.
 func latestTick(run *Run, _ *Reference) []string {
 	made := map[string]bool{} // by UID
 	for i := range run.Requests {

@@ -75,8 +75,8 @@ func (p *past) memcached() []string {
 	return lies
 }
 
-// nodes returns the names of the pods that the Deployment of a Memcached had when the world was what the status was computed from, and of those
-// that were ready then.
+// nodes returns the names of the pods that the Deployment of a Memcached had when the world was what the status was
+// computed from, and of those that were ready then.
 func (p *past) nodes() (nodes, ready map[string]bool) {
 	nodes, ready = map[string]bool{}, map[string]bool{}
 	owners := map[types.UID]bool{p.self.Object.GetUID(): true}

@@ -379,7 +379,8 @@ func TestGuaranteeOfPatchesToJobs(t *testing.T) {
 	}
 }
 
-// A creation that comes late, when another one has long made the same, changes nothing: what had the name before that does not matter.
+// A creation that comes late, when another one has long made the same, changes nothing: what had the name before that
+// does not matter.
 func TestGuaranteeOfALateCreation(t *testing.T) {
 	gone := version(t, 2, history.Deployments, "{metadata: {name: web, uid: theirs}}")
 	gone.IsGone = true

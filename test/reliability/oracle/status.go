@@ -16,9 +16,9 @@ import (
 	"github.com/example/memcached-operator/test/reliability/proxy"
 )
 
-// contradictsPods finds a condition Available that the number of available pods in the same status contradicts. With the
-// reason scaledToZero there need be none. In the kind's own words, none means that no pod is available, and some that
-// there are such pods.
+// contradictsPods finds a condition Available that the number of available pods in the same status contradicts. With
+// the reason scaledToZero there need be none. In the kind's own words, none means that no pod is available, and some
+// that there are such pods.
 func contradictsPods(said *history.Reported, available int32, scaledToZero, none, some string) []string {
 	var lies []string
 	if said.Is("Available", metav1.ConditionTrue) && said.Condition("Available").Reason != scaledToZero && available == 0 {
@@ -30,9 +30,9 @@ func contradictsPods(said *history.Reported, available int32, scaledToZero, none
 	return lies
 }
 
-// statuses finds statuses that were not true when they were written, of any version of any resource: what a status says of the present must be
-// what the world was like a moment before, and what it says of the past must have been. A cache may be behind, but it shows what has been, and
-// not for long what is over.
+// statuses finds statuses that were not true when they were written, of any version of any resource: what a status says
+// of the present must be what the world was like a moment before, and what it says of the past must have been. A cache
+// may be behind, but it shows what has been, and not for long what is over.
 func statuses(run *Run, _ *Reference) []string {
 	var found []string
 	superseded, held, lag := supersededAt(run.Versions), heldSince(run), lagOf(run)
@@ -95,7 +95,8 @@ func (p *past) ofItsKind() []string {
 	return p.cronJob()
 }
 
-// leastLag is how much older than a status the world may be that it was computed from where nothing holds that back, in a pass on a busy machine.
+// leastLag is how much older than a status the world may be that it was computed from where nothing holds that back, in
+// a pass on a busy machine.
 const leastLag = 5 * time.Second
 
 // lagOf returns how much older it may be with what was held back for a time that is known.
@@ -109,9 +110,9 @@ func lagOf(run *Run) time.Duration {
 	return lag
 }
 
-// heldSince returns from when on nobody can say how old that world is, as it was held back for a time that is not known: by an outage, a leader
-// that stands still or is cut off, an older world that is served, or caches that could not be filled and try again after longer and longer. It is
-// zero where nothing of that sort has been.
+// heldSince returns from when on nobody can say how old that world is, as it was held back for a time that is not
+// known: by an outage, a leader that stands still or is cut off, an older world that is served, or caches that could
+// not be filled and try again after longer and longer. It is zero where nothing of that sort has been.
 func heldSince(run *Run) time.Time {
 	since := run.AwayFrom
 	for i := range run.Requests {
@@ -155,7 +156,8 @@ func (p *past) wasLately(index int) bool {
 	return p.since.IsZero() || p.superseded[index].IsZero() || p.superseded[index].After(p.since)
 }
 
-// generations finds statuses of generations that there were not yet, and conditions that are missing or contradict each other.
+// generations finds statuses of generations that there were not yet, and conditions that are missing or contradict each
+// other.
 func (p *past) generations() []string {
 	var lies []string
 	said := history.As[history.Reported](p.self.Object)
@@ -174,7 +176,8 @@ func (p *past) generations() []string {
 	return lies
 }
 
-// specOf returns the resource as it was at the generation that its status is of; nil if that was before the record began.
+// specOf returns the resource as it was at the generation that its status is of; nil if that was before the record
+// began.
 func specOf[T any](p *past) *T {
 	observed := history.As[history.Reported](p.self.Object).Status.ObservedGeneration
 	for _, version := range append(slices.Clone(p.versions), p.self) {

@@ -10,8 +10,8 @@ import (
 	"github.com/example/memcached-operator/test/reliability/proxy"
 )
 
-// carriedOut returns the requests of a run, those that the API server carried out before it went away as if it had answered: the world
-// shows what has come of them.
+// carriedOut returns the requests of a run, those that the API server carried out before it went away as if it had
+// answered: the world shows what has come of them.
 func carriedOut(run *Run) []proxy.Request {
 	requests := slices.Clone(run.Requests)
 	known := map[effect]bool{}

@@ -25,7 +25,8 @@ type Request struct {
 	Verb     string
 	Resource string // with its group and subresource; empty for a URL that is no resource
 	Name     string
-	// Fault is what went wrong with it; nil if nothing did. Rule is which of the proxy's rules says so, from 1; 0 for none.
+	// Fault is what went wrong with it; nil if nothing did. Rule is which of the proxy's rules says so, from 1; 0 for
+	// none.
 	Fault *Fault
 	Rule  int
 	// Status is what the API server answered; 0 if it was not asked, or has not answered yet.

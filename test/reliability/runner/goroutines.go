@@ -13,8 +13,8 @@ import (
 
 var servesProfiles = regexp.MustCompile(`"name":"pprof","addr":"([^"]+)"`)
 
-// goroutines returns how many goroutines the process has that runs, by the function that each began with. Of two looks, each number is
-// the lesser one, so that what is on its way does not count.
+// goroutines returns how many goroutines the process has that runs, by the function that each began with. Of two looks,
+// each number is the lesser one, so that what is on its way does not count.
 func (m *manager) goroutines(ctx context.Context) (map[string]int, error) {
 	match := servesProfiles.FindStringSubmatch(m.current())
 	if match == nil {

@@ -39,7 +39,8 @@ func runningPart(name string) (*part, error) {
 	return &part{flags: strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00"), pid: pid}, nil
 }
 
-// another returns a part like this, yet to be started, with other values of some flags; an empty one leaves the flag out.
+// another returns a part like this, yet to be started, with other values of some flags; an empty one leaves the flag
+// out.
 func (p *part) another(values map[string]string) *part {
 	flags := []string{p.flags[0]}
 	for _, flag := range p.flags[1:] {

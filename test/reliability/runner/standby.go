@@ -24,8 +24,8 @@ type standby struct {
 	manager *manager
 }
 
-// addStandby prepares a second operator. Each plan has a lease of its own, in its namespace, so the operator's rights to one have to
-// be there.
+// addStandby prepares a second operator. Each plan has a lease of its own, in its namespace, so the operator's rights
+// to one have to be there.
 func (s *stage) addStandby(ctx context.Context) error {
 	var role rbacv1.Role
 	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: testenv.OperatorNamespace, Name: LeaderRole}, &role); err != nil {
@@ -63,9 +63,10 @@ func (s *stage) flags() []string {
 	return []string{"--leader-elect", "--leader-election-namespace=" + s.Namespace}
 }
 
-// thaw has the first operator go on, which has long lost the lead to the other one and does not know yet if it stood still, and what it had
-// requested before be carried out now. It returns what is lacking when that is over: one that has lost the lead ends, and is started again to
-// stand by; one that was cut off has done so before, by itself. A write that nothing waits for may be over before the lead is.
+// thaw has the first operator go on, which has long lost the lead to the other one and does not know yet if it stood
+// still, and what it had requested before be carried out now. It returns what is lacking when that is over: one that
+// has lost the lead ends, and is started again to stand by; one that was cut off has done so before, by itself. A write
+// that nothing waits for may be over before the lead is.
 func (s *stage) thaw(ctx context.Context) string {
 	if fired(s.requests()) > 0 {
 		if err := s.standby.manager.works(ctx, controllers); err != nil {

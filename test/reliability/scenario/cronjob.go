@@ -16,8 +16,8 @@ import (
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
-// oldEnough is how old a Job has to be before the operator deletes it from the history: a minute, and the second that the API
-// server's times leave out.
+// oldEnough is how old a Job has to be before the operator deletes it from the history: a minute, and the second that
+// the API server's times leave out.
 const oldEnough = 62 * time.Second
 
 func cronJobs() []Scenario {
@@ -124,8 +124,8 @@ func cronJob() *tutorialv1.CronJob {
 	return &tutorialv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
 }
 
-// hourly returns a CronJob that is due at the tick of the stage and every hour before and after. Its Jobs are suspended: they end
-// when the scenario says so.
+// hourly returns a CronJob that is due at the tick of the stage and every hour before and after. Its Jobs are
+// suspended: they end when the scenario says so.
 func hourly(s *Stage) *tutorialv1.CronJob {
 	cj := cronJob()
 	cj.Spec.Schedule = fmt.Sprintf("%d * * * *", s.Tick.Minute())
@@ -203,8 +203,8 @@ func ran(ctx context.Context, s *Stage, cj *tutorialv1.CronJob, hoursBefore int)
 	return made, s.make(ctx, made)
 }
 
-// active makes a CronJob that is due while the Job of the hour before goes on, and so does one of another CronJob whose UID is nearly its
-// own.
+// active makes a CronJob that is due while the Job of the hour before goes on, and so does one of another CronJob whose
+// UID is nearly its own.
 func active(policy tutorialv1.ConcurrencyPolicy) func(context.Context, *Stage) error {
 	return func(ctx context.Context, s *Stage) error {
 		cj := hourly(s)
@@ -229,7 +229,8 @@ func active(policy tutorialv1.ConcurrencyPolicy) func(context.Context, *Stage) e
 	}
 }
 
-// finished makes a CronJob that has run three times, which is two more than it keeps. The manager knew of none of their ends.
+// finished makes a CronJob that has run three times, which is two more than it keeps. The manager knew of none of their
+// ends.
 func finished(ctx context.Context, s *Stage) error {
 	cj := hourly(s)
 	if err := s.make(ctx, cj); err != nil {

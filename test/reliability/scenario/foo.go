@@ -142,8 +142,8 @@ func leaves(before string, also func(*Stage, history.World) string) func(*Stage,
 	}
 }
 
-// isBlocked is reached when a Foo says that the name it wants is taken, and has a Deployment of its own of another name, and so many pods of
-// it are available.
+// isBlocked is reached when a Foo says that the name it wants is taken, and has a Deployment of its own of another
+// name, and so many pods of it are available.
 func isBlocked(name, deployment string, pods int32) func(*Stage, history.World) string {
 	return func(_ *Stage, world history.World) string {
 		return first(runs(world, history.Foos, name, deployment, pods), says(world, history.Foos, name, "Degraded=True/NameTaken", "Progressing=False", "Available=True"))
@@ -205,8 +205,9 @@ func deleteDeployment(name string) func(context.Context, *Stage) error {
 	return func(ctx context.Context, s *Stage) error { return s.end(ctx, deployment(name)) }
 }
 
-// changeDeployment changes what is the operator's to say, and adds what is not. It does not scale: pods and their number that change
-// together, and back at once, can be a rollout that never ends (kubernetes/kubernetes#138840, found here with 1.36.3).
+// changeDeployment changes what is the operator's to say, and adds what is not. It does not scale: pods and their
+// number that change together, and back at once, can be a rollout that never ends (kubernetes/kubernetes#138840, found
+// here with 1.36.3).
 func changeDeployment(name string) func(context.Context, *Stage) error {
 	return func(ctx context.Context, s *Stage) error {
 		return edit(ctx, s, deployment(name), func(d *appsv1.Deployment) {

@@ -25,11 +25,11 @@ type Scenario struct {
 	Age time.Duration
 	// IsOpen tells that it is a matter of time how much the operator does before its resource is deleted.
 	IsOpen bool
-	// IsPassing tells that a name is taken for a moment, by what the garbage collector is about to take away or another resource
-	// to let go. If the moment is long, the operator tells of it, and that it is over.
+	// IsPassing tells that a name is taken for a moment, by what the garbage collector is about to take away or another
+	// resource to let go. If the moment is long, the operator tells of it, and that it is over.
 	IsPassing bool
-	// Before is what the environment of the last release's manager has besides, with which Setup is played before the one under test takes
-	// its place; nil if Setup is played with that as well.
+	// Before is what the environment of the last release's manager has besides, with which Setup is played before the one
+	// under test takes its place; nil if Setup is played with that as well.
 	Before []string
 	// Setup are steps in which nothing goes wrong, to begin from.
 	Setup []Step
@@ -38,7 +38,8 @@ type Scenario struct {
 	Expected Expected
 }
 
-// HasAbsence tells whether the operator is taken away in between, so that another one that stands by would take its place.
+// HasAbsence tells whether the operator is taken away in between, so that another one that stands by would take its
+// place.
 func (s *Scenario) HasAbsence() bool {
 	return s.Before != nil || slices.ContainsFunc(s.Steps, func(step Step) bool { return step.IsUnseen })
 }
@@ -125,8 +126,8 @@ func relabel(objects ...client.Object) func(context.Context, *Stage) error {
 	}
 }
 
-// isRelabelled returns which object still has a label or annotation that somebody else has written over. What nobody but they have said
-// is called theirs, and stays.
+// isRelabelled returns which object still has a label or annotation that somebody else has written over. What nobody
+// but they have said is called theirs, and stays.
 func isRelabelled(world history.World) string {
 	for key, object := range world {
 		for _, set := range []map[string]string{object.GetLabels(), object.GetAnnotations()} {

@@ -50,8 +50,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// write writes a page of what was played with an operator to a directory. It is an error if a part of it was not played, or if something has
-// failed that the page would not tell of.
+// write writes a page of what was played with an operator to a directory. It is an error if a part of it was not
+// played, or if something has failed that the page would not tell of.
 func (y *tally) write(dir, operator string, hasFailed bool) error {
 	page := y.page(operator)
 	isMissed := slices.ContainsFunc(page.Claims, func(claim proof.Claim) bool { return claim.Verdict == proof.Missed })

@@ -1,5 +1,6 @@
-// Package sequences plays things that happen to resources, chosen by chance, and compares what comes of them with resources that are made
-// in their last state and have no past. A sequence that goes wrong is made as short as it can be.
+// Package sequences plays things that happen to resources, chosen by chance, and compares what comes of them with
+// resources that are made in their last state and have no past. A sequence that goes wrong is made as short as it can
+// be.
 package sequences
 
 import (
@@ -97,7 +98,8 @@ func TestFound(t *testing.T) {
 	}
 }
 
-// open makes a world with the manager that MANAGER names, or else that of this tree. In the end, the logs of all managers are looked through.
+// open makes a world with the manager that MANAGER names, or else that of this tree. In the end, the logs of all
+// managers are looked through.
 func open(t *testing.T) (context.Context, *schema.World) {
 	t.Helper()
 	log.SetLogger(logr.Discard())
@@ -217,8 +219,8 @@ func one[T any](t *rapid.T, from map[string]T) string {
 // restWindow is how long nothing may be written when all has come to rest.
 const restWindow = time.Second
 
-// judge takes away what keeps resources from what they want, and compares the namespace with one that has the same resources and no past. When
-// it is like that one, nothing more may be written in it.
+// judge takes away what keeps resources from what they want, and compares the namespace with one that has the same
+// resources and no past. When it is like that one, nothing more may be written in it.
 func (s *stage) judge(ctx context.Context) error {
 	if err := s.start(ctx); err != nil {
 		return err

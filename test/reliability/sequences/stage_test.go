@@ -193,8 +193,8 @@ func (s *stage) hasOwner(ctx context.Context, child *unstructured.Unstructured) 
 	return s.client().Get(ctx, client.ObjectKeyFromObject(owner), owner) == nil && owner.GetUID() == controller.UID
 }
 
-// fresh makes a namespace with resources that have no past, and returns it as it is when it has come to rest. Counts are those that
-// Deployments are scaled to where their resource leaves that to others.
+// fresh makes a namespace with resources that have no past, and returns it as it is when it has come to rest. Counts
+// are those that Deployments are scaled to where their resource leaves that to others.
 func fresh(ctx context.Context, w *schema.World, wanted map[string]resource, counts map[string]int64) (history.Normal, error) {
 	namespace, err := w.Namespace(ctx)
 	if err != nil {
