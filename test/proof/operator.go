@@ -11,7 +11,8 @@ import (
 )
 
 // operatorParts are what the operator is made of, below the repository's root: its code, and what it is deployed with.
-var operatorParts = []string{"api", "cmd", "internal", "config/crd", "config/manager", "config/rbac", "go.mod", "go.sum"}
+var operatorParts = []string{"api", "cmd", "internal", "config/crd", "config/manager", "config/rbac", "go.mod",
+	"go.sum"}
 
 // Operator returns 12 hexadecimal digits that stand for the operator in the tree below a root: for its sources, without
 // tests and texts. They stay the same until something of the operator changes, whatever else of the repository does. So
@@ -84,7 +85,8 @@ func SameOperator(file, before, now string) error {
 	if before == now {
 		return nil
 	}
-	return fmt.Errorf("%s is of another operator (%s, and this one is %s): delete it, or name another file", file, before, now)
+	return fmt.Errorf("%s is of another operator (%s, and this one is %s): delete it, or name another file", file, before,
+		now)
 }
 
 // SameSuite returns an error if what a file has was found by another form of a suite than there is now.

@@ -174,7 +174,8 @@ func (p *Page) check() error {
 		}
 		for _, plot := range section.Plots {
 			if !fileName.MatchString(plot.Name) || names[plot.Name] {
-				errs = append(errs, fmt.Errorf("section %q: the plot's name %q is not one of a file, or there are two of it", section.Title, plot.Name))
+				errs = append(errs, fmt.Errorf("section %q: the plot's name %q is not one of a file, or there are two of it",
+					section.Title, plot.Name))
 			}
 			names[plot.Name] = true
 			if err := plot.check(); err != nil {

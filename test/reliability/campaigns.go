@@ -55,21 +55,28 @@ const (
 
 // campaigns are those that have been asked for. The references come first, always.
 func (s *suite) campaigns() []campaign {
-	references := campaign{name: referenceCampaign, what: "what comes of each scenario when nothing goes wrong", isReference: true,
-		plans: s.referencePlans, other: s.leaveOut}
+	references := campaign{name: referenceCampaign, what: "what comes of each scenario when nothing goes wrong",
+		isReference: true,
+		plans:       s.referencePlans, other: s.leaveOut}
 	if s.fault != "" {
 		return []campaign{references, {name: "replay", what: "one plan", plans: s.replayed}}
 	}
 	all := []campaign{
 		{name: "singles", what: "every write of every scenario, with every fault", plans: s.singles},
 		{name: "pairs", what: "two faults in one scenario, chosen by chance", plans: s.pairs},
-		{name: "refusals", what: "every sort of write refused for 5 s: nothing but the operator itself has it try again", plans: s.refusals},
-		{name: "storms", what: "a quarter of all requests go wrong, until all is as it should be, or for 10 s", plans: s.storms},
-		{name: "leaders", what: "the leader stands still at a write until another one has led, and goes on", plans: s.leaders},
-		{name: cutOffCampaign, what: "the leader is cut off from the API server at a write until another one has led, and has to end", plans: s.cutOff},
+		{name: "refusals", what: "every sort of write refused for 5 s: nothing but the operator itself has it try again",
+			plans: s.refusals},
+		{name: "storms", what: "a quarter of all requests go wrong, until all is as it should be, or for 10 s",
+			plans: s.storms},
+		{name: "leaders", what: "the leader stands still at a write until another one has led, and goes on",
+			plans: s.leaders},
+		{name: cutOffCampaign,
+			what:  "the leader is cut off from the API server at a write until another one has led, and has to end",
+			plans: s.cutOff},
 		{name: restCampaign, what: "half a minute in which nothing happens, and another one in which everything is looked at every second", plans: s.rest},
 		{name: "clean", what: "no fault: nothing must be found", plans: s.clean, isRepeated: true},
-		{name: outagesCampaign, what: "the API server, or etcd, is killed at a write, and started again, under load", plans: s.none, other: s.outages},
+		{name: outagesCampaign, what: "the API server, or etcd, is killed at a write, and started again, under load",
+			plans: s.none, other: s.outages},
 		{name: rbacCampaign, what: "each permission taken away: something must go wrong", plans: s.none, other: s.rbac}, // the last, as it judges what all have used
 	}
 	if s.short {
@@ -84,7 +91,8 @@ func (s *suite) campaigns() []campaign {
 
 // hasOutages tells whether parts of the control plane are killed.
 func (s *suite) hasOutages() bool {
-	return strings.Contains(s.fault, "-away") || s.fault == "" && slices.ContainsFunc(s.campaigns(), func(c campaign) bool { return c.name == outagesCampaign })
+	return strings.Contains(s.fault, "-away") || s.fault == "" &&
+		slices.ContainsFunc(s.campaigns(), func(c campaign) bool { return c.name == outagesCampaign })
 }
 
 func (s *suite) chance() *rand.Rand {
@@ -108,7 +116,8 @@ func (s *suite) referencePlans() ([]*runner.Plan, error) {
 
 // leaveOut leaves out the scenarios that fail when nothing goes wrong: there is nothing to compare with.
 func (s *suite) leaveOut(context.Context, *campaignReport) error {
-	s.scenarios = slices.DeleteFunc(s.scenarios, func(played scenario.Scenario) bool { return s.references[played.Name] == nil })
+	s.scenarios = slices.DeleteFunc(s.scenarios,
+		func(played scenario.Scenario) bool { return s.references[played.Name] == nil })
 	if len(s.scenarios) == 0 {
 		return errors.New("no scenario comes to its end without faults")
 	}
@@ -225,7 +234,8 @@ func (s *suite) refusals() ([]*runner.Plan, error) {
 	for _, scenario := range s.scenarios {
 		for _, match := range s.sorts(scenario.Name) {
 			for _, code := range []int{http.StatusForbidden, http.StatusConflict, http.StatusInternalServerError} {
-				plans = append(plans, planOf(scenario, proxy.Rule{Match: match, For: refusedTime, Fault: proxy.Fault{Kind: proxy.Refuse, Code: code}}))
+				plans = append(plans, planOf(scenario, proxy.Rule{Match: match, For: refusedTime,
+					Fault: proxy.Fault{Kind: proxy.Refuse, Code: code}}))
 			}
 		}
 	}
@@ -320,7 +330,8 @@ func (s *suite) positions(name string) []proxy.Rule {
 
 // sorts returns the sorts of writes of a scenario.
 func (s *suite) sorts(name string) []proxy.Match {
-	return slices.SortedFunc(maps.Keys(s.references[name].Writes), func(a, b proxy.Match) int { return strings.Compare(a.String(), b.String()) })
+	return slices.SortedFunc(maps.Keys(s.references[name].Writes),
+		func(a, b proxy.Match) int { return strings.Compare(a.String(), b.String()) })
 }
 
 // sample returns some of a list, by chance, in the order of the list.

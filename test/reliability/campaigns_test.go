@@ -31,7 +31,8 @@ func TestFew(t *testing.T) {
 	s := &suite{options: &options{short: true}, scenarios: scenario.All(), report: newReport(&options{}, "0123")}
 	again := onceFound[2]
 	name, fault, _ := strings.Cut(again, " / ")
-	few := s.few([]*runner.Plan{plan("foo-create", "patch apps/deployments #1: hang"), plan(name, fault), plan("foo-create", "patch apps/deployments #1: 409")})
+	few := s.few([]*runner.Plan{plan("foo-create", "patch apps/deployments #1: hang"), plan(name, fault),
+		plan("foo-create", "patch apps/deployments #1: 409")})
 	if len(few) != 2 || few[0].String() != again {
 		t.Errorf("%v", few)
 	}
@@ -73,11 +74,13 @@ func TestReferencesDiffer(t *testing.T) {
 	told := func(times int) *oracle.Run {
 		run := &oracle.Run{Anew: times}
 		for i := range times {
-			run.Requests = append(run.Requests, proxy.Request{Verb: "create", Resource: "events.k8s.io/events", Name: fmt.Sprint(i), Reason: "Synced", Status: http.StatusCreated})
+			run.Requests = append(run.Requests, proxy.Request{Verb: "create", Resource: "events.k8s.io/events",
+				Name: fmt.Sprint(i), Reason: "Synced", Status: http.StatusCreated})
 		}
 		return run
 	}
-	played := &scenario.Scenario{Name: "foo-create", Expected: scenario.Expected{Events: map[string][2]int{"Synced": {1, 3}}}}
+	played := &scenario.Scenario{Name: "foo-create", Expected: scenario.Expected{Events: map[string][2]int{"Synced": {1,
+		3}}}}
 	for _, times := range []int{2, 3, 1} {
 		if findings := s.refer(played, told(times)); len(findings) > 0 {
 			t.Error(findings)
@@ -88,7 +91,8 @@ func TestReferencesDiffer(t *testing.T) {
 	}
 	s.references["foo-create"].Events["Synced"] = 3
 	reference := s.references["foo-create"]
-	if reference.Events["Synced"] != 3 || reference.FewestEvents["Synced"] != 1 || reference.Writes[proxy.Match{Verb: "create", Resource: "events.k8s.io/events"}] != 1 {
+	if reference.Events["Synced"] != 3 || reference.FewestEvents["Synced"] != 1 ||
+		reference.Writes[proxy.Match{Verb: "create", Resource: "events.k8s.io/events"}] != 1 {
 		t.Errorf("%+v", reference)
 	}
 }

@@ -22,7 +22,8 @@ func TestJudgeLoad(t *testing.T) {
 		for _, finding := range judgeLoad(c.changes, c.lacking, c.happened, c.deployments) {
 			texts = append(texts, finding.String())
 		}
-		if found := strings.Join(texts, "\n"); (found == "") != (c.found == "") || len(texts) > 1 || !strings.HasPrefix(found, c.found) {
+		if found := strings.Join(texts, "\n"); (found == "") != (c.found == "") || len(texts) > 1 ||
+			!strings.HasPrefix(found, c.found) {
 			t.Errorf("%s: %q, not %q", c.name, found, c.found)
 		}
 	}

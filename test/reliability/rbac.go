@@ -112,10 +112,12 @@ func (s *suite) compareRBAC(ctx context.Context, r *campaignReport, rules []rbac
 	result := &planReport{Scenario: "rbac"}
 	for what, list := range map[string][]string{
 		"granted, and not needed": report.Unneeded, "granted, and not used": report.Unused,
-		"used, and not granted": report.Missing, "refused": s.report.Refused, "goes wrong with all permissions": report.Control,
+		"used, and not granted": report.Missing, "refused": s.report.Refused,
+		"goes wrong with all permissions": report.Control,
 	} {
 		if len(list) > 0 {
-			result.Findings = append(result.Findings, oracle.Finding{Oracle: "rbac", Text: what + ": " + strings.Join(list, ", ")})
+			result.Findings = append(result.Findings, oracle.Finding{Oracle: "rbac",
+				Text: what + ": " + strings.Join(list, ", ")})
 		}
 	}
 	r.add(result)
@@ -139,7 +141,8 @@ func trialsOf(rules []rbacv1.PolicyRule) []rights {
 	trials := make([]rights, 0, len(permissions))
 	known := map[string]bool{}
 	for index, permission := range permissions {
-		trial := rights{name: fmt.Sprintf("less-%d", index), rules: testenv.RulesWithout(rules, permission), lacks: permission, scenarios: likely(permission)}
+		trial := rights{name: fmt.Sprintf("less-%d", index), rules: testenv.RulesWithout(rules, permission),
+			lacks: permission, scenarios: likely(permission)}
 		if strings.HasPrefix(permission, "list ") {
 			trial.environment = withoutStreams
 		}
@@ -182,7 +185,8 @@ func (s *suite) goesWrong(ctx context.Context, r rights) (string, error) {
 		if found < 0 {
 			continue
 		}
-		plan := &runner.Plan{Scenario: s.scenarios[found], ServiceAccount: r.name, Environment: r.environment, Patience: rbacPatience}
+		plan := &runner.Plan{Scenario: s.scenarios[found], ServiceAccount: r.name, Environment: r.environment,
+			Patience: rbacPatience}
 		prepared, err := s.env.Prepare(ctx, plan)
 		if err != nil {
 			return "", err
@@ -211,7 +215,8 @@ func isRefused(run *oracle.Run) bool {
 func (s *suite) grant(ctx context.Context, r rights) error {
 	k8s := s.env.ControlPlane.Client
 	return errors.Join(
-		k8s.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.OperatorNamespace, Name: r.name}}),
+		k8s.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.OperatorNamespace,
+			Name: r.name}}),
 		k8s.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: r.name}, Rules: r.rules}),
 		k8s.Create(ctx, &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: r.name},

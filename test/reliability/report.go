@@ -68,7 +68,8 @@ func (p *planReport) hasOccurred() bool {
 }
 
 func newReport(o *options, operator string) *report {
-	return &report{Operator: operator, Begun: time.Now().UTC().Truncate(time.Second), CPUs: runtime.NumCPU(), Seed: o.seed, Short: o.short,
+	return &report{Operator: operator, Begun: time.Now().UTC().Truncate(time.Second), CPUs: runtime.NumCPU(), Seed: o.seed,
+		Short:    o.short,
 		Starting: map[string]int{}}
 }
 
@@ -146,7 +147,8 @@ func (r *campaignReport) perHour() int {
 
 func (r *campaignReport) summary() string {
 	plans, fired, violations := r.counts()
-	return fmt.Sprintf("%d plans, %d with faults that occurred, %d with violations, %d plans/hour", plans, fired, violations, r.perHour())
+	return fmt.Sprintf("%d plans, %d with faults that occurred, %d with violations, %d plans/hour", plans, fired,
+		violations, r.perHour())
 }
 
 // finish sums up.
@@ -171,7 +173,8 @@ func (r *report) print(w io.Writer) {
 	rows.WriteString("campaign\tplans\tfaults occurred\tviolations\tplans/hour\tit shows\n")
 	for _, campaign := range r.Campaigns {
 		plans, fired, violations := campaign.counts()
-		fmt.Fprintf(&rows, "%s\t%d\t%d\t%d\t%d\t%s\n", campaign.Name, plans, fired, violations, campaign.perHour(), campaign.What)
+		fmt.Fprintf(&rows, "%s\t%d\t%d\t%d\t%d\t%s\n", campaign.Name, plans, fired, violations, campaign.perHour(),
+			campaign.What)
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprint(table, rows.String())

@@ -56,7 +56,8 @@ func TestPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, expected := range []string{"plans with a violation", "1 of 2", "| hang | 1 of 1 |", "in 2 | not judged | not all were played |",
+	for _, expected := range []string{"plans with a violation", "1 of 2", "| hang | 1 of 1 |",
+		"in 2 | not judged | not all were played |",
 		"upgrades: there is no release |  |  | not judged |", "## Campaigns"} {
 		if !strings.Contains(string(page), expected) {
 			t.Errorf("the page has no %q:\n%s", expected, page)
@@ -110,7 +111,8 @@ func TestResume(t *testing.T) {
 	if len(r.Campaigns) != 1 || len(r.Used) != 1 || r.Positions != 2 || !singles.IsWhole {
 		t.Errorf("%+v", r)
 	}
-	right, wrong := plan("foo-create", "patch apps/deployments #1: 409"), plan("foo-create", "patch apps/deployments #1: hang")
+	right, wrong := plan("foo-create", "patch apps/deployments #1: 409"),
+		plan("foo-create", "patch apps/deployments #1: hang")
 	if !singles.has(right) || !singles.has(wrong) {
 		t.Errorf("%+v", singles.Plans)
 	}
@@ -184,7 +186,8 @@ func TestRefused(t *testing.T) {
 	s.report.RBAC = &rbacReport{}
 	rbac := s.report.begin("rbac", "what is needed")
 	at := time.Now()
-	refused := &oracle.Run{Requests: []proxy.Request{{At: at, Verb: "patch", Resource: "apps/deployments", Name: "web", Status: http.StatusForbidden}},
+	refused := &oracle.Run{Requests: []proxy.Request{{At: at, Verb: "patch", Resource: "apps/deployments", Name: "web",
+		Status: http.StatusForbidden}},
 		AwayFrom: at.Add(-time.Second), AwayTo: at.Add(time.Second)}
 	s.use(refused, refused.Requests)
 	if len(s.report.Refused) != 0 || s.report.Starting["patch apps/deployments"] != 1 {
@@ -194,7 +197,8 @@ func TestRefused(t *testing.T) {
 		claims[2].Verdict != proof.Met || !strings.Contains(claims[2].Note, "not counted are 1") {
 		t.Errorf("%+v", claims)
 	}
-	for i, away := range [][2]time.Time{{at.Add(time.Second), at.Add(2 * time.Second)}, {at.Add(-2 * time.Second), at.Add(-time.Second)}, {}} {
+	for i, away := range [][2]time.Time{{at.Add(time.Second), at.Add(2 * time.Second)},
+		{at.Add(-2 * time.Second), at.Add(-time.Second)}, {}} {
 		refused.AwayFrom, refused.AwayTo = away[0], away[1]
 		s.use(refused, refused.Requests)
 		if claims := s.report.claimRBAC(); claims[2].Verdict != proof.Missed || claims[2].Found != fmt.Sprint(i+1) {
@@ -234,7 +238,8 @@ func TestStorms(t *testing.T) {
 func TestCutOff(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	s := &suite{options: &options{parallel: 1, seed: 1}, scenarios: scenario.All()[:1], report: newReport(&options{}, "0123")}
+	s := &suite{options: &options{parallel: 1, seed: 1}, scenarios: scenario.All()[:1],
+		report: newReport(&options{}, "0123")}
 	plans, err := s.storms()
 	if err != nil {
 		t.Fatal(err)

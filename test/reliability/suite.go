@@ -71,7 +71,8 @@ func newSuite(ctx context.Context) (*suite, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &suite{options: o, begun: time.Now(), references: map[string]*oracle.Reference{}, used: map[string]bool{}, report: newReport(o, operator)}
+	s := &suite{options: o, begun: time.Now(), references: map[string]*oracle.Reference{}, used: map[string]bool{},
+		report: newReport(o, operator)}
 	if s.report.Suite, err = proof.Suite(testenv.Root()); err != nil {
 		return nil, err
 	}
@@ -239,7 +240,8 @@ func (s *suite) prepare(ctx context.Context, plans []*runner.Plan) (map[*runner.
 }
 
 // play plays a plan and judges it.
-func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, prepared *runner.Prepared, isReference bool) error {
+func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, prepared *runner.Prepared,
+	isReference bool) error {
 	var reference *oracle.Reference
 	if !isReference {
 		reference = s.reference(plan.Scenario.Name)
@@ -287,7 +289,8 @@ const tries = 8
 
 // record plays a plan, and again while nothing has gone wrong that should have. What a storm comes to is left to
 // chance.
-func (s *suite) record(ctx context.Context, plan *runner.Plan, prepared *runner.Prepared, reference *oracle.Reference) (run *oracle.Run, err error) {
+func (s *suite) record(ctx context.Context, plan *runner.Plan, prepared *runner.Prepared,
+	reference *oracle.Reference) (run *oracle.Run, err error) {
 	for range tries {
 		if prepared == nil {
 			if prepared, err = s.env.Prepare(ctx, plan); err != nil {
@@ -298,7 +301,8 @@ func (s *suite) record(ctx context.Context, plan *runner.Plan, prepared *runner.
 			return nil, fmt.Errorf("%s: %w", plan, err)
 		}
 		prepared.End()
-		if prepared = nil; run.Fired > 0 || len(plan.Rules) == 0 || plan.Outage != nil || len(oracle.Judge(run, reference)) > 0 {
+		if prepared = nil; run.Fired > 0 || len(plan.Rules) == 0 || plan.Outage != nil ||
+			len(oracle.Judge(run, reference)) > 0 {
 			break
 		}
 	}
@@ -338,7 +342,8 @@ func (s *suite) keep(plan *runner.Plan, again string, run *oracle.Run, findings 
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(&versions, "%s %d %s gone=%t %s\n", version.At.Format("15:04:05.000"), version.RV, version.Key, version.IsGone, text)
+		fmt.Fprintf(&versions, "%s %d %s gone=%t %s\n", version.At.Format("15:04:05.000"), version.RV, version.Key,
+			version.IsGone, text)
 	}
 	told := fmt.Sprintf("%s\n%s\n", plan, again)
 	for _, finding := range findings {
@@ -382,11 +387,13 @@ func (s *suite) refer(played *scenario.Scenario, run *oracle.Run) []oracle.Findi
 		return findings
 	}
 	if diff := history.Diff(was.World, is.World); diff != "" {
-		findings = append(findings, oracle.Finding{Oracle: "same each time", Text: "without faults, the world is not the same each time:\n" + diff})
+		findings = append(findings, oracle.Finding{Oracle: "same each time",
+			Text: "without faults, the world is not the same each time:\n" + diff})
 	}
 	if !run.IsOpen && (!maps.Equal(was.Creates, is.Creates) || !maps.Equal(was.Deletes, is.Deletes)) {
-		findings = append(findings, oracle.Finding{Oracle: "same each time", Text: fmt.Sprintf("without faults, %v was created and %v deleted, and before %v and %v",
-			is.Creates, is.Deletes, was.Creates, was.Deletes)})
+		findings = append(findings, oracle.Finding{Oracle: "same each time",
+			Text: fmt.Sprintf("without faults, %v was created and %v deleted, and before %v and %v",
+				is.Creates, is.Deletes, was.Creates, was.Deletes)})
 	}
 	// Progress is told of as time passes, so there may be one status more or less: what is sure to be written is a
 	// position.

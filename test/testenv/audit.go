@@ -101,7 +101,8 @@ next:
 // find out who reads its metrics.
 func ByOperator(r Request) bool {
 	switch r.Group + "/" + r.Resource {
-	case "coordination.k8s.io/leases", "/events", "authentication.k8s.io/tokenreviews", "authorization.k8s.io/subjectaccessreviews":
+	case "coordination.k8s.io/leases", "/events", "authentication.k8s.io/tokenreviews",
+		"authorization.k8s.io/subjectaccessreviews":
 		return false
 	}
 	return r.User == OperatorUser

@@ -32,7 +32,8 @@ type Manager struct {
 
 // StartManager starts a manager program with the operator's own service account, and with more environment
 // ("NAME=value") and flags if given.
-func (cp *ControlPlane) StartManager(ctx context.Context, program string, environment []string, flags ...string) (*Manager, error) {
+func (cp *ControlPlane) StartManager(ctx context.Context, program string, environment []string,
+	flags ...string) (*Manager, error) {
 	kubeconfig, err := cp.Kubeconfig(ctx, OperatorNamespace, OperatorServiceAccount)
 	if err != nil {
 		return nil, err

@@ -22,7 +22,8 @@ const revisionAnnotation = "deployment.kubernetes.io/revision"
 // masked are the fields that the server makes, and that differ from run to run. They are all that is left out of a
 // comparison.
 var masked = [][]string{
-	{"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "generation"}, {"metadata", "creationTimestamp"}, {"metadata", "managedFields"},
+	{"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "generation"}, {"metadata", "creationTimestamp"},
+	{"metadata", "managedFields"},
 }
 
 // maskedOf are those that Kubernetes' own controllers and the machines write: how often a Deployment was rolled out and
@@ -86,7 +87,10 @@ func Normalize(namespace string, world World, versions []Version, symbols Symbol
 
 // rename replaces names, the longest first: those of pods have those of others in them.
 func rename(text string, names map[string]string) string {
-	for _, name := range slices.SortedFunc(maps.Keys(names), func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) }) {
+	for _, name := range slices.SortedFunc(maps.Keys(names), func(a,
+		b string) int {
+		return cmp.Or(len(b)-len(a), cmp.Compare(a, b))
+	}) {
 		text = strings.ReplaceAll(text, name, names[name])
 	}
 	return text

@@ -103,7 +103,8 @@ func (p *past) lastWell() time.Time {
 			continue
 		}
 		status := version.Object.Object["status"]
-		if !equality.Semantic.DeepEqual(status, before) && history.As[history.Reported](version.Object).Is("Degraded", metav1.ConditionFalse) {
+		if !equality.Semantic.DeepEqual(status, before) && history.As[history.Reported](version.Object).Is("Degraded",
+			metav1.ConditionFalse) {
 			last = version.At
 		}
 		before = status
@@ -131,7 +132,8 @@ func hasFailed(r *proxy.Request) bool {
 			r.Status >= http.StatusInternalServerError
 	}
 	switch r.Fault.Kind {
-	case proxy.Refuse, proxy.Disown, proxy.DropAnswer, proxy.Hang, proxy.Freeze, proxy.CutOff, proxy.ServerAway, proxy.ServerAwayAfter, proxy.EtcdAway:
+	case proxy.Refuse, proxy.Disown, proxy.DropAnswer, proxy.Hang, proxy.Freeze, proxy.CutOff, proxy.ServerAway,
+		proxy.ServerAwayAfter, proxy.EtcdAway:
 		return true
 	}
 	return false
@@ -152,7 +154,8 @@ func (p *past) needs(key history.Key) bool {
 		foo := specOf[samplev1alpha1.Foo](p)
 		return key.Resource == history.Deployments && (foo == nil || foo.Spec.DeploymentName == key.Name)
 	case history.Memcacheds:
-		return key.Name == p.self.Name && slices.Contains([]string{history.Deployments, history.Services, history.Budgets}, key.Resource)
+		return key.Name == p.self.Name && slices.Contains([]string{history.Deployments, history.Services, history.Budgets},
+			key.Resource)
 	}
 	return key.Resource == history.Jobs && strings.HasPrefix(key.Name, p.self.Name+"-")
 }
@@ -175,7 +178,8 @@ func hasCrashed(pod *corev1.Pod) bool {
 // cannotStart tells whether a container of a pod waits for something other than that it is being started.
 func cannotStart(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
-		return c.State.Waiting != nil && !slices.Contains([]string{"", "ContainerCreating", "PodInitializing"}, c.State.Waiting.Reason)
+		return c.State.Waiting != nil && !slices.Contains([]string{"", "ContainerCreating", "PodInitializing"},
+			c.State.Waiting.Reason)
 	})
 }
 

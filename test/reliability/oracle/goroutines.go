@@ -24,7 +24,8 @@ func goroutines(run *Run, reference *Reference) []string {
 			most = watches(run)
 		}
 		if n > most && !isOfConnection(function) {
-			found = append(found, fmt.Sprintf("%d goroutines of %s, and %d in one that has just begun, or without faults", n, function, most))
+			found = append(found, fmt.Sprintf("%d goroutines of %s, and %d in one that has just begun, or without faults", n,
+				function, most))
 		}
 	}
 	for function, n := range run.RestGoroutines {
@@ -33,7 +34,8 @@ func goroutines(run *Run, reference *Reference) []string {
 			begun = watches(run)
 		}
 		if n > begun && !isOfConnection(function) {
-			found = append(found, fmt.Sprintf("%d goroutines of %s, and %d before it looked at everything again", n, function, begun))
+			found = append(found, fmt.Sprintf("%d goroutines of %s, and %d before it looked at everything again", n, function,
+				begun))
 		}
 	}
 	return found
@@ -63,6 +65,8 @@ func isOfConnection(function string) bool {
 const ofEvents = 2
 
 func isOfEvents(function string) bool {
-	return strings.HasPrefix(function, "k8s.io/client-go/tools/events.") || strings.HasPrefix(function, "k8s.io/client-go/tools/record.") ||
-		strings.HasPrefix(function, "k8s.io/apimachinery/pkg/watch.(*Broadcaster).") || function == "k8s.io/apimachinery/pkg/util/wait.UntilWithContext"
+	return strings.HasPrefix(function, "k8s.io/client-go/tools/events.") ||
+		strings.HasPrefix(function, "k8s.io/client-go/tools/record.") ||
+		strings.HasPrefix(function, "k8s.io/apimachinery/pkg/watch.(*Broadcaster).") ||
+		function == "k8s.io/apimachinery/pkg/util/wait.UntilWithContext"
 }

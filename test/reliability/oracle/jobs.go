@@ -57,7 +57,8 @@ func latestTick(run *Run, _ *Reference) []string {
 			tick, at := version.Object.GetAnnotations()[tutorialv1.ScheduledAtAnnotation], version.Object.GetCreationTimestamp()
 			for name, later := range run.Symbols {
 				if tick < later.Format(time.RFC3339) && later.Before(at.Time) {
-					found = append(found, fmt.Sprintf("Job %s was made for %s when %s (%s) had passed", version.Name, tick, name, later.Format(time.RFC3339)))
+					found = append(found, fmt.Sprintf("Job %s was made for %s when %s (%s) had passed", version.Name, tick, name,
+						later.Format(time.RFC3339)))
 				}
 			}
 		}
@@ -88,7 +89,8 @@ func oneAtATime(run *Run, _ *Reference) []string {
 		} else {
 			active[version.Name] = true
 		}
-		if policy := policies[controller.UID]; len(active) > 1 && (policy == tutorialv1.ForbidConcurrent || policy == tutorialv1.ReplaceConcurrent) {
+		if policy := policies[controller.UID]; len(active) > 1 && (policy == tutorialv1.ForbidConcurrent ||
+			policy == tutorialv1.ReplaceConcurrent) {
 			found = append(found, fmt.Sprintf("%d Jobs go on at the same time, and concurrencyPolicy is %s: %s",
 				len(active), policy, strings.Join(sortedKeys(active), ", ")))
 		}

@@ -23,15 +23,19 @@ func (p *past) foo() []string {
 	said, status := history.As[history.Reported](p.self.Object), history.As[samplev1alpha1.Foo](p.self.Object).Status
 	spec := specOf[samplev1alpha1.Foo](p)
 	var lies []string
-	if (status.Replicas != 0 || status.AvailableReplicas != 0) && !lately(p, history.Deployments, func(d *appsv1.Deployment) bool {
-		return d.Status.Replicas == status.Replicas && d.Status.AvailableReplicas == status.AvailableReplicas
-	}) {
-		lies = append(lies, fmt.Sprintf("says that it has %d pods, %d of them available; its Deployment did not", status.Replicas, status.AvailableReplicas))
+	if (status.Replicas != 0 || status.AvailableReplicas != 0) &&
+		!lately(p, history.Deployments, func(d *appsv1.Deployment) bool {
+			return d.Status.Replicas == status.Replicas && d.Status.AvailableReplicas == status.AvailableReplicas
+		}) {
+		lies = append(lies, fmt.Sprintf("says that it has %d pods, %d of them available; its Deployment did not",
+			status.Replicas, status.AvailableReplicas))
 	}
-	lies = append(lies, contradictsPods(said, status.AvailableReplicas, samplev1alpha1.ReasonScaledToZero, "no pod is", "pods are")...)
+	lies = append(lies, contradictsPods(said, status.AvailableReplicas, samplev1alpha1.ReasonScaledToZero, "no pod is",
+		"pods are")...)
 	if spec != nil && said.Is("Progressing", metav1.ConditionFalse) && said.Is("Degraded", metav1.ConditionFalse) &&
 		!lately(p, history.Deployments, func(d *appsv1.Deployment) bool {
-			return d.Name == spec.Spec.DeploymentName && isRolledOut(d) && (spec.Spec.Replicas == nil || *spec.Spec.Replicas == *d.Spec.Replicas)
+			return d.Name == spec.Spec.DeploymentName && isRolledOut(d) &&
+				(spec.Spec.Replicas == nil || *spec.Spec.Replicas == *d.Spec.Replicas)
 		}) {
 		lies = append(lies, "says that it is all as wanted; it was not")
 	}
@@ -41,7 +45,8 @@ func (p *past) foo() []string {
 // isRolledOut tells whether a Deployment has come to what its specification says.
 func isRolledOut(d *appsv1.Deployment) bool {
 	wanted := ptr.Deref(d.Spec.Replicas, 1)
-	return d.Status.ObservedGeneration == d.Generation && d.Status.Replicas == wanted && d.Status.UpdatedReplicas == wanted && d.Status.AvailableReplicas == wanted
+	return d.Status.ObservedGeneration == d.Generation && d.Status.Replicas == wanted &&
+		d.Status.UpdatedReplicas == wanted && d.Status.AvailableReplicas == wanted
 }
 
 // memcached finds what is not true of a Memcached's status.
@@ -63,9 +68,11 @@ func (p *past) memcached() []string {
 		lies = append(lies, fmt.Sprintf("lists the nodes %v, and says that they are %d", status.Nodes, status.Size))
 	}
 	if status.ReadyNodes > readyNow {
-		lies = append(lies, fmt.Sprintf("says that %d nodes are ready; of those it lists, %d were", status.ReadyNodes, readyNow))
+		lies = append(lies, fmt.Sprintf("says that %d nodes are ready; of those it lists, %d were", status.ReadyNodes,
+			readyNow))
 	}
-	lies = append(lies, contradictsPods(said, status.ReadyNodes, cachev1alpha1.ReasonScaledToZero, "no node is ready", "nodes are ready")...)
+	lies = append(lies, contradictsPods(said, status.ReadyNodes, cachev1alpha1.ReasonScaledToZero, "no node is ready",
+		"nodes are ready")...)
 	if spec != nil && said.Is("Progressing", metav1.ConditionFalse) && said.Is("Degraded", metav1.ConditionFalse) &&
 		(status.ReadyNodes != spec.Spec.Size || !lately(p, history.Deployments, func(d *appsv1.Deployment) bool {
 			return d.Name == p.self.Name && isRolledOut(d) && *d.Spec.Replicas == spec.Spec.Size
@@ -112,11 +119,13 @@ func (p *past) active(status *tutorialv1.CronJobStatus) []string {
 		if !lately(p, history.Jobs, func(job *batchv1.Job) bool {
 			return job.UID == reference.UID && job.Name == reference.Name && !jobstate.IsFinished(job)
 		}) {
-			lies = append(lies, fmt.Sprintf("lists the Job %s as active, which was none of its own that went on", reference.Name))
+			lies = append(lies, fmt.Sprintf("lists the Job %s as active, which was none of its own that went on",
+				reference.Name))
 		}
 	}
 	if int(status.ActiveJobs) != len(status.Active) {
-		lies = append(lies, fmt.Sprintf("lists %d Jobs as active, and says that they are %d", len(status.Active), status.ActiveJobs))
+		lies = append(lies, fmt.Sprintf("lists %d Jobs as active, and says that they are %d", len(status.Active),
+			status.ActiveJobs))
 	}
 	return lies
 }

@@ -183,7 +183,8 @@ func made(run *Run) (creates, deletes map[string]int) {
 func isForGone(run *Run, creation *proxy.Request) bool {
 	var owner types.UID
 	for _, version := range run.Versions {
-		if controller := metav1.GetControllerOf(version.Object); controller != nil && string(version.Object.GetUID()) == creation.AnsweredUID {
+		if controller := metav1.GetControllerOf(version.Object); controller != nil &&
+			string(version.Object.GetUID()) == creation.AnsweredUID {
 			owner = controller.UID
 			break
 		}
@@ -196,7 +197,8 @@ func isForGone(run *Run, creation *proxy.Request) bool {
 		case version.RV >= rv:
 		case version.IsGone && version.Object.GetUID() == owner:
 			isGone = mayStillBeSeen(run, version.At, creation.At)
-		case version.Key == created && controller != nil && controller.UID == owner && version.At.Before(knownAt(run, creation)):
+		case version.Key == created && controller != nil && controller.UID == owner &&
+			version.At.Before(knownAt(run, creation)):
 			return false
 		}
 	}
@@ -213,7 +215,8 @@ func mayStillBeSeen(run *Run, over, at time.Time) bool {
 // stood still knows what was before, and goes on with that.
 func knownAt(run *Run, request *proxy.Request) time.Time {
 	for i := range run.Requests {
-		if before := &run.Requests[i]; before.Fault != nil && before.Fault.Kind == proxy.Freeze && before.At.Before(request.At) {
+		if before := &run.Requests[i]; before.Fault != nil && before.Fault.Kind == proxy.Freeze &&
+			before.At.Before(request.At) {
 			return before.At
 		}
 	}
@@ -228,7 +231,8 @@ func endState(run *Run, reference *Reference) []string {
 	if reference == nil {
 		return nil
 	}
-	if diff := history.Diff(reference.World, history.Normalize(run.Namespace, run.World, run.Versions, run.Symbols)); diff != "" {
+	if diff := history.Diff(reference.World, history.Normalize(run.Namespace, run.World, run.Versions,
+		run.Symbols)); diff != "" {
 		return []string{"the world is not as without faults (-expected +actual):\n" + diff}
 	}
 	return nil
@@ -240,7 +244,8 @@ func endState(run *Run, reference *Reference) []string {
 func rest(run *Run, _ *Reference) []string {
 	var found []string
 	for i := run.Rest; i < len(run.Requests); i++ {
-		if request := &run.Requests[i]; request.IsWrite() && isOfInterest(request) && (request.Resource != eventResource || i >= run.Anew) {
+		if request := &run.Requests[i]; request.IsWrite() && isOfInterest(request) &&
+			(request.Resource != eventResource || i >= run.Anew) {
 			found = append(found, fmt.Sprintf("there was nothing to write: %s", request))
 		}
 	}
@@ -269,7 +274,8 @@ func counts(run *Run, reference *Reference) []string {
 		return nil
 	}
 	creates, deletes := made(run)
-	return append(compare("created", reference.Creates, creates, run.IsOpen), compare("deleted", reference.Deletes, deletes, run.IsOpen)...)
+	return append(compare("created", reference.Creates, creates, run.IsOpen),
+		compare("deleted", reference.Deletes, deletes, run.IsOpen)...)
 }
 
 // compare finds objects for which something was done more or less often than it should be.
@@ -291,7 +297,8 @@ func compare(what string, expected, actual map[string]int, fewerAreFine bool) []
 // Unexpected finds what an operator does otherwise than is expected of it where nothing goes wrong, be it each time
 // alike.
 func (r *Reference) Unexpected(s *scenario.Scenario) []Finding {
-	found := append(compare("created", s.Expected.Creates, r.Creates, s.IsOpen), compare("deleted", s.Expected.Deletes, r.Deletes, s.IsOpen)...)
+	found := append(compare("created", s.Expected.Creates, r.Creates, s.IsOpen),
+		compare("deleted", s.Expected.Deletes, r.Deletes, s.IsOpen)...)
 	for reason, n := range r.Events {
 		most := s.Expected.Events[reason][1]
 		if s.IsPassing {
@@ -341,7 +348,8 @@ func events(run *Run, reference *Reference) []string {
 		}
 	}
 	for reason, n := range reference.FewestEvents {
-		if run.isServed() && all[reason] < n && !run.IsOpen && (reason != samplev1alpha1.EventErrResourceExists || saysNameTaken(run)) {
+		if run.isServed() && all[reason] < n && !run.IsOpen && (reason != samplev1alpha1.EventErrResourceExists ||
+			saysNameTaken(run)) {
 			found = append(found, fmt.Sprintf("%d events %s, and %d without faults", all[reason], reason, n))
 		}
 	}
@@ -394,7 +402,8 @@ func isExcuse(request *proxy.Request) bool {
 	case !isOfPass(request):
 		return false
 	case fault == nil: // as in an outage, or for the lack of a permission
-		return !isEvent && (request.Status == 0 || request.Status == http.StatusForbidden || request.Status >= http.StatusInternalServerError)
+		return !isEvent && (request.Status == 0 || request.Status == http.StatusForbidden ||
+			request.Status >= http.StatusInternalServerError)
 	case slices.Contains(silent, fault.Kind):
 		return false
 	case isEvent:

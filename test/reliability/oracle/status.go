@@ -53,7 +53,8 @@ func statuses(run *Run, _ *Reference) []string {
 			past.since = version.At.Add(-lag)
 		}
 		lies := slices.Concat(past.generations(), past.degraded(), past.ofItsKind())
-		if previous != nil && history.As[history.Reported](previous).Status.ObservedGeneration > history.As[history.Reported](object).Status.ObservedGeneration {
+		if previous != nil &&
+			history.As[history.Reported](previous).Status.ObservedGeneration > history.As[history.Reported](object).Status.ObservedGeneration {
 			lies = append(lies, "has observed an earlier generation than before")
 		}
 		for _, lie := range lies {
@@ -117,7 +118,8 @@ func heldSince(run *Run) time.Time {
 	since := run.AwayFrom
 	for i := range run.Requests {
 		request := &run.Requests[i]
-		if request.Fault != nil && (slices.Contains(holding, request.Fault.Kind) || request.Verb == "list" || request.Verb == "watch") &&
+		if request.Fault != nil && (slices.Contains(holding, request.Fault.Kind) || request.Verb == "list" ||
+			request.Verb == "watch") &&
 			(since.IsZero() || request.At.Before(since)) {
 			since = request.At
 		}
@@ -162,7 +164,8 @@ func (p *past) generations() []string {
 	var lies []string
 	said := history.As[history.Reported](p.self.Object)
 	if said.Status.ObservedGeneration > said.Metadata.Generation {
-		lies = append(lies, fmt.Sprintf("is of generation %d, and has observed %d", said.Metadata.Generation, said.Status.ObservedGeneration))
+		lies = append(lies, fmt.Sprintf("is of generation %d, and has observed %d", said.Metadata.Generation,
+			said.Status.ObservedGeneration))
 	}
 	for _, condition := range []string{"Available", "Progressing", "Degraded"} {
 		c := meta.FindStatusCondition(said.Status.Conditions, condition)
@@ -170,7 +173,8 @@ func (p *past) generations() []string {
 		case c == nil:
 			lies = append(lies, "does not say whether it is "+condition)
 		case c.ObservedGeneration != said.Status.ObservedGeneration:
-			lies = append(lies, fmt.Sprintf("says %s of generation %d, and the rest of %d", condition, c.ObservedGeneration, said.Status.ObservedGeneration))
+			lies = append(lies, fmt.Sprintf("says %s of generation %d, and the rest of %d", condition, c.ObservedGeneration,
+				said.Status.ObservedGeneration))
 		}
 	}
 	return lies
@@ -181,7 +185,8 @@ func (p *past) generations() []string {
 func specOf[T any](p *past) *T {
 	observed := history.As[history.Reported](p.self.Object).Status.ObservedGeneration
 	for _, version := range append(slices.Clone(p.versions), p.self) {
-		if version.Key == p.self.Key && version.Object.GetUID() == p.self.Object.GetUID() && version.Object.GetGeneration() == observed {
+		if version.Key == p.self.Key && version.Object.GetUID() == p.self.Object.GetUID() &&
+			version.Object.GetGeneration() == observed {
 			return history.As[T](version.Object)
 		}
 	}
@@ -190,7 +195,10 @@ func specOf[T any](p *past) *T {
 
 // some tells whether there was, ever, a version of an object of the resource's own for which that holds.
 func some[T any](p *past, resource string, holds func(*T) bool) bool {
-	return slices.ContainsFunc(p.versions, func(version history.Version) bool { return isOwn(p, &version, resource, holds) })
+	return slices.ContainsFunc(p.versions, func(version history.Version) bool {
+		return isOwn(p, &version, resource,
+			holds)
+	})
 }
 
 // lately tells whether there was one when the world was what the status was computed from.
@@ -200,7 +208,8 @@ func lately[T any](p *past, resource string, holds func(*T) bool) bool {
 
 func isOwn[T any](p *past, version *history.Version, resource string, holds func(*T) bool) bool {
 	self := map[string]bool{string(p.self.Object.GetUID()): true}
-	return version.Resource == resource && !version.IsGone && belongs(version.Object, self) && holds(history.As[T](version.Object))
+	return version.Resource == resource && !version.IsGone && belongs(version.Object, self) &&
+		holds(history.As[T](version.Object))
 }
 
 func sortedKeys(set map[string]bool) []string {

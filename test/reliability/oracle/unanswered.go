@@ -41,7 +41,8 @@ func carriedOut(run *Run) []proxy.Request {
 
 // neverArrived tells whether the API server was not asked, whatever there is in the world.
 func neverArrived(request *proxy.Request) bool {
-	return request.Fault != nil && slices.Contains([]proxy.Kind{proxy.Refuse, proxy.KillBefore, proxy.Hang, proxy.CutOff}, request.Fault.Kind)
+	return request.Fault != nil && slices.Contains([]proxy.Kind{proxy.Refuse, proxy.KillBefore, proxy.Hang, proxy.CutOff},
+		request.Fault.Kind)
 }
 
 // effect is that an object has come to be, or is gone.

@@ -344,7 +344,8 @@ func (p *Proxy) carryOut(r *http.Request, body []byte, request *Request) {
 
 // forward has the API server carry out a request and records what it answers. Where the operator does not wait for the
 // answer any more, as it has been killed, it is carried out all the same.
-func (p *Proxy) forward(r *http.Request, body []byte, request *Request) (status int, header http.Header, content []byte) {
+func (p *Proxy) forward(r *http.Request, body []byte, request *Request) (status int, header http.Header,
+	content []byte) {
 	answer, err := p.send(context.WithoutCancel(r.Context()), r, body)
 	if err != nil {
 		panic(http.ErrAbortHandler) // as if the API server had done so itself
@@ -371,7 +372,8 @@ func (p *Proxy) answered(request *Request, status int, content []byte) {
 
 // send sends a request to the API server.
 func (p *Proxy) send(ctx context.Context, r *http.Request, body []byte) (*http.Response, error) {
-	onward, err := http.NewRequestWithContext(ctx, r.Method, strings.TrimSuffix(p.options.Server, "/")+r.URL.RequestURI(), bytes.NewReader(body))
+	onward, err := http.NewRequestWithContext(ctx, r.Method, strings.TrimSuffix(p.options.Server, "/")+r.URL.RequestURI(),
+		bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

@@ -77,7 +77,8 @@ func (r *Request) IsCreation() bool {
 	return r.Status == http.StatusCreated
 }
 
-var infos = apirequest.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+var infos = apirequest.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"),
+	GrouplessAPIPrefixes: sets.NewString("api")}
 
 // read returns what a request says of itself.
 func read(r *http.Request, body []byte) (*Request, error) {

@@ -61,7 +61,8 @@ func (f Fault) String() string {
 // Faults are those that every write is tried with.
 var Faults = []Fault{
 	{Kind: KillBefore}, {Kind: KillAfter}, {Kind: DropAnswer},
-	{Kind: Refuse, Code: http.StatusForbidden}, {Kind: Refuse, Code: http.StatusConflict}, {Kind: Refuse, Code: http.StatusTooManyRequests},
+	{Kind: Refuse, Code: http.StatusForbidden}, {Kind: Refuse, Code: http.StatusConflict},
+	{Kind: Refuse, Code: http.StatusTooManyRequests},
 	{Kind: Refuse, Code: http.StatusInternalServerError}, {Kind: Refuse, Code: http.StatusServiceUnavailable},
 	{Kind: Refuse, Code: http.StatusGatewayTimeout}, {Kind: Disown, Code: http.StatusGatewayTimeout},
 	{Kind: Delay, For: 1500 * time.Millisecond}, {Kind: Hang, For: 40 * time.Second},

@@ -98,7 +98,8 @@ func (s *streams) areCalm() bool {
 			delete(missing, stream.resource)
 		}
 	}
-	return len(missing) == 0 && time.Now().After(s.pausedUntil) && time.Now().After(s.lateUntil) && (s.old == "" || s.oldFor == 0)
+	return len(missing) == 0 && time.Now().After(s.pausedUntil) && time.Now().After(s.lateUntil) &&
+		(s.old == "" || s.oldFor == 0)
 }
 
 // refusal returns with which code a watch is to be refused; 0 for not at all.

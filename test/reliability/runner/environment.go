@@ -104,7 +104,8 @@ func (e *Environment) findParts(ctx context.Context) (err error) {
 	}
 	port := testenv.FreePort()
 	e.recorderServer = e.apiServer.another(map[string]string{
-		"--secure-port": port, "--watch-cache": "false", "--audit-log-path": "", "--audit-policy-file": "", "--audit-log-maxsize": "",
+		"--secure-port": port, "--watch-cache": "false", "--audit-log-path": "", "--audit-policy-file": "",
+		"--audit-log-maxsize": "",
 	})
 	if err := e.recorderServer.start(); err != nil {
 		return err

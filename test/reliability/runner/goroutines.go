@@ -36,7 +36,8 @@ func (m *manager) goroutines(ctx context.Context) (map[string]int, error) {
 }
 
 func readGoroutines(ctx context.Context, address string) (map[string]int, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/debug/pprof/goroutine?debug=1", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/debug/pprof/goroutine?debug=1",
+		nil)
 	if err != nil {
 		return nil, err
 	}

@@ -74,7 +74,8 @@ func (e *Environment) admits(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	child := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "probe"}}
+	child := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault,
+		Name: "probe"}}
 	for kind, version := range map[string]schema.GroupVersion{
 		"Foo": samplev1alpha1.GroupVersion, "Memcached": cachev1alpha1.GroupVersion, "CronJob": tutorialv1.GroupVersion,
 	} {
@@ -82,10 +83,11 @@ func (e *Environment) admits(ctx context.Context) error {
 			APIVersion: version.String(), Kind: kind, Name: "probe", UID: "probe", BlockOwnerDeletion: ptr.To(true)})
 	}
 	var refused error
-	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		refused = operator.Create(ctx, child.DeepCopy(), client.DryRunAll)
-		return refused == nil, nil
-	})
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			refused = operator.Create(ctx, child.DeepCopy(), client.DryRunAll)
+			return refused == nil, nil
+		})
 	return errors.Join(err, refused)
 }
 

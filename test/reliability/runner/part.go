@@ -87,18 +87,19 @@ func isReady(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(config.Host, "/")+"/readyz", nil)
-		if err != nil {
-			return false, err
-		}
-		response, _ := asking.Do(request)
-		if response == nil {
-			return false, nil // it is not there yet
-		}
-		defer response.Body.Close()
-		return response.StatusCode == http.StatusOK, nil
-	})
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(config.Host, "/")+"/readyz", nil)
+			if err != nil {
+				return false, err
+			}
+			response, _ := asking.Do(request)
+			if response == nil {
+				return false, nil // it is not there yet
+			}
+			defer response.Body.Close()
+			return response.StatusCode == http.StatusOK, nil
+		})
 	asking.CloseIdleConnections()
 	if err != nil {
 		return errors.Join(fmt.Errorf("waiting for the API server at %s", config.Host), err)

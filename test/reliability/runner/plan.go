@@ -152,7 +152,8 @@ func (p *Prepared) Play(ctx context.Context, reference *oracle.Reference) (*orac
 
 // operator returns an operator that is yet to be started, and the proxy that it goes through.
 func (s *stage) operator(ctx context.Context) (*proxy.Proxy, *manager, error) {
-	m := &manager{program: s.e.program, environment: s.environment(), isTolerant: s.plan.Storm > 0 || s.plan.Pair || s.plan.Outage != nil}
+	m := &manager{program: s.e.program, environment: s.environment(), isTolerant: s.plan.Storm > 0 || s.plan.Pair ||
+		s.plan.Outage != nil}
 	if before := s.plan.Scenario.Before; before != nil {
 		released, err := s.e.release()
 		if err != nil {
@@ -181,8 +182,9 @@ func (s *stage) operator(ctx context.Context) (*proxy.Proxy, *manager, error) {
 // newProxy starts a proxy between an operator and the API server.
 func (s *stage) newProxy(m *manager) (*proxy.Proxy, error) {
 	options := proxy.Options{
-		Server: s.e.ControlPlane.Config.Host, TLS: s.e.tls, Seed: s.plan.seed(), Version: s.e.Recorder.Latest, IsOwn: history.IsOurs,
-		Kill: m.kill, Freeze: func() { m.signal(syscall.SIGSTOP) },
+		Server: s.e.ControlPlane.Config.Host, TLS: s.e.tls, Seed: s.plan.seed(), Version: s.e.Recorder.Latest,
+		IsOwn: history.IsOurs,
+		Kill:  m.kill, Freeze: func() { m.signal(syscall.SIGSTOP) },
 	}
 	if s.plan.Outage != nil {
 		options.Await = func() bool {
@@ -215,7 +217,8 @@ func (s *stage) play(ctx context.Context) (*oracle.Run, error) {
 	s.proxy.SetRules()
 	lacking = cmp.Or(lacking, s.passes(ctx))
 	run := &oracle.Run{
-		Namespace: s.Namespace, Symbols: s.Symbols(), Lacking: lacking, Fired: fired(s.requests()), Setup: s.setup, Rest: len(s.requests()),
+		Namespace: s.Namespace, Symbols: s.Symbols(), Lacking: lacking, Fired: fired(s.requests()), Setup: s.setup,
+		Rest:       len(s.requests()),
 		IsDeprived: s.plan.ServiceAccount != "", IsOpen: s.plan.Scenario.IsOpen, IsPassing: s.plan.Scenario.IsPassing,
 	}
 	run.Anew = run.Rest
@@ -346,7 +349,10 @@ func (s *stage) steps(ctx context.Context) (lacking string, err error) {
 		if err := s.do(ctx, step); err != nil {
 			return "", fmt.Errorf("%s, step %q: %w", s.plan, step.Name, err)
 		}
-		if lacking := s.settle(ctx, quiet, func() string { return step.Until(s.Stage, s.e.Recorder.World(s.Namespace)) }); lacking != "" {
+		if lacking := s.settle(ctx, quiet, func() string {
+			return step.Until(s.Stage,
+				s.e.Recorder.World(s.Namespace))
+		}); lacking != "" {
 			return fmt.Sprintf("after step %q: %s", step.Name, lacking), nil
 		}
 	}

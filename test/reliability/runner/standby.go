@@ -28,7 +28,8 @@ type standby struct {
 // to one have to be there.
 func (s *stage) addStandby(ctx context.Context) error {
 	var role rbacv1.Role
-	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: testenv.OperatorNamespace, Name: LeaderRole}, &role); err != nil {
+	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: testenv.OperatorNamespace, Name: LeaderRole},
+		&role); err != nil {
 		return err
 	}
 	named := metav1.ObjectMeta{Namespace: s.Namespace, Name: LeaderRole}
@@ -37,7 +38,8 @@ func (s *stage) addStandby(ctx context.Context) error {
 		s.Client.Create(ctx, &rbacv1.RoleBinding{
 			ObjectMeta: named,
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: LeaderRole},
-			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: testenv.OperatorNamespace, Name: testenv.OperatorServiceAccount}},
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: testenv.OperatorNamespace,
+				Name: testenv.OperatorServiceAccount}},
 		}))
 	if err != nil {
 		return fmt.Errorf("letting the operators have a lease: %w", err)

@@ -37,7 +37,8 @@ func cronJobs() []Scenario {
 		}},
 		{Name: "cronjob-late", Prepare: late, Steps: []Step{
 			{Name: "give up", Until: func(s *Stage, world history.World) string {
-				return first(cronJobSays("Available=True", "Progressing=False", "Degraded=False")(s, world), hasMissed(0)(s, world), jobCount(world, 0))
+				return first(cronJobSays("Available=True", "Progressing=False", "Degraded=False")(s, world), hasMissed(0)(s, world),
+					jobCount(world, 0))
 			}},
 		}},
 		{Name: "cronjob-finish", Prepare: due(1), Setup: []Step{
@@ -62,7 +63,8 @@ func cronJobs() []Scenario {
 		{Name: "cronjob-fail", Prepare: due(1), Setup: []Step{
 			{Name: "fire", Until: hasRun("Progressing=True/JobsRunning")},
 		}, Steps: []Step{
-			{Name: "fail", Do: finish(0, batchv1.JobFailed), Until: cronJobSays("Degraded=True/LastRunFailed", "Progressing=False")},
+			{Name: "fail", Do: finish(0, batchv1.JobFailed), Until: cronJobSays("Degraded=True/LastRunFailed",
+				"Progressing=False")},
 		}},
 		{Name: "cronjob-replace", Prepare: active(tutorialv1.ReplaceConcurrent), Steps: []Step{
 			{Name: "fire", Until: func(s *Stage, world history.World) string {
@@ -114,7 +116,8 @@ func cronJobs() []Scenario {
 				}
 				return createCronJob(ctx, s)
 			}, Until: func(s *Stage, world history.World) string {
-				return first(gone(world, history.Jobs), cronJobSays("Available=True", "Progressing=False", "Degraded=False")(s, world))
+				return first(gone(world, history.Jobs), cronJobSays("Available=True", "Progressing=False", "Degraded=False")(s,
+					world))
 			}},
 		}},
 	}
@@ -183,7 +186,8 @@ func late(ctx context.Context, s *Stage) error {
 }
 
 // lookedAt writes the status that a manager has left behind which looked at a CronJob at a time.
-func lookedAt(ctx context.Context, s *Stage, cj *tutorialv1.CronJob, at time.Time, change func(*tutorialv1.CronJobStatus)) error {
+func lookedAt(ctx context.Context, s *Stage, cj *tutorialv1.CronJob, at time.Time,
+	change func(*tutorialv1.CronJobStatus)) error {
 	cj.Status.ScheduledSince = ptr.To(metav1.NewTime(at))
 	cj.Status.ObservedSchedule = cj.Spec.Schedule
 	if change != nil {
@@ -199,7 +203,8 @@ func ran(ctx context.Context, s *Stage, cj *tutorialv1.CronJob, hoursBefore int)
 		owned.OwnerAnnotation:            string(cj.UID),
 		tutorialv1.ScheduledAtAnnotation: s.Tick.Add(-time.Duration(hoursBefore) * time.Hour).Format(time.RFC3339),
 	}
-	made.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cj, tutorialv1.GroupVersion.WithKind("CronJob"))}
+	made.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cj,
+		tutorialv1.GroupVersion.WithKind("CronJob"))}
 	return made, s.make(ctx, made)
 }
 
@@ -223,7 +228,8 @@ func active(policy tutorialv1.ConcurrencyPolicy) func(context.Context, *Stage) e
 		}
 		return lookedAt(ctx, s, cj, s.Tick.Add(-2*time.Hour), func(status *tutorialv1.CronJobStatus) {
 			status.LastScheduleTime = ptr.To(metav1.NewTime(s.Tick.Add(-time.Hour)))
-			status.Active = []corev1.ObjectReference{{APIVersion: "batch/v1", Kind: "Job", Namespace: s.Namespace, Name: made.Name, UID: made.UID}}
+			status.Active = []corev1.ObjectReference{{APIVersion: "batch/v1", Kind: "Job", Namespace: s.Namespace,
+				Name: made.Name, UID: made.UID}}
 			status.ActiveJobs = 1
 		})
 	}

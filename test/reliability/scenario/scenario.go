@@ -167,12 +167,14 @@ func says(world history.World, resource, name string, conditions ...string) stri
 	}
 	said := history.As[history.Reported](found)
 	if said.Status.ObservedGeneration != said.Metadata.Generation {
-		return fmt.Sprintf("%s is of generation %d, its status of %d", name, said.Metadata.Generation, said.Status.ObservedGeneration)
+		return fmt.Sprintf("%s is of generation %d, its status of %d", name, said.Metadata.Generation,
+			said.Status.ObservedGeneration)
 	}
 	for _, wanted := range conditions {
 		is := false
 		for _, c := range said.Status.Conditions {
-			is = is || wanted == fmt.Sprintf("%s=%s", c.Type, c.Status) || wanted == fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason)
+			is = is || wanted == fmt.Sprintf("%s=%s", c.Type, c.Status) ||
+				wanted == fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason)
 		}
 		if !is {
 			return fmt.Sprintf("%s does not say %s", name, wanted)
@@ -210,8 +212,9 @@ func gone(world history.World, resources ...string) string {
 func containers() corev1.PodSpec {
 	yes, no := true, false
 	return corev1.PodSpec{
-		RestartPolicy:   corev1.RestartPolicyNever,
-		SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: &yes, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+		RestartPolicy: corev1.RestartPolicyNever,
+		SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: &yes,
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 		Containers: []corev1.Container{{Name: "it", Image: "it", SecurityContext: &corev1.SecurityContext{
 			AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}}},
 	}

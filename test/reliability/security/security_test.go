@@ -144,7 +144,8 @@ func TestBrokenPodsAreRefused(t *testing.T) {
 		"host network":   func(spec *corev1.PodSpec) { spec.HostNetwork = true },
 		"host processes": func(spec *corev1.PodSpec) { spec.HostPID = true },
 		"host path": func(spec *corev1.PodSpec) {
-			spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "host", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}})
+			spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "host",
+				VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}})
 		},
 		"unsafe sysctl": func(spec *corev1.PodSpec) {
 			spec.SecurityContext.Sysctls = append(spec.SecurityContext.Sysctls, corev1.Sysctl{Name: "kernel.msgmax", Value: "1"})
