@@ -21,6 +21,8 @@ RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
 # which is the last stage, does not compile them.
 FROM builder AS scorecard-builder
 COPY test/bundle/ test/bundle/
+COPY test/jobstate/ test/jobstate/
+COPY test/kinds/ test/kinds/
 COPY test/scorecard/ test/scorecard/
 COPY config/catalog/ config/catalog/
 ARG TARGETOS

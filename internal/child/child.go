@@ -235,9 +235,10 @@ func write[T any, P Object[T], C Config[C]](
 	patched.SetNamespace(observed.GetNamespace())
 	patched.SetName(observed.GetName())
 	if err := c.client.Patch(ctx, patched, client.RawPatch(types.StrategicMergePatchType, patch)); err != nil {
-		return nil, err
+		return nil, recent.ExplainConflict(ctx, c.client, c.live, observed, err)
 	}
-	return send(ctx, c, named, want.WithResourceVersion(patched.GetResourceVersion()), options...)
+	answer, err = send(ctx, c, named, want.WithResourceVersion(patched.GetResourceVersion()), options...)
+	return answer, recent.ExplainConflict(ctx, c.client, c.live, patched, err)
 }
 
 // explain returns the error of a write in the light of what the API server has under the name: a [*NotControlledError],

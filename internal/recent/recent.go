@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -159,6 +160,22 @@ func Live(ctx context.Context, c client.Client, live client.Reader, named client
 		return nil, nil
 	}
 	return &found.Items[0], nil
+}
+
+// ExplainConflict returns a [*BehindError] for a conflict if the API server has another version of the object than the
+// given one. Any other error, such as the conflict that a webhook answers, is returned as it is.
+func ExplainConflict(ctx context.Context, c client.Client, live client.Reader, object client.Object, err error) error {
+	if !apierrors.IsConflict(err) {
+		return err
+	}
+	found, readErr := Live(ctx, c, live, object)
+	switch {
+	case readErr != nil:
+		return errors.Join(err, readErr)
+	case found == nil || found.UID != object.GetUID() || found.ResourceVersion != object.GetResourceVersion():
+		return Behind(c, object)
+	}
+	return err
 }
 
 // Named returns an empty object of the type, namespace and name of the given one.

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -97,13 +96,7 @@ func (w *Writer) send(ctx context.Context, before, after client.Object) (client.
 	}
 	answer := recent.Named(after) // not after itself, in which fields that the answer leaves out would stay
 	err = w.client.Status().Patch(ctx, answer, client.RawPatch(patch.Type(), content))
-	if apierrors.IsConflict(err) {
-		found, readErr := recent.Live(ctx, w.client, w.live, after)
-		if readErr == nil && (found == nil || found.UID != after.GetUID() || found.ResourceVersion != before.GetResourceVersion()) {
-			return nil, recent.Behind(w.client, after)
-		}
-	}
-	if err != nil {
+	if err := recent.ExplainConflict(ctx, w.client, w.live, before, err); err != nil {
 		return nil, fmt.Errorf("writing the status of %s: %w", client.ObjectKeyFromObject(after), err)
 	}
 	answer.SetManagedFields(nil)

@@ -88,7 +88,7 @@ func everyKind(k kind) {
 				Expect(len(found)).To(BeNumerically("<=", passesMade), "more than a look for each pass: %v", found)
 				Expect(slices.ContainsFunc(found, testenv.Request.IsWrite)).To(BeFalse(), "%v", found)
 				Expect(eventsAbout(ctx, object)).To(ConsistOf(HavePrefix("Warning " + k.NameTaken + ": ")))
-				Expect(cp.Audit.Since(mark, testenv.ByOperator, func(r testenv.Request) bool { return r.Name == name })).To(BeEmpty())
+				Expect(cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns), func(r testenv.Request) bool { return r.Name == name })).To(BeEmpty())
 				Expect(get(ctx, foreign).GetLabels()).To(Equal(before.GetLabels()))
 				Expect(foreign.GetOwnerReferences()).To(Equal(before.GetOwnerReferences()))
 

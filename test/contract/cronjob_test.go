@@ -31,6 +31,7 @@ import (
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 	"github.com/example/memcached-operator/internal/controller/cronjob"
+	"github.com/example/memcached-operator/test/jobstate"
 	testkinds "github.com/example/memcached-operator/test/kinds"
 	"github.com/example/memcached-operator/test/testenv"
 )
@@ -852,21 +853,10 @@ func backdate(ctx context.Context, cj *tutorialv1.CronJob, since time.Time, chan
 	Expect(k8s.Status().Update(ctx, cj)).To(Succeed())
 }
 
-// finish ends a Job that is suspended, as the controller of Jobs does.
+// finish ends a Job that is suspended.
 func finish(ctx context.Context, job *batchv1.Job, how batchv1.JobConditionType) {
 	GinkgoHelper()
-	before := get(ctx, job).DeepCopy()
-	now := metav1.Now()
-	job.Status.StartTime = &now
-	first := batchv1.JobFailureTarget
-	if how == batchv1.JobComplete {
-		first, job.Status.CompletionTime = batchv1.JobSuccessCriteriaMet, &now
-	}
-	for _, condition := range []batchv1.JobConditionType{first, how} {
-		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{
-			Type: condition, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded", LastProbeTime: now, LastTransitionTime: now})
-	}
-	Expect(k8s.Status().Patch(ctx, job, client.MergeFrom(before))).To(Succeed())
+	Expect(jobstate.Finish(ctx, k8s, job, how)).To(Succeed())
 }
 
 // isGone tells whether an object is not there any more.

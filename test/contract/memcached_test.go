@@ -250,6 +250,10 @@ var _ = Describe("Memcached", func() {
 		Eventually(ctx, func() string { k.says(mc)(ctx); return k.message(mc, "Degraded") }).Should(And(
 			ContainSubstring("kubectl -n %s delete service one", held), ContainSubstring("node %s ended (Error, exit code 64): bad option", crashed.Name)))
 		Expect(k.says(mc)(ctx)).To(HaveKeyWithValue("Degraded", "True/NameTaken"))
+
+		Expect(k8s.Delete(ctx, taken)).To(Succeed())
+		Expect(cp.SetPodReady(ctx, &crashed)).To(Succeed())
+		Eventually(ctx, k.says(mc)).Should(settled)
 	})
 })
 

@@ -51,8 +51,7 @@ var _ = Describe("With a webhook in the cluster, the operator", func() {
 	It("reports a webhook that hangs within a minute", func(ctx context.Context) {
 		k := kinds[1]
 		released := make(chan struct{})
-		DeferCleanup(func() { close(released) })
-		webhook(ctx, ns, "apps", "deployments", func(_ http.ResponseWriter, request *http.Request) *admissionv1.AdmissionResponse {
+		remove := webhook(ctx, ns, "apps", "deployments", func(_ http.ResponseWriter, request *http.Request) *admissionv1.AdmissionResponse {
 			select {
 			case <-released:
 			case <-request.Context().Done():
@@ -63,6 +62,9 @@ var _ = Describe("With a webhook in the cluster, the operator", func() {
 		Expect(k8s.Create(ctx, object)).To(Succeed())
 		Eventually(ctx, k.says(object)).WithTimeout(time.Minute).Should(HaveKeyWithValue("Degraded", "True/Error"))
 		Expect(k.message(object, "Degraded")).To(ContainSubstring("applying Deployment"))
+		close(released)
+		remove(ctx)
+		Eventually(ctx, k.says(object)).WithTimeout(time.Minute).Should(settled)
 	})
 
 	It("repairs a child soon after a policy that altered it is gone", func(ctx context.Context) {

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
+	"github.com/example/memcached-operator/test/jobstate"
 )
 
 var _ = Describe("A CronJob", Ordered, func() {
@@ -273,20 +274,11 @@ func lastJob(ctx context.Context, cj *tutorialv1.CronJob, is func(*batchv1.Job) 
 }
 
 func isComplete(job *batchv1.Job) bool {
-	return hasJobCondition(job, batchv1.JobComplete)
+	return jobstate.Condition(job, batchv1.JobComplete) != nil
 }
 
 func isActive(job *batchv1.Job) bool {
-	return job.DeletionTimestamp == nil && !isComplete(job) && !hasJobCondition(job, batchv1.JobFailed)
-}
-
-func hasJobCondition(job *batchv1.Job, condition batchv1.JobConditionType) bool {
-	for _, c := range job.Status.Conditions {
-		if c.Type == condition && c.Status == corev1.ConditionTrue {
-			return true
-		}
-	}
-	return false
+	return job.DeletionTimestamp == nil && !jobstate.IsFinished(job)
 }
 
 // podsOfJob are the pods of a Job.

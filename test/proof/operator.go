@@ -11,26 +11,31 @@ import (
 )
 
 // operatorParts are what the operator is made of, below the repository's root: its code, and what it is deployed with.
-var operatorParts = []string{"api", "cmd", "internal", "config/crd", "config/manager", "config/rbac", "go.mod", "go.sum"}
+var operatorParts = []string{"api", "cmd", "internal", "config/crd", "config/manager", "config/rbac", "go.mod",
+	"go.sum"}
 
-// Operator returns 12 hexadecimal digits that stand for the operator in the tree below a root: for its sources, without tests and texts.
-// They stay the same until something of the operator changes, whatever else of the repository does. So they say what was measured, and
-// whether what was found before is of the same operator.
+// Operator returns 12 hexadecimal digits that stand for the operator in the tree below a root: for its sources, without
+// tests and texts. They stay the same until something of the operator changes, whatever else of the repository does. So
+// they say what was measured, and whether what was found before is of the same operator.
 func Operator(root string) (string, error) {
 	return Fingerprint(root, operatorParts, func(string) bool { return false })
 }
 
-// suiteParts are what plays faults and judges what comes of them, in all campaigns, below the repository's root.
-var suiteParts = []string{"test/reliability/campaigns.go", "test/reliability/history", "test/reliability/oracle", "test/reliability/proxy", "test/reliability/runner",
-	"test/reliability/scenario", "test/reliability/suite.go", "test/testenv"}
+// suiteParts are what plays faults and judges what comes of them, below the repository's root.
+var suiteParts = []string{
+	"test/reliability/campaigns.go", "test/reliability/history", "test/reliability/load.go", "test/reliability/oracle",
+	"test/reliability/outages.go", "test/reliability/proxy", "test/reliability/rbac.go", "test/reliability/runner",
+	"test/reliability/scenario", "test/reliability/suite.go", "test/testenv",
+}
 
 // Suite returns what [Operator] does of what plays faults and judges what comes of them, and of other parts beside it.
 func Suite(root string, others ...string) (string, error) {
 	return Fingerprint(root, slices.Concat(suiteParts, others), func(string) bool { return false })
 }
 
-// Fingerprint returns 12 hexadecimal digits that stand for the sources in some parts of the tree below a root, which are files and
-// directories: without tests, texts and testdata, and without files of a name that is left out. A part that is not there is an error.
+// Fingerprint returns 12 hexadecimal digits that stand for the sources in some parts of the tree below a root, which
+// are files and directories: without tests, texts and testdata, and without files of a name that is left out. A part
+// that is not there is an error.
 func Fingerprint(root string, parts []string, isLeftOut func(name string) bool) (string, error) {
 	sum := sha256.New()
 	for _, part := range parts {
@@ -56,7 +61,8 @@ func Fingerprint(root string, parts []string, isLeftOut func(name string) bool) 
 	return fmt.Sprintf("%x", sum.Sum(nil))[:12], nil
 }
 
-// OperatorOf returns what [Operator] does for a program that was built of the tree; for a program of somebody's that cannot be told.
+// OperatorOf returns what [Operator] does for a program that was built of the tree; for a program of somebody's that
+// cannot be told.
 func OperatorOf(root, program string) (string, error) {
 	if program != "" {
 		return "another", nil
@@ -79,7 +85,8 @@ func SameOperator(file, before, now string) error {
 	if before == now {
 		return nil
 	}
-	return fmt.Errorf("%s is of another operator (%s, and this one is %s): delete it, or name another file", file, before, now)
+	return fmt.Errorf("%s is of another operator (%s, and this one is %s): delete it, or name another file", file, before,
+		now)
 }
 
 // SameSuite returns an error if what a file has was found by another form of a suite than there is now.

@@ -27,7 +27,8 @@ func TestOperator(t *testing.T) {
 		}
 		return digits
 	}
-	for _, name := range []string{"api/v1/types.go", "cmd/main.go", "internal/status/status.go", "config/crd/foos.yaml", "config/manager/manager.yaml",
+	for _, name := range []string{"api/v1/types.go", "cmd/main.go", "internal/status/status.go", "config/crd/foos.yaml",
+		"config/manager/manager.yaml",
 		"config/rbac/role.yaml", "go.mod", "go.sum"} {
 		write(name, "one")
 	}

@@ -1,5 +1,5 @@
-// Package proof writes what a suite has measured: a page for people, pictures on it, and all the data for programs. The same
-// data always gives the same files, so a commit shows what has changed.
+// Package proof writes what a suite has measured: a page for people, pictures on it, and all the data for programs. The
+// same data always gives the same files, so a commit shows what has changed.
 package proof
 
 import (
@@ -116,7 +116,8 @@ type Bar struct {
 	High  float64 `json:"high,omitempty"`
 }
 
-// Write writes the files of a page into a directory, and removes pictures that an earlier run of the same name has left there.
+// Write writes the files of a page into a directory, and removes pictures that an earlier run of the same name has left
+// there.
 func (p *Page) Write(directory string) error {
 	if err := p.check(); err != nil {
 		return fmt.Errorf("page %s: %w", p.Name, err)
@@ -173,7 +174,8 @@ func (p *Page) check() error {
 		}
 		for _, plot := range section.Plots {
 			if !fileName.MatchString(plot.Name) || names[plot.Name] {
-				errs = append(errs, fmt.Errorf("section %q: the plot's name %q is not one of a file, or there are two of it", section.Title, plot.Name))
+				errs = append(errs, fmt.Errorf("section %q: the plot's name %q is not one of a file, or there are two of it",
+					section.Title, plot.Name))
 			}
 			names[plot.Name] = true
 			if err := plot.check(); err != nil {

@@ -18,15 +18,19 @@ func page() *Page {
 	return &Page{
 		Name: "sample", Title: "A sample", Text: []string{"It begins."},
 		Settings: []Setting{{"CPUs", "2"}},
-		Claims:   []Claim{{What: "requests", Bar: "at most 3", Found: "2", Verdict: Judge(true)}, {What: "gap", Bar: "none", Verdict: NotJudged, Note: "a|b"}},
+		Claims: []Claim{{What: "requests", Bar: "at most 3", Found: "2", Verdict: Judge(true)},
+			{What: "gap", Bar: "none", Verdict: NotJudged, Note: "a|b"}},
 		Sections: []Section{{
-			Title:  "Memory",
-			Tables: []Table{{Title: "RSS", Columns: []string{"side", "MB", "how"}, Rows: [][]string{{"ours", "40", "read"}, {"theirs", "120", "read"}}}},
+			Title: "Memory",
+			Tables: []Table{{Title: "RSS", Columns: []string{"side", "MB", "how"},
+				Rows: [][]string{{"ours", "40", "read"}, {"theirs", "120", "read"}}}},
 			Plots: []Plot{
 				{Name: "memory", Title: `RSS < "all"`, X: Axis{Label: "objects", Log: true}, Y: Axis{Label: "MB", Limit: 90},
 					Lines: []Line{{"ours", []Point{{1000, 20}, {50000, 80}}}, {"theirs", []Point{{1000, 40}, {50000, 340.5}}}}},
-				{Name: "rate", Title: "Rate", X: Axis{Label: "share", Limit: 0.75}, Bars: []Bar{{Name: "ours", Value: 0.8, Low: 0.7, High: 0.9}, {Name: "theirs", Value: 0.02}}},
-				{Name: "requests", Title: "Requests", X: Axis{Label: "requests", Log: true}, Bars: []Bar{{Name: "ours", Value: 3}, {Name: "theirs", Value: 11}}},
+				{Name: "rate", Title: "Rate", X: Axis{Label: "share", Limit: 0.75},
+					Bars: []Bar{{Name: "ours", Value: 0.8, Low: 0.7, High: 0.9}, {Name: "theirs", Value: 0.02}}},
+				{Name: "requests", Title: "Requests", X: Axis{Label: "requests", Log: true},
+					Bars: []Bar{{Name: "ours", Value: 3}, {Name: "theirs", Value: 11}}},
 			},
 		}},
 		Data: map[string][]float64{"b": {2}, "a": {1}},
@@ -62,7 +66,8 @@ func TestTheSameDataGivesTheSameFiles(t *testing.T) {
 	if !maps.Equal(once, again) {
 		t.Error("two runs with the same data wrote different files")
 	}
-	for _, name := range []string{"sample.json", "sample.md", "sample-memory.svg", "sample-rate.svg", "sample-requests.svg"} {
+	for _, name := range []string{"sample.json", "sample.md", "sample-memory.svg", "sample-rate.svg",
+		"sample-requests.svg"} {
 		if once[name] == "" {
 			t.Errorf("%s was not written", name)
 		}
@@ -92,7 +97,9 @@ func TestFilesCanBeRead(t *testing.T) {
 			}
 		case ".md":
 			for _, want := range []string{
-				"| ours | 40 | read |", "|---|---:|---|", `a\|b`, "| requests | at most 3 | 2 | met |  |", "| gap | none |  | not judged |", "](sample-memory.svg)", "| CPUs | 2 |", "| what | bar | found | verdict | note |\n|---|---|---:|---|---|",
+				"| ours | 40 | read |", "|---|---:|---|", `a\|b`, "| requests | at most 3 | 2 | met |  |",
+				"| gap | none |  | not judged |", "](sample-memory.svg)", "| CPUs | 2 |",
+				"| what | bar | found | verdict | note |\n|---|---|---:|---|---|",
 			} {
 				if !strings.Contains(content, want) {
 					t.Errorf("the page has no %q:\n%s", want, content)
@@ -150,8 +157,10 @@ func TestScale(t *testing.T) {
 		{Axis{Log: true}, []float64{10}, 10, 100, math.Sqrt(1000)},
 	} {
 		s := scaleOf(test.axis, test.values, 0, 10)
-		if math.Abs(s.first-test.first) > 1e-9 || math.Abs(s.last-test.last) > 1e-9 || math.Abs(s.place(test.middle)-5) > 1e-9 {
-			t.Errorf("%v with %v: from %v to %v, %v at %v", test.axis, test.values, s.first, s.last, test.middle, s.place(test.middle))
+		if math.Abs(s.first-test.first) > 1e-9 || math.Abs(s.last-test.last) > 1e-9 ||
+			math.Abs(s.place(test.middle)-5) > 1e-9 {
+			t.Errorf("%v with %v: from %v to %v, %v at %v", test.axis, test.values, s.first, s.last, test.middle,
+				s.place(test.middle))
 		}
 		if len(s.ticks) < 2 || len(s.ticks) > 9 {
 			t.Errorf("%v with %v: %d ticks", test.axis, test.values, len(s.ticks))
@@ -160,7 +169,8 @@ func TestScale(t *testing.T) {
 }
 
 func TestNumber(t *testing.T) {
-	for value, want := range map[float64]string{0: "0", 0.6000000001: "0.6", 12.345: "12.35", 999: "999", 1000: "1,000", 1234567.8: "1,234,568"} {
+	for value, want := range map[float64]string{0: "0", 0.6000000001: "0.6", 12.345: "12.35", 999: "999", 1000: "1,000",
+		1234567.8: "1,234,568"} {
 		if got := number(value); got != want {
 			t.Errorf("%v is written %q, want %q", value, got, want)
 		}

@@ -17,8 +17,9 @@ const (
 	letter     = 6.8 // how wide a letter is, about
 )
 
-// style has colors that are told apart on both backgrounds, also by who does not see red and green apart. A picture brings its own
-// background: a page may be dark where the reader's system is light, and the picture only knows the system.
+// style has colors that are told apart on both backgrounds, also by who does not see red and green apart. A picture
+// brings its own background: a page may be dark where the reader's system is light, and the picture only knows the
+// system.
 const style = `<style>
 text{font:13px system-ui,sans-serif;fill:#1f2328}.title{font-weight:600;font-size:15px}.dim{fill:#59636e}
 .card{fill:#ffffff;stroke:#d1d9e0}.grid{stroke:#d1d9e0}.limit{stroke:#cf222e;stroke-dasharray:6 4;stroke-width:1.5}.interval{stroke:#1f2328;stroke-width:1.5}
@@ -83,7 +84,8 @@ func (p *Plot) drawLines(out *strings.Builder) float64 {
 			continue
 		}
 		for _, point := range line.Points {
-			fmt.Fprintf(out, "<circle class=\"f%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"/>\n", i%sorts, x.place(point.X), y.place(point.Y))
+			fmt.Fprintf(out, "<circle class=\"f%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"/>\n", i%sorts, x.place(point.X),
+				y.place(point.Y))
 		}
 	}
 	return floor + 3*lineHeight - 4
@@ -126,7 +128,8 @@ func (p *Plot) drawBars(out *strings.Builder) float64 {
 		y := float64(top + 6 + i*barHeight)
 		end := x.place(bar.Value)
 		label(out, "end", left-8, y+15, bar.Name)
-		fmt.Fprintf(out, "<rect class=\"f%d\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" rx=\"2\"/>\n", i%sorts, left, y, max(end-left, 1), barHeight-10)
+		fmt.Fprintf(out, "<rect class=\"f%d\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" rx=\"2\"/>\n", i%sorts, left,
+			y, max(end-left, 1), barHeight-10)
 		if bar.hasInterval() {
 			rule(out, "interval", x.place(bar.Low), y+10, x.place(bar.High), y+10)
 			rule(out, "interval", x.place(bar.Low), y+5, x.place(bar.Low), y+15)

@@ -34,40 +34,49 @@ var onceFound = []string{
 	"cronjob-replace / delete batch/jobs #1: 409",                       // a conflict was taken for a Job that was gone
 }
 
-// stormTime is how long a storm lasts at most, which is over when all is as it should be, and refusedTime how long a sort of writes is refused: longer than anything but the operator itself
-// keeps it going. restTime is how long nothing must come of nothing.
+// stormTime is how long a storm lasts at most, which is over when all is as it should be, and refusedTime how long a
+// sort of writes is refused: longer than anything but the operator itself keeps it going. restTime is how long nothing
+// must come of nothing.
 const (
 	stormTime   = 10 * time.Second
 	refusedTime = 5 * time.Second
 	restTime    = 30 * time.Second
 )
 
-// referenceCampaign is the one that all others need, rbacCampaign the one that takes permissions away. Of restCampaign it is not the faults that
-// tell what is played.
+// referenceCampaign is the one that all others need, rbacCampaign the one that takes permissions away. Of restCampaign
+// it is not the faults that tell what is played.
 const (
 	referenceCampaign = "references"
 	rbacCampaign      = "rbac"
 	restCampaign      = "rest"
 	cutOffCampaign    = "cut off"
+	outagesCampaign   = "outages"
 )
 
 // campaigns are those that have been asked for. The references come first, always.
 func (s *suite) campaigns() []campaign {
-	references := campaign{name: referenceCampaign, what: "what comes of each scenario when nothing goes wrong", isReference: true,
-		plans: s.referencePlans, other: s.leaveOut}
+	references := campaign{name: referenceCampaign, what: "what comes of each scenario when nothing goes wrong",
+		isReference: true,
+		plans:       s.referencePlans, other: s.leaveOut}
 	if s.fault != "" {
 		return []campaign{references, {name: "replay", what: "one plan", plans: s.replayed}}
 	}
 	all := []campaign{
 		{name: "singles", what: "every write of every scenario, with every fault", plans: s.singles},
 		{name: "pairs", what: "two faults in one scenario, chosen by chance", plans: s.pairs},
-		{name: "refusals", what: "every sort of write refused for 5 s: nothing but the operator itself has it try again", plans: s.refusals},
-		{name: "storms", what: "a quarter of all requests go wrong, until all is as it should be, or for 10 s", plans: s.storms},
-		{name: "leaders", what: "the leader stands still at a write until another one has led, and goes on", plans: s.leaders},
-		{name: cutOffCampaign, what: "the leader is cut off from the API server at a write until another one has led, and has to end", plans: s.cutOff},
+		{name: "refusals", what: "every sort of write refused for 5 s: nothing but the operator itself has it try again",
+			plans: s.refusals},
+		{name: "storms", what: "a quarter of all requests go wrong, until all is as it should be, or for 10 s",
+			plans: s.storms},
+		{name: "leaders", what: "the leader stands still at a write until another one has led, and goes on",
+			plans: s.leaders},
+		{name: cutOffCampaign,
+			what:  "the leader is cut off from the API server at a write until another one has led, and has to end",
+			plans: s.cutOff},
 		{name: restCampaign, what: "half a minute in which nothing happens, and another one in which everything is looked at every second", plans: s.rest},
 		{name: "clean", what: "no fault: nothing must be found", plans: s.clean, isRepeated: true},
-		{name: "outages", what: "the API server, or etcd, is killed at a write, and started again, under load", plans: s.none, other: s.outages},
+		{name: outagesCampaign, what: "the API server, or etcd, is killed at a write, and started again, under load",
+			plans: s.none, other: s.outages},
 		{name: rbacCampaign, what: "each permission taken away: something must go wrong", plans: s.none, other: s.rbac}, // the last, as it judges what all have used
 	}
 	if s.short {
@@ -82,7 +91,8 @@ func (s *suite) campaigns() []campaign {
 
 // hasOutages tells whether parts of the control plane are killed.
 func (s *suite) hasOutages() bool {
-	return strings.Contains(s.fault, "-away") || s.fault == "" && slices.ContainsFunc(s.campaigns(), func(c campaign) bool { return c.name == "outages" })
+	return strings.Contains(s.fault, "-away") || s.fault == "" &&
+		slices.ContainsFunc(s.campaigns(), func(c campaign) bool { return c.name == outagesCampaign })
 }
 
 func (s *suite) chance() *rand.Rand {
@@ -106,7 +116,8 @@ func (s *suite) referencePlans() ([]*runner.Plan, error) {
 
 // leaveOut leaves out the scenarios that fail when nothing goes wrong: there is nothing to compare with.
 func (s *suite) leaveOut(context.Context, *campaignReport) error {
-	s.scenarios = slices.DeleteFunc(s.scenarios, func(played scenario.Scenario) bool { return s.references[played.Name] == nil })
+	s.scenarios = slices.DeleteFunc(s.scenarios,
+		func(played scenario.Scenario) bool { return s.references[played.Name] == nil })
 	if len(s.scenarios) == 0 {
 		return errors.New("no scenario comes to its end without faults")
 	}
@@ -145,9 +156,8 @@ func (s *suite) replayed() ([]*runner.Plan, error) {
 func (s *suite) singles() ([]*runner.Plan, error) {
 	var plans []*runner.Plan
 	s.report.Positions = 0
-	tried := s.tried("singles")
 	for _, scenario := range s.scenarios {
-		positions := s.withTried(scenario.Name, tried)
+		positions := s.positions(scenario.Name)
 		s.report.Positions += len(positions)
 		for _, position := range positions {
 			for _, fault := range proxy.Faults {
@@ -163,7 +173,8 @@ func (s *suite) singles() ([]*runner.Plan, error) {
 	return plans, nil
 }
 
-// few returns some plans, chosen by chance, and those that have found something once. It reports which of these there are no more.
+// few returns some plans, chosen by chance, and those that have found something once. It reports which of these there
+// are no more.
 func (s *suite) few(plans []*runner.Plan) []*runner.Plan {
 	var again, quick []*runner.Plan
 	gone := map[string]bool{}
@@ -188,16 +199,12 @@ func (s *suite) few(plans []*runner.Plan) []*runner.Plan {
 	return append(again, sample(quick, shortSingles-len(again), s.chance())...)
 }
 
-// pairs are two writes, or the same twice, with a fault each: those that were played in a run that this one goes on with, and as many others
-// as there are to be.
+// pairs are two writes, or the same twice, with a fault each.
 func (s *suite) pairs() ([]*runner.Plan, error) {
 	chance := s.chance()
 	quick := slices.DeleteFunc(slices.Clone(proxy.Faults), func(f proxy.Fault) bool { return f.Kind == proxy.Hang })
-	plans := s.tried("pairs")
+	var plans []*runner.Plan
 	known := map[string]bool{}
-	for _, plan := range plans {
-		known[plan.String()] = true
-	}
 	for range 10 * pairsCount { // of a few writes there are not so many pairs
 		if len(plans) >= pairsCount {
 			break
@@ -220,14 +227,15 @@ func (s *suite) pairs() ([]*runner.Plan, error) {
 	return plans, nil
 }
 
-// refusals have all writes of a sort be refused for a while, as by a quota that is used up or a webhook that is down. Nothing tells
-// the operator when that is over.
+// refusals have all writes of a sort be refused for a while, as by a quota that is used up or a webhook that is down.
+// Nothing tells the operator when that is over.
 func (s *suite) refusals() ([]*runner.Plan, error) {
 	var plans []*runner.Plan
 	for _, scenario := range s.scenarios {
 		for _, match := range s.sorts(scenario.Name) {
 			for _, code := range []int{http.StatusForbidden, http.StatusConflict, http.StatusInternalServerError} {
-				plans = append(plans, planOf(scenario, proxy.Rule{Match: match, For: refusedTime, Fault: proxy.Fault{Kind: proxy.Refuse, Code: code}}))
+				plans = append(plans, planOf(scenario, proxy.Rule{Match: match, For: refusedTime,
+					Fault: proxy.Fault{Kind: proxy.Refuse, Code: code}}))
 			}
 		}
 	}
@@ -261,21 +269,18 @@ func (s *suite) leaders() ([]*runner.Plan, error) {
 	return plans, nil
 }
 
-// cutOff are a leader that is cut off, once in each scenario: at a write that is chosen by chance, or that it was cut off at in a run that this
-// one goes on with.
+// cutOff are a leader that is cut off, once in each scenario, at a write that is chosen by chance.
 func (s *suite) cutOff() ([]*runner.Plan, error) {
 	chance := s.chance()
-	plans := s.tried(cutOffCampaign)
+	var plans []*runner.Plan
 	for _, scenario := range s.scenarios {
 		positions := s.positions(scenario.Name)
-		isTried := slices.ContainsFunc(plans, func(plan *runner.Plan) bool { return plan.Scenario.Name == scenario.Name })
-		if isTried || scenario.HasAbsence() || len(positions) == 0 {
+		if scenario.HasAbsence() || len(positions) == 0 {
 			continue
 		}
-		plans = append(plans, planOf(scenario, with(positions[chance.IntN(len(positions))], proxy.Cutting)))
-	}
-	for _, plan := range plans {
+		plan := planOf(scenario, with(positions[chance.IntN(len(positions))], proxy.Cutting))
 		plan.Pair = true
+		plans = append(plans, plan)
 	}
 	return plans, nil
 }
@@ -323,38 +328,10 @@ func (s *suite) positions(name string) []proxy.Rule {
 	return rules
 }
 
-// withTried returns the positions of a scenario, and besides those of plans that were tried in a run that this one goes on with: what is written
-// in some runs only, the references may have shown then and not now.
-func (s *suite) withTried(name string, tried []*runner.Plan) []proxy.Rule {
-	positions := s.positions(name)
-	for _, plan := range tried {
-		if position := with(plan.Rules[0], proxy.Fault{}); plan.Scenario.Name == name && !slices.Contains(positions, position) {
-			positions = append(positions, position)
-		}
-	}
-	return positions
-}
-
-// tried returns the plans of a campaign that were played in a run that this one goes on with, of scenarios that there are.
-func (s *suite) tried(campaign string) []*runner.Plan {
-	before := s.report.campaign(campaign)
-	if before == nil {
-		return nil
-	}
-	var plans []*runner.Plan
-	for _, played := range before.Plans {
-		found := slices.IndexFunc(s.scenarios, func(s scenario.Scenario) bool { return s.Name == played.Scenario })
-		rules, err := proxy.ParseRules(played.Faults)
-		if found >= 0 && err == nil {
-			plans = append(plans, planOf(s.scenarios[found], rules...))
-		}
-	}
-	return plans
-}
-
 // sorts returns the sorts of writes of a scenario.
 func (s *suite) sorts(name string) []proxy.Match {
-	return slices.SortedFunc(maps.Keys(s.references[name].Writes), func(a, b proxy.Match) int { return strings.Compare(a.String(), b.String()) })
+	return slices.SortedFunc(maps.Keys(s.references[name].Writes),
+		func(a, b proxy.Match) int { return strings.Compare(a.String(), b.String()) })
 }
 
 // sample returns some of a list, by chance, in the order of the list.

@@ -31,7 +31,8 @@ func TestFew(t *testing.T) {
 	s := &suite{options: &options{short: true}, scenarios: scenario.All(), report: newReport(&options{}, "0123")}
 	again := onceFound[2]
 	name, fault, _ := strings.Cut(again, " / ")
-	few := s.few([]*runner.Plan{plan("foo-create", "patch apps/deployments #1: hang"), plan(name, fault), plan("foo-create", "patch apps/deployments #1: 409")})
+	few := s.few([]*runner.Plan{plan("foo-create", "patch apps/deployments #1: hang"), plan(name, fault),
+		plan("foo-create", "patch apps/deployments #1: 409")})
 	if len(few) != 2 || few[0].String() != again {
 		t.Errorf("%v", few)
 	}
@@ -44,56 +45,26 @@ func TestFew(t *testing.T) {
 	}
 }
 
-// A run that goes on plays the pairs that are to be played again, and others only until there are enough.
-func TestPairsTriedBefore(t *testing.T) {
+// A write that was not chosen yet is; of a few writes there are not so many pairs, and none is played twice. The same
+// seed gives the same pairs, so a run that was cut off goes on with them.
+func TestPairs(t *testing.T) {
 	created := scenario.Scenario{Name: "foo-create"}
-	s := &suite{options: &options{seed: 1}, scenarios: []scenario.Scenario{created}, report: newReport(&options{}, "0123"),
-		references: map[string]*oracle.Reference{created.Name: {Writes: map[proxy.Match]int{{Verb: "patch", Resource: "apps/deployments"}: 3}}}}
-	first, err := s.pairs()
-	if err != nil || len(first) != pairsCount {
-		t.Fatalf("%d pairs, %v", len(first), err)
-	}
-	played := s.report.begin("pairs", "two faults")
-	for _, plan := range first[:10] {
-		played.add(&planReport{Scenario: plan.Scenario.Name, Faults: plan.Faults()})
-	}
-	s.seed, played.Plans[3].isOld = 2, true
-	again, err := s.pairs()
-	if err != nil || len(again) != pairsCount || again[3].String() != first[3].String() {
-		t.Fatalf("%d pairs, %v", len(again), err)
-	}
-	if left := slices.DeleteFunc(again, played.has); len(left) != pairsCount-9 || left[0].String() != first[3].String() {
-		t.Errorf("%d pairs are left", len(left))
-	}
-	s.references[created.Name].Writes = map[proxy.Match]int{{Verb: "patch", Resource: "apps/deployments"}: 1}
-	s.report = newReport(&options{}, "0123")
-	few, err := s.pairs()
-	seen := map[string]bool{}
-	for _, plan := range few {
-		if seen[plan.String()] {
-			t.Errorf("%s is played twice", plan)
+	match := proxy.Match{Verb: "patch", Resource: "apps/deployments"}
+	s := &suite{options: &options{seed: 1}, scenarios: []scenario.Scenario{created}, report: newReport(&options{}, "0123")}
+	for _, writes := range []int{3, 1} {
+		s.references = map[string]*oracle.Reference{created.Name: {Writes: map[proxy.Match]int{match: writes}}}
+		pairs, err := s.pairs()
+		again, againErr := s.pairs()
+		seen := map[string]bool{}
+		for i, plan := range pairs {
+			if seen[plan.String()] || plan.String() != again[i].String() {
+				t.Errorf("%s is played twice, or not with the same seed", plan)
+			}
+			seen[plan.String()] = true
 		}
-		seen[plan.String()] = true
-	}
-	if err != nil || len(few) == 0 || len(few) >= pairsCount {
-		t.Errorf("of one write there are %d pairs, %v", len(few), err)
-	}
-}
-
-// A write that was tried before stays one that is tried, also if the references of this run do not show it.
-func TestSinglesTriedBefore(t *testing.T) {
-	created := scenario.Scenario{Name: "foo-create"}
-	shown := proxy.Match{Verb: "patch", Resource: "apps/deployments"}
-	s := &suite{options: &options{}, scenarios: []scenario.Scenario{created}, report: newReport(&options{}, "0123"),
-		references: map[string]*oracle.Reference{created.Name: {Writes: map[proxy.Match]int{shown: 1}}}}
-	singles := s.report.begin("singles", "every write")
-	for _, faults := range []string{"patch apps/deployments #1: 409", "patch apps/deployments #2: 409"} {
-		singles.add(&planReport{Scenario: created.Name, Faults: faults})
-	}
-	singles.add(&planReport{Scenario: "foo-scale", Faults: "patch apps/deployments #3: 409"})
-	plans, err := s.singles()
-	if err != nil || s.report.Positions != 2 || len(plans) != 2*len(proxy.Faults) {
-		t.Errorf("%d plans of %d writes: %v", len(plans), s.report.Positions, err)
+		if err != nil || againErr != nil || len(pairs) == 0 || (len(pairs) == pairsCount) != (writes == 3) {
+			t.Errorf("of %d writes there are %d pairs: %v, %v", writes, len(pairs), err, againErr)
+		}
 	}
 }
 
@@ -103,11 +74,13 @@ func TestReferencesDiffer(t *testing.T) {
 	told := func(times int) *oracle.Run {
 		run := &oracle.Run{Anew: times}
 		for i := range times {
-			run.Requests = append(run.Requests, proxy.Request{Verb: "create", Resource: "events.k8s.io/events", Name: fmt.Sprint(i), Reason: "Synced", Status: http.StatusCreated})
+			run.Requests = append(run.Requests, proxy.Request{Verb: "create", Resource: "events.k8s.io/events",
+				Name: fmt.Sprint(i), Reason: "Synced", Status: http.StatusCreated})
 		}
 		return run
 	}
-	played := &scenario.Scenario{Name: "foo-create", Expected: scenario.Expected{Events: map[string][2]int{"Synced": {1, 3}}}}
+	played := &scenario.Scenario{Name: "foo-create", Expected: scenario.Expected{Events: map[string][2]int{"Synced": {1,
+		3}}}}
 	for _, times := range []int{2, 3, 1} {
 		if findings := s.refer(played, told(times)); len(findings) > 0 {
 			t.Error(findings)
@@ -118,7 +91,8 @@ func TestReferencesDiffer(t *testing.T) {
 	}
 	s.references["foo-create"].Events["Synced"] = 3
 	reference := s.references["foo-create"]
-	if reference.Events["Synced"] != 3 || reference.FewestEvents["Synced"] != 1 || reference.Writes[proxy.Match{Verb: "create", Resource: "events.k8s.io/events"}] != 1 {
+	if reference.Events["Synced"] != 3 || reference.FewestEvents["Synced"] != 1 ||
+		reference.Writes[proxy.Match{Verb: "create", Resource: "events.k8s.io/events"}] != 1 {
 		t.Errorf("%+v", reference)
 	}
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// Of the load: how many Foos there are, how long after the other they are scaled, how long they may take to come to rest, and for how long nothing
-// may be written then.
+// Of the load: how many Foos there are, how long after the other they are scaled, how long they may take to come to
+// rest, and for how long nothing may be written then.
 const (
 	loadFoos     = 50
 	loadEvery    = 50 * time.Millisecond
@@ -43,7 +43,8 @@ type load struct {
 }
 
 func startLoad(ctx context.Context, env *runner.Environment) (*load, error) {
-	l := &load{client: env.ControlPlane.Client, recorder: env.Recorder, namespace: "load", began: time.Now(), ended: make(chan struct{})}
+	l := &load{client: env.ControlPlane.Client, recorder: env.Recorder, namespace: "load", began: time.Now(),
+		ended: make(chan struct{})}
 	if err := l.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: l.namespace}}); err != nil {
 		return nil, err
 	}
@@ -55,7 +56,8 @@ func startLoad(ctx context.Context, env *runner.Environment) (*load, error) {
 		}
 	}
 	var err error
-	l.manager, err = env.ControlPlane.StartManager(ctx, env.Program(), []string{"WATCH_NAMESPACE=" + l.namespace}, "--leader-elect=false")
+	l.manager, err = env.ControlPlane.StartManager(ctx, env.Program(), []string{"WATCH_NAMESPACE=" + l.namespace},
+		"--leader-elect=false")
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +70,8 @@ func (l *load) foo(number int) *samplev1alpha1.Foo {
 	return &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: fmt.Sprintf("foo-%d", number)}}
 }
 
-// scale scales one Foo after the other, until the context ends. What fails while the API server is away is not tried again.
+// scale scales one Foo after the other, until the context ends. What fails while the API server is away is not tried
+// again.
 func (l *load) scale(ctx context.Context) {
 	defer close(l.ended)
 	for ctx.Err() == nil {
@@ -104,7 +107,8 @@ func (l *load) settle(ctx context.Context) ([]oracle.Finding, error) {
 	return append(findings, oracle.Judge(run, &oracle.Reference{})...), nil
 }
 
-// judge returns what must not be: of what is lacking in the end, of how much has happened at rest, and of how many Deployments there ever were.
+// judge returns what must not be: of what is lacking in the end, of how much has happened at rest, and of how many
+// Deployments there ever were.
 func (l *load) judge(lacking string, happened int) []oracle.Finding {
 	deployments := map[types.UID]bool{}
 	for _, version := range l.recorder.Versions(l.namespace) {
@@ -140,7 +144,8 @@ func judgeLoad(changes int, lacking string, happened, deployments int) []oracle.
 func (l *load) lacking(ctx context.Context) (string, error) {
 	var foos samplev1alpha1.FooList
 	var deployments appsv1.DeploymentList
-	if err := errors.Join(l.client.List(ctx, &foos, client.InNamespace(l.namespace)), l.client.List(ctx, &deployments, client.InNamespace(l.namespace))); err != nil {
+	if err := errors.Join(l.client.List(ctx, &foos, client.InNamespace(l.namespace)),
+		l.client.List(ctx, &deployments, client.InNamespace(l.namespace))); err != nil {
 		return "", err
 	}
 	available := map[string]int32{}
@@ -152,8 +157,10 @@ func (l *load) lacking(ctx context.Context) (string, error) {
 		progressing := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionProgressing)
 		switch wanted := ptr.Deref(foo.Spec.Replicas, 1); {
 		case available[foo.Name] != wanted:
-			return fmt.Sprintf("the Deployment of %s has %d pods available, and not %d", foo.Name, available[foo.Name], wanted), nil
-		case progressing == nil || progressing.Status != metav1.ConditionFalse || progressing.ObservedGeneration != foo.Generation:
+			return fmt.Sprintf("the Deployment of %s has %d pods available, and not %d", foo.Name, available[foo.Name], wanted),
+				nil
+		case progressing == nil || progressing.Status != metav1.ConditionFalse ||
+			progressing.ObservedGeneration != foo.Generation:
 			return fmt.Sprintf("the status of %s does not say that it has come to rest", foo.Name), nil
 		}
 	}

@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/example/memcached-operator/test/reliability/runner"
-	"github.com/example/memcached-operator/test/reliability/scenario"
 )
 
 func TestJudgeLoad(t *testing.T) {
@@ -25,7 +22,8 @@ func TestJudgeLoad(t *testing.T) {
 		for _, finding := range judgeLoad(c.changes, c.lacking, c.happened, c.deployments) {
 			texts = append(texts, finding.String())
 		}
-		if found := strings.Join(texts, "\n"); (found == "") != (c.found == "") || len(texts) > 1 || !strings.HasPrefix(found, c.found) {
+		if found := strings.Join(texts, "\n"); (found == "") != (c.found == "") || len(texts) > 1 ||
+			!strings.HasPrefix(found, c.found) {
 			t.Errorf("%s: %q, not %q", c.name, found, c.found)
 		}
 	}
@@ -48,19 +46,5 @@ func TestHasOccurred(t *testing.T) {
 		if is := (&planReport{Faults: c.faults, Fired: c.fired}).hasOccurred(); is != c.is {
 			t.Errorf("%+v: %t", c, is)
 		}
-	}
-}
-
-// A plan that is played once more takes the place of what it has found before.
-func TestPlayAgain(t *testing.T) {
-	r := &campaignReport{}
-	r.add(&planReport{Scenario: "foo-create", Fired: 1})
-	r.add(&planReport{Scenario: "foo-scale", Fired: 1})
-	again := &runner.Plan{Scenario: scenario.Scenario{Name: "foo-create"}}
-	if r.playAgain([]*runner.Plan{again}); r.has(again) {
-		t.Error("it is not to be played")
-	}
-	if r.add(&planReport{Scenario: "foo-create", Fired: 1}); len(r.Plans) != 2 {
-		t.Errorf("%d plans", len(r.Plans))
 	}
 }

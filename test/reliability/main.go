@@ -1,5 +1,5 @@
-// Command reliability breaks the operator's connection to the API server in every way and at every place that it knows, and the
-// operator itself, and judges what comes of it.
+// Command reliability breaks the operator's connection to the API server in every way and at every place that it knows,
+// and the operator itself, and judges what comes of it.
 package main
 
 import (
@@ -55,12 +55,15 @@ func parse() (*options, error) {
 	flag.BoolVar(&o.short, "short", false, "only what takes less than 5 minutes")
 	flag.Uint64Var(&o.seed, "seed", 1, "for all that is chosen by chance")
 	flag.IntVar(&o.parallel, "parallel", 6, "how many plans to play at the same time")
-	flag.DurationVar(&o.patience, "patience", 0, "for how `long` to wait for the operator to come to an end; 0 for long enough after any fault")
+	flag.DurationVar(&o.patience, "patience", 0,
+		"for how `long` to wait for the operator to come to an end; 0 for long enough after any fault")
 	flag.BoolVar(&o.hasty, "hasty", false, "end as soon as something is found")
 	flag.StringVar(&o.output, "json", "", "a `file` for all that was found, as JSON")
-	flag.BoolVar(&o.resume, "resume", false, "leave out the plans that the file of --json has, in which the fault occurred and nothing was found")
+	flag.BoolVar(&o.resume, "resume", false,
+		"leave out the plans that the file of --json has, in which the fault occurred and nothing was found")
 	flag.StringVar(&o.proof, "proof", "", "a `directory` for a page of all that was found")
-	flag.StringVar(&o.evidence, "evidence", "", "a `directory` for what was recorded of plans that fail; by default one that is made for it")
+	flag.StringVar(&o.evidence, "evidence", "",
+		"a `directory` for what was recorded of plans that fail; by default one that is made for it")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q: all options are flags, see --help", flag.Arg(0))

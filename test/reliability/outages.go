@@ -15,8 +15,9 @@ import (
 // loadFaults is what happens to the operator that is kept busy meanwhile: it goes on when the campaign does.
 const loadFaults = "all outages"
 
-// outagePatience is how long all may take to become as it should be: Kubernetes' garbage collector, which lists anew after an outage and
-// waits between its tries, was seen to take two minutes for what the operator has nothing to do with.
+// outagePatience is how long all may take to become as it should be: Kubernetes' garbage collector, which lists anew
+// after an outage and waits between its tries, was seen to take two minutes for what the operator has nothing to do
+// with.
 const outagePatience = 5 * time.Minute
 
 // outagePlans are each write with one of the outages, in turn.
@@ -32,14 +33,13 @@ func (s *suite) outagePlans() []*runner.Plan {
 	return plans
 }
 
-// outages plays plans of one sort of outage at a time, as many as are played in parallel, so that one outage is for all of them: it
-// happens when each has come to its write. Meanwhile another operator is kept busy.
+// outages plays plans of one sort of outage at a time, as many as are played in parallel, so that one outage is for all
+// of them: it happens when each has come to its write. Meanwhile another operator is kept busy.
 func (s *suite) outages(ctx context.Context, r *campaignReport) error {
 	all := s.outagePlans()
 	plans := slices.DeleteFunc(slices.Clone(all), r.has)
-	if len(plans) == 0 { // a run that goes on, of which only the load is left, which is nothing without outages
+	if len(plans) == 0 { // of a run that was cut off, only the load is left, which is nothing without outages
 		plans = all[:min(len(all), s.parallel)]
-		r.playAgain(plans)
 	}
 	s.say("%s: %d plans", r.Name, len(plans))
 	busy, err := startLoad(ctx, s.env)
@@ -86,7 +86,8 @@ func bySort(plans []*runner.Plan) [][]*runner.Plan {
 	return parts
 }
 
-// playThrough plays plans through one outage, and tells whether it has happened: it does when one of them comes to its write.
+// playThrough plays plans through one outage, and tells whether it has happened: it does when one of them comes to its
+// write.
 func (s *suite) playThrough(
 	ctx context.Context, r *campaignReport, plans []*runner.Plan, prepared map[*runner.Plan]*runner.Prepared,
 ) (hasHappened bool, err error) {

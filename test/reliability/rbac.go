@@ -26,8 +26,8 @@ import (
 // rbacPatience is how long an operator that lacks a permission may take: one that has it takes a second.
 const rbacPatience = 8 * time.Second
 
-// managerRole is the ClusterRole whose permissions are taken away. Those to lead, and to know who reads the metrics, are taken away in
-// test/contract.
+// managerRole is the ClusterRole whose permissions are taken away. Those to lead, and to know who reads the metrics,
+// are taken away in test/contract.
 const managerRole = "memcached-operator-manager-role"
 
 // withoutStreams has the operator list as where the API server cannot stream lists.
@@ -52,12 +52,13 @@ type rbacReport struct {
 	Unused []string `json:"unused"`
 	// Missing are those that were used and not granted by config/rbac.
 	Missing []string `json:"missing"`
-	// Control is what goes wrong in the same scenarios with all permissions: nothing, or what goes wrong without one says nothing.
+	// Control is what goes wrong in the same scenarios with all permissions: nothing, or what goes wrong without one says
+	// nothing.
 	Control []string `json:"control"`
 }
 
-// rbac takes each permission away in turn, for real: from the role of a service account of its own. What the API server asks for in
-// admission, which no proxy sees, is taken away so too.
+// rbac takes each permission away in turn, for real: from the role of a service account of its own. What the API server
+// asks for in admission, which no proxy sees, is taken away so too.
 func (s *suite) rbac(ctx context.Context, r *campaignReport) error {
 	k8s := s.env.ControlPlane.Client
 	var role rbacv1.ClusterRole
@@ -111,10 +112,12 @@ func (s *suite) compareRBAC(ctx context.Context, r *campaignReport, rules []rbac
 	result := &planReport{Scenario: "rbac"}
 	for what, list := range map[string][]string{
 		"granted, and not needed": report.Unneeded, "granted, and not used": report.Unused,
-		"used, and not granted": report.Missing, "refused": s.report.Refused, "goes wrong with all permissions": report.Control,
+		"used, and not granted": report.Missing, "refused": s.report.Refused,
+		"goes wrong with all permissions": report.Control,
 	} {
 		if len(list) > 0 {
-			result.Findings = append(result.Findings, oracle.Finding{Oracle: "rbac", Text: what + ": " + strings.Join(list, ", ")})
+			result.Findings = append(result.Findings, oracle.Finding{Oracle: "rbac",
+				Text: what + ": " + strings.Join(list, ", ")})
 		}
 	}
 	r.add(result)
@@ -130,14 +133,16 @@ type rights struct {
 	scenarios   []string // the likeliest first
 }
 
-// trialsOf are all permissions but one, each in turn; and before them all permissions, with each scenario that is played without one.
+// trialsOf are all permissions but one, each in turn; and before them all permissions, with each scenario that is
+// played without one.
 func trialsOf(rules []rbacv1.PolicyRule) []rights {
 	var controls []rights
 	permissions := testenv.Permissions(rules)
 	trials := make([]rights, 0, len(permissions))
 	known := map[string]bool{}
 	for index, permission := range permissions {
-		trial := rights{name: fmt.Sprintf("less-%d", index), rules: testenv.RulesWithout(rules, permission), lacks: permission, scenarios: likely(permission)}
+		trial := rights{name: fmt.Sprintf("less-%d", index), rules: testenv.RulesWithout(rules, permission),
+			lacks: permission, scenarios: likely(permission)}
 		if strings.HasPrefix(permission, "list ") {
 			trial.environment = withoutStreams
 		}
@@ -169,7 +174,8 @@ func (s *suite) tryAll(ctx context.Context, trials []rights) ([]string, error) {
 	return wrong, errors.Join(errs...)
 }
 
-// goesWrong plays scenarios with an operator that has some rights until one goes wrong, and returns how; nothing if none does.
+// goesWrong plays scenarios with an operator that has some rights until one goes wrong, and returns how; nothing if
+// none does.
 func (s *suite) goesWrong(ctx context.Context, r rights) (string, error) {
 	if err := s.grant(ctx, r); err != nil {
 		return "", err
@@ -179,7 +185,8 @@ func (s *suite) goesWrong(ctx context.Context, r rights) (string, error) {
 		if found < 0 {
 			continue
 		}
-		plan := &runner.Plan{Scenario: s.scenarios[found], ServiceAccount: r.name, Environment: r.environment, Patience: rbacPatience}
+		plan := &runner.Plan{Scenario: s.scenarios[found], ServiceAccount: r.name, Environment: r.environment,
+			Patience: rbacPatience}
 		prepared, err := s.env.Prepare(ctx, plan)
 		if err != nil {
 			return "", err
@@ -208,7 +215,8 @@ func isRefused(run *oracle.Run) bool {
 func (s *suite) grant(ctx context.Context, r rights) error {
 	k8s := s.env.ControlPlane.Client
 	return errors.Join(
-		k8s.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.OperatorNamespace, Name: r.name}}),
+		k8s.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.OperatorNamespace,
+			Name: r.name}}),
 		k8s.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: r.name}, Rules: r.rules}),
 		k8s.Create(ctx, &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: r.name},

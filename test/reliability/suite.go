@@ -71,8 +71,9 @@ func newSuite(ctx context.Context) (*suite, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &suite{options: o, begun: time.Now(), references: map[string]*oracle.Reference{}, used: map[string]bool{}, report: newReport(o, operator)}
-	if err := s.report.identify(testenv.Root()); err != nil {
+	s := &suite{options: o, begun: time.Now(), references: map[string]*oracle.Reference{}, used: map[string]bool{},
+		report: newReport(o, operator)}
+	if s.report.Suite, err = proof.Suite(testenv.Root()); err != nil {
 		return nil, err
 	}
 	if s.scenarios, err = chosen(o.scenario); err != nil {
@@ -198,8 +199,8 @@ func (s *suite) playAll(ctx context.Context, r *campaignReport, plans []*runner.
 	return errors.Join(append(errs, err)...)
 }
 
-// preparedAhead is how many plans before those that need it is prepared what has to be old: it becomes so while they are played. It must not
-// become much older either.
+// preparedAhead is how many plans before those that need it is prepared what has to be old: it becomes so while they
+// are played. It must not become much older either.
 const preparedAhead = 100
 
 // handOut hands plans out until the context ends. Those that need what is old come last.
@@ -239,7 +240,8 @@ func (s *suite) prepare(ctx context.Context, plans []*runner.Plan) (map[*runner.
 }
 
 // play plays a plan and judges it.
-func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, prepared *runner.Prepared, isReference bool) error {
+func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, prepared *runner.Prepared,
+	isReference bool) error {
 	var reference *oracle.Reference
 	if !isReference {
 		reference = s.reference(plan.Scenario.Name)
@@ -281,12 +283,14 @@ func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, 
 	return errors.Join(s.keep(plan, again, run, findings), s.enough())
 }
 
-// tries is how often a plan is played until its fault occurs: a write may be made in some runs only, as a status that tells of two
-// changes at once or of one after the other.
+// tries is how often a plan is played until its fault occurs: a write may be made in some runs only, as a status that
+// tells of two changes at once or of one after the other.
 const tries = 8
 
-// record plays a plan, and again while nothing has gone wrong that should have. What a storm comes to is left to chance.
-func (s *suite) record(ctx context.Context, plan *runner.Plan, prepared *runner.Prepared, reference *oracle.Reference) (run *oracle.Run, err error) {
+// record plays a plan, and again while nothing has gone wrong that should have. What a storm comes to is left to
+// chance.
+func (s *suite) record(ctx context.Context, plan *runner.Plan, prepared *runner.Prepared,
+	reference *oracle.Reference) (run *oracle.Run, err error) {
 	for range tries {
 		if prepared == nil {
 			if prepared, err = s.env.Prepare(ctx, plan); err != nil {
@@ -297,7 +301,8 @@ func (s *suite) record(ctx context.Context, plan *runner.Plan, prepared *runner.
 			return nil, fmt.Errorf("%s: %w", plan, err)
 		}
 		prepared.End()
-		if prepared = nil; run.Fired > 0 || len(plan.Rules) == 0 || plan.Outage != nil || len(oracle.Judge(run, reference)) > 0 {
+		if prepared = nil; run.Fired > 0 || len(plan.Rules) == 0 || plan.Outage != nil ||
+			len(oracle.Judge(run, reference)) > 0 {
 			break
 		}
 	}
@@ -337,7 +342,8 @@ func (s *suite) keep(plan *runner.Plan, again string, run *oracle.Run, findings 
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(&versions, "%s %d %s gone=%t %s\n", version.At.Format("15:04:05.000"), version.RV, version.Key, version.IsGone, text)
+		fmt.Fprintf(&versions, "%s %d %s gone=%t %s\n", version.At.Format("15:04:05.000"), version.RV, version.Key,
+			version.IsGone, text)
 	}
 	told := fmt.Sprintf("%s\n%s\n", plan, again)
 	for _, finding := range findings {
@@ -370,8 +376,8 @@ func (s *suite) reference(name string) *oracle.Reference {
 	return s.references[name]
 }
 
-// refer takes a run in which nothing went wrong into the reference of its scenario, and finds what is not expected of it, or differs from the
-// runs before.
+// refer takes a run in which nothing went wrong into the reference of its scenario, and finds what is not expected of
+// it, or differs from the runs before.
 func (s *suite) refer(played *scenario.Scenario, run *oracle.Run) []oracle.Finding {
 	is := oracle.NewReference(run)
 	findings := is.Unexpected(played)
@@ -381,13 +387,16 @@ func (s *suite) refer(played *scenario.Scenario, run *oracle.Run) []oracle.Findi
 		return findings
 	}
 	if diff := history.Diff(was.World, is.World); diff != "" {
-		findings = append(findings, oracle.Finding{Oracle: "same each time", Text: "without faults, the world is not the same each time:\n" + diff})
+		findings = append(findings, oracle.Finding{Oracle: "same each time",
+			Text: "without faults, the world is not the same each time:\n" + diff})
 	}
 	if !run.IsOpen && (!maps.Equal(was.Creates, is.Creates) || !maps.Equal(was.Deletes, is.Deletes)) {
-		findings = append(findings, oracle.Finding{Oracle: "same each time", Text: fmt.Sprintf("without faults, %v was created and %v deleted, and before %v and %v",
-			is.Creates, is.Deletes, was.Creates, was.Deletes)})
+		findings = append(findings, oracle.Finding{Oracle: "same each time",
+			Text: fmt.Sprintf("without faults, %v was created and %v deleted, and before %v and %v",
+				is.Creates, is.Deletes, was.Creates, was.Deletes)})
 	}
-	// Progress is told of as time passes, so there may be one status more or less: what is sure to be written is a position.
+	// Progress is told of as time passes, so there may be one status more or less: what is sure to be written is a
+	// position.
 	for match, n := range was.Writes {
 		was.Writes[match] = min(n, is.Writes[match])
 	}
@@ -403,8 +412,8 @@ func (s *suite) refer(played *scenario.Scenario, run *oracle.Run) []oracle.Findi
 	return findings
 }
 
-// use notes the permissions that were used, and requests that were refused for the lack of one: apart those of an API server that has just
-// been started.
+// use notes the permissions that were used, and requests that were refused for the lack of one: apart those of an API
+// server that has just been started.
 func (s *suite) use(run *oracle.Run, requests []proxy.Request) {
 	for i := range requests {
 		request := &requests[i]

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
+	"github.com/example/memcached-operator/test/jobstate"
 )
 
 // ofRuns are for a kind that makes a Job at each time of a schedule, once, and then leaves it to itself.
@@ -221,7 +222,7 @@ func statusOfRunsIsHonest(ctx context.Context, t *trial) error {
 		return err
 	}
 	for _, job := range jobs {
-		if !isFinished(&job) {
+		if !jobstate.IsFinished(&job) {
 			if err := t.Delete(ctx, &job, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 				return fmt.Errorf("deleting %s: %w", t.called(&job), err)
 			}
@@ -338,7 +339,7 @@ func hasActive(count int) func(context.Context, *trial, client.Object) (string, 
 		if err != nil {
 			return "", err
 		}
-		if active := slices.DeleteFunc(jobs, func(job batchv1.Job) bool { return isFinished(&job) }); len(active) < count {
+		if active := slices.DeleteFunc(jobs, func(job batchv1.Job) bool { return jobstate.IsFinished(&job) }); len(active) < count {
 			return fmt.Sprintf("%s has %d active Jobs, and should have %d", t.called(object), len(active), count), nil
 		}
 		return "", nil
@@ -389,7 +390,7 @@ func (t *trial) tellsOfActive(object *tutorialv1.CronJob) check {
 		latest := ""
 		for _, job := range jobs {
 			latest = scheduledAt(job)
-			if !isFinished(&job) {
+			if !jobstate.IsFinished(&job) {
 				active = append(active, job.Name)
 			}
 		}
@@ -422,12 +423,6 @@ func jobName(object string, at time.Time) string {
 
 func scheduledAt(job batchv1.Job) string {
 	return job.Annotations[tutorialv1.ScheduledAtAnnotation]
-}
-
-func isFinished(job *batchv1.Job) bool {
-	return slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
-		return c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed)
-	})
 }
 
 // jobOfSomebody returns a Job that somebody else could have made. It makes no pods, so no image is needed.

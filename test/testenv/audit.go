@@ -38,8 +38,8 @@ type Request struct {
 	ResponseUID string // of the object answered; empty where answers are not logged
 	ResponseRV  string
 	OnlyUID     string // of a deletion: the UID that it is for; empty if it is for any, or where requests are not logged
-	// Refused is the object that a creation was for which the API server has refused as invalid; nil of all else, and where requests are
-	// not logged.
+	// Refused is the object that a creation was for which the API server has refused as invalid; nil of all else, and
+	// where requests are not logged.
 	Refused json.RawMessage
 }
 
@@ -101,7 +101,8 @@ next:
 // find out who reads its metrics.
 func ByOperator(r Request) bool {
 	switch r.Group + "/" + r.Resource {
-	case "coordination.k8s.io/leases", "/events", "authentication.k8s.io/tokenreviews", "authorization.k8s.io/subjectaccessreviews":
+	case "coordination.k8s.io/leases", "/events", "authentication.k8s.io/tokenreviews",
+		"authorization.k8s.io/subjectaccessreviews":
 		return false
 	}
 	return r.User == OperatorUser

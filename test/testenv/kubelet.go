@@ -32,8 +32,8 @@ func (cp *ControlPlane) Kubelet(ctx context.Context) {
 	}
 }
 
-// run makes a pod run and be ready, as soon as the API server lets it, which may be away for a while. A pod that is gone already needs no
-// machine.
+// run makes a pod run and be ready, as soon as the API server lets it, which may be away for a while. A pod that is
+// gone already needs no machine.
 func (cp *ControlPlane) run(ctx context.Context, pod *corev1.Pod) {
 	for begun := time.Now(); ctx.Err() == nil && time.Since(begun) < time.Minute; {
 		if client.IgnoreNotFound(cp.SetPodReady(ctx, pod)) == nil {

@@ -26,13 +26,14 @@ type Manager struct {
 	ProbeURL string
 
 	process *exec.Cmd
-	logs    *buffer
+	logs    *Buffer
 	ended   chan error
 }
 
-// StartManager starts a manager program with the operator's own service account, and with more environment ("NAME=value")
-// and flags if given.
-func (cp *ControlPlane) StartManager(ctx context.Context, program string, environment []string, flags ...string) (*Manager, error) {
+// StartManager starts a manager program with the operator's own service account, and with more environment
+// ("NAME=value") and flags if given.
+func (cp *ControlPlane) StartManager(ctx context.Context, program string, environment []string,
+	flags ...string) (*Manager, error) {
 	kubeconfig, err := cp.Kubeconfig(ctx, OperatorNamespace, OperatorServiceAccount)
 	if err != nil {
 		return nil, err
@@ -42,7 +43,7 @@ func (cp *ControlPlane) StartManager(ctx context.Context, program string, enviro
 	m := &Manager{
 		MetricsURL: "https://" + metrics + "/metrics",
 		ProbeURL:   "http://" + probes,
-		logs:       &buffer{},
+		logs:       &Buffer{},
 		ended:      make(chan error, 1),
 	}
 	m.process = exec.Command(program, append([]string{
@@ -157,20 +158,26 @@ func (m *Manager) Passes(token, controller string) (int, error) {
 	return passes, nil
 }
 
-// buffer is a bytes.Buffer that is safe for concurrent use.
-type buffer struct {
+// Buffer keeps what a process writes. It is safe for concurrent use.
+type Buffer struct {
 	mu   sync.Mutex
 	data bytes.Buffer
 }
 
-func (b *buffer) Write(p []byte) (int, error) {
+func (b *Buffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.data.Write(p)
 }
 
-func (b *buffer) String() string {
+func (b *Buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.data.String()
+}
+
+// Last returns the last 4,000 bytes.
+func (b *Buffer) Last() string {
+	text := b.String()
+	return text[max(0, len(text)-4000):]
 }

@@ -19,7 +19,8 @@ func Permissions(rules []rbacv1.PolicyRule) []string {
 
 // RulesWithout returns rules that grant the same but for one permission, as [Permissions] has it.
 func RulesWithout(rules []rbacv1.PolicyRule, permission string) []rbacv1.PolicyRule {
-	return slices.DeleteFunc(oneByOne(rules), func(rule rbacv1.PolicyRule) bool { return permissionOf(rule) == permission })
+	return slices.DeleteFunc(oneByOne(rules),
+		func(rule rbacv1.PolicyRule) bool { return permissionOf(rule) == permission })
 }
 
 // oneByOne returns rules that grant the same, each for one verb and resource.
@@ -29,7 +30,8 @@ func oneByOne(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
 				for _, verb := range rule.Verbs {
-					each = append(each, rbacv1.PolicyRule{Verbs: []string{verb}, APIGroups: []string{group}, Resources: []string{resource}, ResourceNames: rule.ResourceNames})
+					each = append(each, rbacv1.PolicyRule{Verbs: []string{verb}, APIGroups: []string{group},
+						Resources: []string{resource}, ResourceNames: rule.ResourceNames})
 				}
 			}
 		}

@@ -11,7 +11,8 @@ func TestDefects(t *testing.T) {
 		t.Errorf("found %q", found)
 	}
 	for _, line := range []string{
-		"panic: runtime error", `{"level":"ERROR","msg":"Observed a panic"}`, "WARNING: DATA RACE", "fatal error: concurrent map writes",
+		"panic: runtime error", `{"level":"ERROR","msg":"Observed a panic"}`, "WARNING: DATA RACE",
+		"fatal error: concurrent map writes",
 		"CACHE *v1.Job[0] mutated!",
 	} {
 		if found := Defects(well + line + "\n" + well); !slices.Equal(found, []string{line}) {

@@ -19,13 +19,15 @@ import (
 // revisionAnnotation counts the templates of a Deployment, on it and on their ReplicaSets.
 const revisionAnnotation = "deployment.kubernetes.io/revision"
 
-// masked are the fields that the server makes, and that differ from run to run. They are all that is left out of a comparison.
+// masked are the fields that the server makes, and that differ from run to run. They are all that is left out of a
+// comparison.
 var masked = [][]string{
-	{"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "generation"}, {"metadata", "creationTimestamp"}, {"metadata", "managedFields"},
+	{"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "generation"}, {"metadata", "creationTimestamp"},
+	{"metadata", "managedFields"},
 }
 
-// maskedOf are those that Kubernetes' own controllers and the machines write: how often a Deployment was rolled out and in which
-// order what happened to it, and how they tell of it. How many pods there are and are available stays.
+// maskedOf are those that Kubernetes' own controllers and the machines write: how often a Deployment was rolled out and
+// in which order what happened to it, and how they tell of it. How many pods there are and are available stays.
 var maskedOf = map[string][][]string{
 	Deployments: {{"metadata", "annotations", revisionAnnotation}, {"status", "conditions"}, {"status", "collisionCount"}},
 	ReplicaSets: {{"metadata", "annotations", revisionAnnotation},
@@ -35,7 +37,8 @@ var maskedOf = map[string][][]string{
 	Jobs:    {{"status"}},
 }
 
-// Normal is a world in a form that is the same for worlds that differ only in what the server makes: object by object, as JSON.
+// Normal is a world in a form that is the same for worlds that differ only in what the server makes: object by object,
+// as JSON.
 type Normal map[string]string
 
 // Symbols are times that have a meaning, by what they are called.
@@ -45,7 +48,8 @@ var (
 	// The operator's hash of the fields that it has applied: the owner's UID is a part of their names.
 	hashPattern = regexp.MustCompile(`("memcached-operator.example.com/applied-fields": )"[^"]+"`)
 	timePattern = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
-	// A pod that is named and not there: that could not be made, or is gone. The names of those that are there have been replaced.
+	// A pod that is named and not there: that could not be made, or is gone. The names of those that are there have been
+	// replaced.
 	podPattern = regexp.MustCompile(`-(\(template( \d+)? of [a-z0-9.-]+\)|[bcdf-hj-np-tv-z2-9]{5,10})-[bcdf-hj-np-tv-z2-9]{5}\b`)
 	uidPattern = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 )
@@ -83,13 +87,17 @@ func Normalize(namespace string, world World, versions []Version, symbols Symbol
 
 // rename replaces names, the longest first: those of pods have those of others in them.
 func rename(text string, names map[string]string) string {
-	for _, name := range slices.SortedFunc(maps.Keys(names), func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) }) {
+	for _, name := range slices.SortedFunc(maps.Keys(names), func(a,
+		b string) int {
+		return cmp.Or(len(b)-len(a), cmp.Compare(a, b))
+	}) {
 		text = strings.ReplaceAll(text, name, names[name])
 	}
 	return text
 }
 
-// canonical returns an object as JSON with what is masked left out. The generations that it speaks of are told by how many they are behind.
+// canonical returns an object as JSON with what is masked left out. The generations that it speaks of are told by how
+// many they are behind.
 func canonical(resource string, object *unstructured.Unstructured) string {
 	object = object.DeepCopy()
 	status, _ := object.Object["status"].(map[string]any)
@@ -140,8 +148,9 @@ func (s Symbols) Rename(name string) string {
 	return withoutTimes(name, s)
 }
 
-// templateHashes returns what to call the hash in the names of ReplicaSets and pods, which is another one when a ReplicaSet of an
-// earlier Deployment of the same name is still there. Of the ReplicaSets of one name, the oldest comes first.
+// templateHashes returns what to call the hash in the names of ReplicaSets and pods, which is another one when a
+// ReplicaSet of an earlier Deployment of the same name is still there. Of the ReplicaSets of one name, the oldest comes
+// first.
 func templateHashes(world World) map[string]string {
 	sets := world.Of(ReplicaSets)
 	slices.SortStableFunc(sets, func(a, b *unstructured.Unstructured) int {
@@ -168,7 +177,8 @@ func revision(set *unstructured.Unstructured) int {
 	return number
 }
 
-// withoutTimes replaces times by what they mean, in the names of Jobs and in schedules too, and all others by the same word.
+// withoutTimes replaces times by what they mean, in the names of Jobs and in schedules too, and all others by the same
+// word.
 func withoutTimes(text string, symbols Symbols) string {
 	for symbol, t := range symbols {
 		text = strings.ReplaceAll(text, t.UTC().Format(time.RFC3339), "("+symbol+")")
@@ -178,7 +188,8 @@ func withoutTimes(text string, symbols Symbols) string {
 	return timePattern.ReplaceAllString(text, "(time)")
 }
 
-// JobSuffix returns how the name of the Job of a time ends: with minutes, or with seconds where a schedule does not keep to minutes.
+// JobSuffix returns how the name of the Job of a time ends: with minutes, or with seconds where a schedule does not
+// keep to minutes.
 func JobSuffix(t time.Time) string {
 	if t.Unix()%60 == 0 {
 		return fmt.Sprintf("%08d", t.Unix()/60)
@@ -189,7 +200,8 @@ func JobSuffix(t time.Time) string {
 // mostLines is how many lines of a difference are told.
 const mostLines = 12
 
-// Diff tells how a world differs from the one that was expected, in lines that only one of the two has; nothing if it does not.
+// Diff tells how a world differs from the one that was expected, in lines that only one of the two has; nothing if it
+// does not.
 func Diff(expected, actual Normal) string {
 	var lines []string
 	for _, side := range []struct {

@@ -63,15 +63,19 @@ func TestAllElseIsADifference(t *testing.T) {
 		"a deletion": func(w World) {
 			w[Key{Foos, "one"}].Object["metadata"].(map[string]any)["deletionTimestamp"] = "2026-01-01T00:00:09Z"
 		},
-		"status":            func(w World) { w[Key{Foos, "one"}].Object["status"].(map[string]any)["nodes"] = []any{} },
-		"a time that means": func(w World) { w[Key{Foos, "one"}].Object["status"].(map[string]any)["since"] = "2026-01-01T00:00:01Z" },
+		"status": func(w World) { w[Key{Foos, "one"}].Object["status"].(map[string]any)["nodes"] = []any{} },
+		"a time that means": func(w World) {
+			w[Key{Foos,
+				"one"}].Object["status"].(map[string]any)["since"] = "2026-01-01T00:00:01Z"
+		},
 		"an old generation": func(w World) { w[Key{Deployments, "web"}].SetGeneration(7) },
 	} {
 		changed := world(t, "ns", uidA, "web-1-abcde", "2026-01-01T00:00:00Z", "1")
 		change(changed)
 		// The generation that is observed is compared with the one there is.
 		if name == "an old generation" {
-			if err := unstructured.SetNestedField(changed[Key{Deployments, "web"}].Object, int64(6), "status", "observedGeneration"); err != nil {
+			if err := unstructured.SetNestedField(changed[Key{Deployments, "web"}].Object, int64(6), "status",
+				"observedGeneration"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -96,7 +100,8 @@ func TestJobsOfSecondsAreByTick(t *testing.T) {
 }
 
 func TestPodsThatAreNotThereHaveNoNames(t *testing.T) {
-	w := World{{Foos, "one"}: object(t, `{metadata: {name: one}, status: {message: 'pods "web-5d4f8c7b9-x2v4z" is forbidden'}}`)}
+	w := World{{Foos, "one"}: object(t,
+		`{metadata: {name: one}, status: {message: 'pods "web-5d4f8c7b9-x2v4z" is forbidden'}}`)}
 	if text := Normalize("ns", w, nil, nil)[Foos+"/one"]; !strings.Contains(text, `pods \"web-(pod)\" is forbidden`) {
 		t.Error(text)
 	}
@@ -119,7 +124,8 @@ status: {observedGeneration: `+observed+`, conditions: [{type: Degraded, observe
 func TestSchedulesAreByTick(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 7, 0, 0, time.UTC)
 	w := World{{CronJobs, "one"}: object(t, `{metadata: {name: one}, spec: {schedule: "7 * * * *"}}`)}
-	if text := Normalize("ns", w, nil, Symbols{"tick": at})[CronJobs+"/one"]; !strings.Contains(text, `"schedule": "(hourly)"`) {
+	if text := Normalize("ns", w, nil, Symbols{"tick": at})[CronJobs+"/one"]; !strings.Contains(text,
+		`"schedule": "(hourly)"`) {
 		t.Error(text)
 	}
 }

@@ -1,6 +1,6 @@
-// Command mutants puts bugs into the operator on purpose, one at a time, and looks whether the suites find them: a suite that has never
-// found anything has shown nothing. What has found one then tries the operator as it is, and must find nothing. Its exit code is 1 if a bug is
-// not found, or something is found where there is none.
+// Command mutants puts bugs into the operator on purpose, one at a time, and looks whether the suites find them: a
+// suite that has never found anything has shown nothing. What has found one then tries the operator as it is, and must
+// find nothing. Its exit code is 1 if a bug is not found, or something is found where there is none.
 package main
 
 import (
@@ -39,7 +39,7 @@ type report struct {
 }
 
 // otherParts are what finds bugs beside what plays faults, below the repository's root.
-var otherParts = []string{"test/reliability/load.go", "test/reliability/mutants/suites.go", "test/reliability/outages.go", "test/reliability/rbac.go", "test/reliability/schema"}
+var otherParts = []string{"test/reliability/mutants/suites.go", "test/reliability/schema"}
 
 // control is what a killer has found in the operator as it is.
 type control struct {
@@ -72,7 +72,8 @@ func parse() (*options, error) {
 	o := &options{}
 	only := flag.String("only", "", "a regular `expression`: only mutants whose name matches")
 	flag.StringVar(&o.output, "json", "", "a `file` for all that is found, as JSON")
-	flag.BoolVar(&o.resume, "resume", false, "leave out what was tried according to the file of --json, but for mutants that were not found")
+	flag.BoolVar(&o.resume, "resume", false,
+		"leave out what was tried according to the file of --json, but for mutants that were not found")
 	flag.StringVar(&o.proof, "proof", "", "a `directory` for a page of all that is found")
 	flag.Parse()
 	if o.resume && o.output == "" {
@@ -176,7 +177,8 @@ func (l *lab) hunt(ctx context.Context, m mutant) *outcome {
 		}
 		var found []finding
 		if found, err = l.ask(ctx, program, killer); len(found) > 0 {
-			result.KilledBy, result.Finding, result.Findings, result.Oracles = killer, found[0].String(), len(found), oraclesOf(found)
+			result.KilledBy, result.Finding, result.Findings, result.Oracles = killer, found[0].String(), len(found),
+				oraclesOf(found)
 			break
 		}
 	}
@@ -225,7 +227,8 @@ func (l *lab) control(ctx context.Context, r *report, output string) error {
 			c.Alarm = found[0].String()
 		}
 		r.addControl(c)
-		fmt.Fprintf(os.Stderr, "[%4.0f s] %s, on the operator as it is: %.160s\n", r.Seconds, killer, cmp.Or(c.Alarm, "nothing"))
+		fmt.Fprintf(os.Stderr, "[%4.0f s] %s, on the operator as it is: %.160s\n", r.Seconds, killer,
+			cmp.Or(c.Alarm, "nothing"))
 		if err := r.save(output); err != nil {
 			return err
 		}
@@ -260,7 +263,8 @@ func (r *report) alarms() []string {
 	return alarms
 }
 
-// foundBefore returns what has become of the mutants of an operator according to a file, by the same suite; nothing if there is no such file.
+// foundBefore returns what has become of the mutants of an operator according to a file, by the same suite; nothing if
+// there is no such file.
 func foundBefore(path, operator, suite string) (*report, error) {
 	r := &report{}
 	if isThere, err := proof.Kept(path, r); err != nil || !isThere {
@@ -331,7 +335,8 @@ func (r *report) print() {
 		fmt.Println(o)
 	}
 	alarms := r.alarms()
-	fmt.Printf("%d of %d mutants killed; %d alarms of %d killers on the operator as it is; %.0f s\n", r.Killed, r.Mutants, len(alarms), len(r.Controls), r.Seconds)
+	fmt.Printf("%d of %d mutants killed; %d alarms of %d killers on the operator as it is; %.0f s\n", r.Killed, r.Mutants,
+		len(alarms), len(r.Controls), r.Seconds)
 	for _, alarm := range alarms {
 		fmt.Println("ALARM", alarm)
 	}

@@ -110,8 +110,8 @@ func isConfig(file string) bool { return strings.HasPrefix(file, configDir+"/") 
 
 const configDir = "config"
 
-// root returns the repository with what the mutant changes of config: one of links into the real one, with a config of its own, in a
-// directory. It is the real one if the mutant changes nothing of it.
+// root returns the repository with what the mutant changes of config: one of links into the real one, with a config of
+// its own, in a directory. It is the real one if the mutant changes nothing of it.
 func (m mutant) root(dir string) (string, error) {
 	files, err := m.files()
 	if err != nil {

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -26,7 +24,8 @@ func (r *report) page() *proof.Page {
 		case killedBy == "":
 			killedBy = "NOBODY"
 		}
-		table.Rows = append(table.Rows, []string{o.Name, o.Pattern, killedBy, strings.Join(o.Oracles, ", "), firstLine(o.Finding), fmt.Sprintf("%.0f", o.Seconds)})
+		table.Rows = append(table.Rows, []string{o.Name, o.Pattern, killedBy, strings.Join(o.Oracles, ", "),
+			firstLine(o.Finding), fmt.Sprintf("%.0f", o.Seconds)})
 	}
 	return &proof.Page{
 		Name:  "mutants",
@@ -48,8 +47,9 @@ func (r *report) page() *proof.Page {
 		},
 		Claims: r.claims(),
 		Sections: []proof.Section{
-			{Title: "Seeded bugs", Tables: []proof.Table{table}, Plots: []proof.Plot{r.foundBy()}},
-			{Title: "Bugs that are not seeded", Text: []string{"Operators have had these bugs, too."}, Tables: []proof.Table{notSeeded}},
+			{Title: "Seeded bugs", Tables: []proof.Table{table}},
+			{Title: "Bugs that are not seeded", Text: []string{"Operators have had these bugs, too."},
+				Tables: []proof.Table{notSeeded}},
 		},
 		Data: r,
 	}
@@ -60,20 +60,30 @@ var notSeeded = proof.Table{
 	Columns: []string{"a pattern of bugs", "why none of it is seeded"},
 	Rows: [][]string{
 		{"a finalizer that nobody removes", "the operator sets none"},
-		{"what only a webhook checks", "there is no webhook: the API server checks everything by the rules of the CustomResourceDefinitions"},
+		{"what only a webhook checks",
+			"there is no webhook: the API server checks everything by the rules of the CustomResourceDefinitions"},
 		{"a conversion between versions that loses something", "each kind has one version"},
-		{"a reference into another namespace", "the operator follows none: what a template names, Kubernetes judges by the rights of the Job's pods"},
+		{"a reference into another namespace",
+			"the operator follows none: what a template names, Kubernetes judges by the rights of the Job's pods"},
 		{"a secret in a log, an event or a status", "the operator may not read Secrets"},
-		{"a second child, made because the cache does not show the first", "a child's name follows from its owner: names-by-the-server is the way to get there"},
-		{"errors without end in a namespace that is being deleted", "each plan has a namespace of its own, which stays; `make contract` shows it"},
+		{"a second child, made because the cache does not show the first",
+			"a child's name follows from its owner: names-by-the-server is the way to get there"},
+		{"errors without end in a namespace that is being deleted",
+			"each plan has a namespace of its own, which stays; `make contract` shows it"},
 		{"no CustomResourceDefinition, or one that comes later", "`make contract` and `make e2e` show it"},
-		{"no time zones in the image", "the machine that tests has them; `make e2e` runs the image, in which there is nothing but the program"},
+		{"no time zones in the image",
+			"the machine that tests has them; `make e2e` runs the image, in which there is nothing but the program"},
 		{"metrics that anybody may read", "`make contract` shows it"},
-		{"metrics or log lines that a user can write into", "the log is JSON, whatever is in it, as `make contract` shows; the metrics are those of controller-runtime, which name no resource"},
-		{"pods that run as root, or with more rights than they need", "`make unit` breaks each rule of Pod Security for our pods, and the evaluator of Kubernetes refuses each"},
-		{"a template by which a user's pod gets more rights than the user has", "what pods may do, Kubernetes judges by the namespace that they are in"},
-		{"an annotation of a child that is believed", "the operator reads when a Job was due off its name; unit tests have the annotation lie"},
-		{"resources that are so large, or so many, that others have to wait", "`make bench` and `make bench-cronjobs` show what many cost"},
+		{"metrics or log lines that a user can write into",
+			"the log is JSON, whatever is in it, as `make contract` shows; the metrics are those of controller-runtime, which name no resource"},
+		{"pods that run as root, or with more rights than they need",
+			"`make unit` breaks each rule of Pod Security for our pods, and the evaluator of Kubernetes refuses each"},
+		{"a template by which a user's pod gets more rights than the user has",
+			"what pods may do, Kubernetes judges by the namespace that they are in"},
+		{"an annotation of a child that is believed",
+			"the operator reads when a Job was due off its name; unit tests have the annotation lie"},
+		{"resources that are so large, or so many, that others have to wait",
+			"`make bench` and `make bench-cronjobs` show what many cost"},
 		{"a clock that is set back or stands still", "the clock is that of the machine; unit tests of CronJobs set theirs"},
 	},
 }
@@ -88,7 +98,8 @@ func (r *report) claims() []proof.Claim {
 	}
 	alarms := r.alarms()
 	found := proof.Claim{What: "alarms on the operator as it is, of all that has found a bug", Bar: "0",
-		Found: fmt.Sprintf("%d of %d", len(alarms), len(r.Controls)), Verdict: proof.Judge(len(alarms) == 0), Note: strings.Join(alarms, "; ")}
+		Found: fmt.Sprintf("%d of %d", len(alarms), len(r.Controls)), Verdict: proof.Judge(len(alarms) == 0),
+		Note: strings.Join(alarms, "; ")}
 	if killers := r.killers(); found.Verdict == proof.Met && len(r.Controls) < len(killers) {
 		found.Verdict, found.Note = proof.NotJudged, fmt.Sprintf("there are %d", len(killers))
 	}
@@ -122,20 +133,6 @@ func (r *report) claimOracles() proof.Claim {
 		claim.Verdict = proof.NotJudged
 	}
 	return claim
-}
-
-// foundBy shows which part of the suites has found how many.
-func (r *report) foundBy() proof.Plot {
-	counts := map[string]int{}
-	for _, o := range r.Outcomes {
-		suite, _, _ := strings.Cut(cmp.Or(o.KilledBy, "nobody"), " ")
-		counts[suite]++
-	}
-	plot := proof.Plot{Name: "found", Title: "Seeded bugs, by what found them first", X: proof.Axis{Label: "bugs"}}
-	for _, suite := range slices.Sorted(maps.Keys(counts)) {
-		plot.Bars = append(plot.Bars, proof.Bar{Name: suite, Value: float64(counts[suite])})
-	}
-	return plot
 }
 
 // firstLine returns as much of a finding as fits into a table.

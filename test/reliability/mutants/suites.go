@@ -57,8 +57,8 @@ func campaign(name string, flags ...string) suite {
 	}
 }
 
-// buildFaults builds the suite with the faults, once for each root, and returns the path of the program. It installs what its root has in
-// config.
+// buildFaults builds the suite with the faults, once for each root, and returns the path of the program. It installs
+// what its root has in config.
 func (l *lab) buildFaults(ctx context.Context) (string, error) {
 	if program, ok := l.faults[l.root]; ok {
 		return program, nil
@@ -90,7 +90,8 @@ func transitions(ctx context.Context, l *lab, program, part string) (found []fin
 	if err := l.world.Use(ctx, program); err != nil {
 		return nil, err
 	}
-	report, err := l.world.Try(ctx, schema.Options{Only: regexp.MustCompile(part), Workers: 8, Patience: patienceOf(part), IsHasty: true})
+	report, err := l.world.Try(ctx, schema.Options{Only: regexp.MustCompile(part), Workers: 8, Patience: patienceOf(part),
+		IsHasty: true})
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +120,8 @@ func (l *lab) play(ctx context.Context, program, part, campaign string, flags ..
 	}
 	file := filepath.Join(l.dir, "faults.json")
 	_ = os.Remove(file) // there is none the first time
-	flags = append(flags, "--hasty", "--manager="+program, "--scenario="+part, "--campaign="+campaign, "--json="+file, "--evidence="+filepath.Join(l.dir, "evidence"))
+	flags = append(flags, "--hasty", "--manager="+program, "--scenario="+part, "--campaign="+campaign, "--json="+file,
+		"--evidence="+filepath.Join(l.dir, "evidence"))
 	suite := exec.CommandContext(ctx, faults, flags...)
 	suite.Cancel = func() error { return suite.Process.Signal(syscall.SIGTERM) } // so that it ends its control plane
 	suite.WaitDelay = time.Minute

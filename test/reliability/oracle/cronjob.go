@@ -6,18 +6,19 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
+	"github.com/example/memcached-operator/test/jobstate"
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
 // times finds what is not true of the times of the schedule in a CronJob's status.
 func (p *past) times(previous, status *tutorialv1.CronJobStatus) []string {
 	var lies []string
-	if ran := status.LastScheduleTime; ran != nil && !ran.Equal(previous.LastScheduleTime) && !p.hasRun(p.versions, ran.Time) {
+	if ran := status.LastScheduleTime; ran != nil && !ran.Equal(previous.LastScheduleTime) &&
+		!p.hasRun(p.versions, ran.Time) {
 		lies = append(lies, fmt.Sprintf("says that the time %s was run; there was no Job for it", ran.UTC()))
 	}
 	if missed := status.LastMissedTime; missed != nil && !missed.Equal(previous.LastMissedTime) {
@@ -37,10 +38,12 @@ func (p *past) times(previous, status *tutorialv1.CronJobStatus) []string {
 // ends finds ends of Jobs in a CronJob's status that there were not.
 func (p *past) ends(status *tutorialv1.CronJobStatus) []string {
 	var lies []string
-	if ended := status.LastSuccessfulTime; ended != nil && !some(p, history.Jobs, func(job *batchv1.Job) bool { return ended.Equal(job.Status.CompletionTime) }) {
+	if ended := status.LastSuccessfulTime; ended != nil && !some(p, history.Jobs,
+		func(job *batchv1.Job) bool { return ended.Equal(job.Status.CompletionTime) }) {
 		lies = append(lies, fmt.Sprintf("says that a Job completed at %s; none did", ended.UTC()))
 	}
-	if ended := status.LastFailedTime; ended != nil && !some(p, history.Jobs, func(job *batchv1.Job) bool { return ended.Time.Equal(failedAt(job)) }) {
+	if ended := status.LastFailedTime; ended != nil && !some(p, history.Jobs,
+		func(job *batchv1.Job) bool { return ended.Time.Equal(failedAt(job)) }) {
 		lies = append(lies, fmt.Sprintf("says that a Job failed at %s; none did", ended.UTC()))
 	}
 	return lies
@@ -66,10 +69,8 @@ func (p *past) hasRun(versions []history.Version, t time.Time) bool {
 
 // failedAt returns when a Job failed; zero if it has not.
 func failedAt(job *batchv1.Job) time.Time {
-	for _, c := range job.Status.Conditions {
-		if c.Type == batchv1.JobFailed && c.Status == corev1.ConditionTrue {
-			return c.LastTransitionTime.Time
-		}
+	if failed := jobstate.Condition(job, batchv1.JobFailed); failed != nil {
+		return failed.LastTransitionTime.Time
 	}
 	return time.Time{}
 }
@@ -82,12 +83,13 @@ type contradiction struct {
 
 // conditions finds conditions of a CronJob that the rest of its status, or its specification, contradicts.
 func (p *past) conditions(status *tutorialv1.CronJobStatus) []string {
-	said, cj := history.As[told](p.self.Object), specOf[tutorialv1.CronJob](p)
+	said, cj := history.As[history.Reported](p.self.Object), specOf[tutorialv1.CronJob](p)
 	if cj == nil {
 		return nil
 	}
 	var lies []string
-	for _, c := range slices.Concat(availability(said, &cj.Spec, status), progress(said, &cj.Spec, status), failure(said, status)) {
+	for _, c := range slices.Concat(availability(said, &cj.Spec, status), progress(said, &cj.Spec, status),
+		failure(said, status)) {
 		if c.is {
 			lies = append(lies, c.text)
 		}
@@ -95,33 +97,39 @@ func (p *past) conditions(status *tutorialv1.CronJobStatus) []string {
 	return lies
 }
 
-func availability(said *told, spec *tutorialv1.CronJobSpec, status *tutorialv1.CronJobStatus) []contradiction {
-	isSuspended, isAvailable := ptr.Deref(spec.Suspend, false), said.is("Available", metav1.ConditionTrue)
-	reason, isDegraded := said.reason("Available"), said.is("Degraded", metav1.ConditionTrue)
+func availability(said *history.Reported, spec *tutorialv1.CronJobSpec,
+	status *tutorialv1.CronJobStatus) []contradiction {
+	isSuspended, isAvailable := ptr.Deref(spec.Suspend, false), said.Is("Available", metav1.ConditionTrue)
+	reason, isDegraded := said.Condition("Available").Reason, said.Is("Degraded", metav1.ConditionTrue)
 	return []contradiction{
 		{isAvailable && isSuspended, "says that Jobs are made, and it is suspended"},
 		{isAvailable && status.NextScheduleTime == nil, "says that Jobs are made, and not when the next one is due"},
 		{reason == tutorialv1.ReasonSuspended && !isSuspended, "says that it is suspended, and it is not"},
-		{isSuspended && status.NextScheduleTime != nil && said.is("Available", metav1.ConditionFalse), "is suspended, and says when the next Job is due"},
-		{reason == tutorialv1.ReasonNotObserved && !isDegraded, "says that its Jobs could not be looked at, and that nothing is wrong"},
+		{isSuspended && status.NextScheduleTime != nil && said.Is("Available", metav1.ConditionFalse),
+			"is suspended, and says when the next Job is due"},
+		{reason == tutorialv1.ReasonNotObserved && !isDegraded,
+			"says that its Jobs could not be looked at, and that nothing is wrong"},
 	}
 }
 
-func progress(said *told, spec *tutorialv1.CronJobSpec, status *tutorialv1.CronJobStatus) []contradiction {
-	reason, isForbidden := said.reason("Progressing"), spec.ConcurrencyPolicy == tutorialv1.ForbidConcurrent
+func progress(said *history.Reported, spec *tutorialv1.CronJobSpec, status *tutorialv1.CronJobStatus) []contradiction {
+	reason, isForbidden := said.Condition("Progressing").Reason, spec.ConcurrencyPolicy == tutorialv1.ForbidConcurrent
 	return []contradiction{
-		{reason == tutorialv1.ReasonBlocked && !said.is("Degraded", metav1.ConditionTrue), "says that it is blocked, and that nothing is wrong"},
+		{reason == tutorialv1.ReasonBlocked && !said.Is("Degraded", metav1.ConditionTrue),
+			"says that it is blocked, and that nothing is wrong"},
 		{reason == tutorialv1.ReasonJobsRunning && status.ActiveJobs == 0, "says that Jobs go on, and that none is active"},
 		{reason == tutorialv1.ReasonIdle && status.ActiveJobs > 0, "says that no Job goes on, and that some are active"},
-		{reason == tutorialv1.ReasonWaitingForJob && (status.ActiveJobs == 0 || !isForbidden), "says that it waits for a Job, and there is none to wait for"},
+		{reason == tutorialv1.ReasonWaitingForJob && (status.ActiveJobs == 0 || !isForbidden),
+			"says that it waits for a Job, and there is none to wait for"},
 	}
 }
 
-func failure(said *told, status *tutorialv1.CronJobStatus) []contradiction {
+func failure(said *history.Reported, status *tutorialv1.CronJobStatus) []contradiction {
 	failed, completed := status.LastFailedTime, status.LastSuccessfulTime
 	hasFailed := failed != nil && (completed == nil || failed.After(completed.Time)) // the last Job has
 	return []contradiction{
-		{hasFailed && !said.is("Degraded", metav1.ConditionTrue), "says that the last Job failed, and that nothing is wrong"},
-		{said.reason("Degraded") == tutorialv1.ReasonLastRunFailed && !hasFailed, "says that the last Job failed, and not when"},
+		{hasFailed && !said.Is("Degraded", metav1.ConditionTrue), "says that the last Job failed, and that nothing is wrong"},
+		{said.Condition("Degraded").Reason == tutorialv1.ReasonLastRunFailed && !hasFailed,
+			"says that the last Job failed, and not when"},
 	}
 }

@@ -20,15 +20,16 @@ import (
 	"github.com/example/memcached-operator/test/reliability/proxy"
 )
 
-// degraded finds a status that says that something is wrong when nothing has been, neither in the world nor with a request. There is
-// nothing in any scenario for the reasons that are not here.
+// degraded finds a status that reports a problem when there was none, neither in the cluster state nor with a request.
+// The reason is that of the worst problem; of the others, which the message lists, a taken name is recognized by its
+// words. No scenario has anything for the reasons that are not here.
 func (p *past) degraded() []string {
-	said := history.As[told](p.self.Object)
-	if !said.is("Degraded", metav1.ConditionTrue) {
+	said := history.As[history.Reported](p.self.Object)
+	if !said.Is("Degraded", metav1.ConditionTrue) {
 		return nil
 	}
 	var has bool
-	reason := said.reason("Degraded")
+	reason := said.Condition("Degraded").Reason
 	switch reason { // all kinds have the same names for what is the same
 	case samplev1alpha1.ReasonRefused:
 		has = p.hadRequest(func(r *proxy.Request) bool { return hasFailed(r) && isRefused(r) })
@@ -47,14 +48,25 @@ func (p *past) degraded() []string {
 	case tutorialv1.ReasonLastRunFailed:
 		has = some(p, history.Jobs, func(job *batchv1.Job) bool { return !failedAt(job).IsZero() })
 	}
+	var lies []string
 	if !has {
-		return []string{fmt.Sprintf("says that it is degraded, for the reason %s, and nothing of that sort has been", reason)}
+		lies = append(lies,
+			fmt.Sprintf("says that it is degraded, for the reason %s, and nothing of that sort has been", reason))
 	}
-	return nil
+	if reason != samplev1alpha1.ReasonNameTaken && listsNameTaken(said) && !p.isNameTaken() {
+		lies = append(lies, "lists a name that is taken among its problems, and none was")
+	}
+	return lies
 }
 
-// hadRequest tells whether there was a request about the resource, or about what it needs or has, for which that holds, since it has last said
-// that nothing was wrong with it.
+// listsNameTaken reports whether the message of Degraded, which lists every problem, has one of a name that is taken.
+func listsNameTaken(said *history.Reported) bool {
+	return said.Is("Degraded", metav1.ConditionTrue) &&
+		strings.Contains(said.Condition("Degraded").Message, "already exists and is not managed by ")
+}
+
+// hadRequest tells whether there was a request about the resource, or about what it needs or has, for which that holds,
+// since it has last said that nothing was wrong with it.
 func (p *past) hadRequest(holds func(*proxy.Request) bool) bool {
 	since := p.lastWell().Add(-slack)
 	return slices.ContainsFunc(p.run.Requests, func(r proxy.Request) bool {
@@ -91,7 +103,8 @@ func (p *past) lastWell() time.Time {
 			continue
 		}
 		status := version.Object.Object["status"]
-		if !equality.Semantic.DeepEqual(status, before) && history.As[told](version.Object).is("Degraded", metav1.ConditionFalse) {
+		if !equality.Semantic.DeepEqual(status, before) && history.As[history.Reported](version.Object).Is("Degraded",
+			metav1.ConditionFalse) {
 			last = version.At
 		}
 		before = status
@@ -99,7 +112,8 @@ func (p *past) lastWell() time.Time {
 	return last
 }
 
-// hadNode tells whether one of a Memcached's pods was such that this holds, when the world was what the status was computed from.
+// hadNode tells whether one of a Memcached's pods was such that this holds, when the world was what the status was
+// computed from.
 func (p *past) hadNode(holds func(*corev1.Pod) bool) bool {
 	nodes, _ := p.nodes()
 	return p.had(func(version *history.Version) bool {
@@ -107,19 +121,19 @@ func (p *past) hadNode(holds func(*corev1.Pod) bool) bool {
 	})
 }
 
-// hasFailed tells whether a request of a pass has failed, other than that which tells of it. That something is not there, or has changed,
-// is no failure.
+// hasFailed reports whether a request of a pass has failed, other than the status write. That an object is not there,
+// or has changed, is no failure; a conflict that the proxy makes up is one, as the object has not changed.
 func hasFailed(r *proxy.Request) bool {
 	switch {
 	case !isOfPass(r), r.Resource == eventResource, strings.HasSuffix(r.Resource, "/status"):
 		return false
 	case r.Fault == nil:
-		return r.Status == 0 || r.Status == http.StatusForbidden || r.Status == http.StatusTooManyRequests || r.Status >= http.StatusInternalServerError
+		return r.Status == 0 || r.Status == http.StatusForbidden || r.Status == http.StatusTooManyRequests ||
+			r.Status >= http.StatusInternalServerError
 	}
 	switch r.Fault.Kind {
-	case proxy.Refuse:
-		return r.Fault.Code != http.StatusConflict
-	case proxy.Disown, proxy.DropAnswer, proxy.Hang, proxy.Freeze, proxy.CutOff, proxy.ServerAway, proxy.ServerAwayAfter, proxy.EtcdAway:
+	case proxy.Refuse, proxy.Disown, proxy.DropAnswer, proxy.Hang, proxy.Freeze, proxy.CutOff, proxy.ServerAway,
+		proxy.ServerAwayAfter, proxy.EtcdAway:
 		return true
 	}
 	return false
@@ -140,7 +154,8 @@ func (p *past) needs(key history.Key) bool {
 		foo := specOf[samplev1alpha1.Foo](p)
 		return key.Resource == history.Deployments && (foo == nil || foo.Spec.DeploymentName == key.Name)
 	case history.Memcacheds:
-		return key.Name == p.self.Name && slices.Contains([]string{history.Deployments, history.Services, history.Budgets}, key.Resource)
+		return key.Name == p.self.Name && slices.Contains([]string{history.Deployments, history.Services, history.Budgets},
+			key.Resource)
 	}
 	return key.Resource == history.Jobs && strings.HasPrefix(key.Name, p.self.Name+"-")
 }
@@ -163,7 +178,8 @@ func hasCrashed(pod *corev1.Pod) bool {
 // cannotStart tells whether a container of a pod waits for something other than that it is being started.
 func cannotStart(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
-		return c.State.Waiting != nil && !slices.Contains([]string{"", "ContainerCreating", "PodInitializing"}, c.State.Waiting.Reason)
+		return c.State.Waiting != nil && !slices.Contains([]string{"", "ContainerCreating", "PodInitializing"},
+			c.State.Waiting.Reason)
 	})
 }
 

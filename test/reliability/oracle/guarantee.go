@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -13,8 +14,8 @@ import (
 	"github.com/example/memcached-operator/test/reliability/proxy"
 )
 
-// guarantee finds writes that could hit, or have hit, what is not the operator's: a deletion or a status that is for whatever has the
-// name, an apply by force that is, and any write to an object that belongs to somebody else.
+// guarantee finds writes that could hit, or have hit, what is not the operator's: a deletion or a status that is for
+// whatever has the name, an apply by force that is, and any write to an object that belongs to somebody else.
 func guarantee(run *Run, _ *Reference) []string {
 	owners := map[string]bool{}
 	for _, version := range run.Versions {
@@ -50,6 +51,8 @@ func unguarded(run *Run, request *proxy.Request, owners map[string]bool) string 
 		return "takes fields by force, of any object of that name"
 	case request.Resource == eventResource:
 		return ""
+	case request.Resource == history.Jobs && request.Verb == "patch":
+		return unguardedToJob(run, request, owners)
 	case !slices.Contains(history.Resources(), request.Resource):
 		return "is to what no resource needs"
 	case request.IsCreation():
@@ -72,16 +75,60 @@ func unowned(run *Run, request *proxy.Request, owners map[string]bool) string {
 	return ""
 }
 
-// unguardedToOurs returns what is wrong with a write to one of the resources that the operator is for: it may tell a status only, and
-// only to the one that the status is of.
+// unguardedToOurs returns what is wrong with a write to one of the resources that the operator is for: it may set the
+// status only, and only of the one object, or version of it, that the status was computed from.
 func unguardedToOurs(request *proxy.Request, subresource string) string {
 	switch {
 	case subresource != "status":
 		return "changes a resource that is its user's"
-	case request.OnlyUID == "":
+	case request.OnlyUID == "" && request.OnlyRV == "":
 		return "is for any resource of that name"
 	}
 	return ""
+}
+
+// unguardedToJob returns what is wrong with a patch of a Job: it may only give back an owner reference that the Job
+// has lost, in the one version that it names.
+func unguardedToJob(run *Run, request *proxy.Request, owners map[string]bool) string {
+	if request.OnlyUID == "" || request.OnlyRV == "" {
+		return "is for any version of any Job of that name"
+	}
+	before, after := touched(run, request)
+	if before == nil {
+		return ""
+	}
+	if after == nil { // without an answer: what it was to change is the version that it names
+		index := slices.IndexFunc(run.Versions, func(v history.Version) bool {
+			return v.Resource == history.Jobs && v.Object.GetResourceVersion() == request.OnlyRV
+		})
+		if index >= 0 {
+			before = run.Versions[index].Object
+		}
+	}
+	switch {
+	case !belongs(before, owners):
+		return "is to an object that is not the operator's"
+	case metav1.GetControllerOf(before) != nil:
+		return "is to a Job that has its owner"
+	case after != nil && !isOnlyOwned(before, after):
+		return "changes more of a Job than its lost owner reference"
+	}
+	return ""
+}
+
+// isOnlyOwned reports whether two versions differ in nothing but that the later one has got back its owner.
+func isOnlyOwned(before, after *unstructured.Unstructured) bool {
+	owner := metav1.GetControllerOf(after)
+	if owner == nil || string(owner.UID) != before.GetAnnotations()[child.OwnerAnnotation] {
+		return false
+	}
+	before, after = before.DeepCopy(), after.DeepCopy()
+	for _, object := range []*unstructured.Unstructured{before, after} {
+		for _, field := range []string{"ownerReferences", "resourceVersion", "managedFields"} {
+			unstructured.RemoveNestedField(object.Object, "metadata", field)
+		}
+	}
+	return equality.Semantic.DeepEqual(before.Object, after.Object)
 }
 
 // parentOf parts a resource from its subresource.
@@ -93,8 +140,8 @@ func parentOf(resource string) (parent, subresource string) {
 	return parts[0] + "/" + parts[1], parts[2]
 }
 
-// touched returns the object that a write was made to, as it was before, and as the write left it; the second one is nil of a write without an
-// answer, as what came of that is not known.
+// touched returns the object that a write was made to, as it was before, and as the write left it; the second one is
+// nil of a write without an answer, as what came of that is not known.
 func touched(run *Run, request *proxy.Request) (before, after *unstructured.Unstructured) {
 	if request.Status == 0 && !neverArrived(request) {
 		return targetOf(run, request), nil
@@ -102,8 +149,8 @@ func touched(run *Run, request *proxy.Request) (before, after *unstructured.Unst
 	return around(run, request)
 }
 
-// around returns the object that an answered write was made to, as it was before, and as the write left it. Both are nil if there was none, or if
-// nothing came of the write, and the second one is nil of a deletion.
+// around returns the object that an answered write was made to, as it was before, and as the write left it. Both are
+// nil if there was none, or if nothing came of the write, and the second one is nil of a deletion.
 func around(run *Run, request *proxy.Request) (before, after *unstructured.Unstructured) {
 	for _, version := range run.Versions {
 		switch {
@@ -124,8 +171,8 @@ func around(run *Run, request *proxy.Request) (before, after *unstructured.Unstr
 	return nil, nil
 }
 
-// targetOf returns the object that a request without an answer was for, by its UID, as it was then; nil where it names none: what it found under
-// its name nobody can say, as the recorder may be late.
+// targetOf returns the object that a request without an answer was for, by its UID, as it was then; nil where it names
+// none: what it found under its name nobody can say, as the recorder may be late.
 func targetOf(run *Run, request *proxy.Request) *unstructured.Unstructured {
 	var there *unstructured.Unstructured
 	for _, version := range run.Versions {
@@ -142,8 +189,8 @@ func isTaken(before, after *unstructured.Unstructured) bool {
 	return was != nil && is != nil && was.UID != is.UID
 }
 
-// belongs tells whether an object is one of the operator's: controlled by one of its resources, or without a controller and made
-// for one of them.
+// belongs tells whether an object is one of the operator's: controlled by one of its resources, or without a controller
+// and made for one of them.
 func belongs(object *unstructured.Unstructured, owners map[string]bool) bool {
 	if controller := metav1.GetControllerOf(object); controller != nil {
 		return owners[string(controller.UID)]

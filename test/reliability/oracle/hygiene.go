@@ -9,8 +9,8 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// hygiene finds what a log must not have: panics and data races at any time, errors while all is at rest, and errors at all where
-// nothing has gone wrong. An end that nobody has asked for is one, too.
+// hygiene finds what a log must not have: panics and data races at any time, errors while all is at rest, and errors at
+// all where nothing has gone wrong. An end that nobody has asked for is one, too.
 func hygiene(run *Run, _ *Reference) []string {
 	found := slices.Clone(run.Ends)
 	for _, defect := range testenv.Defects(run.Log) {

@@ -10,11 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
+	"github.com/example/memcached-operator/test/jobstate"
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
-// oncePerTick finds times that a CronJob has run more than once, ever. A Job of a CronJob that is gone runs for nobody: a creation that
-// arrives late cannot be taken back, and the garbage collector takes the Job away.
+// oncePerTick finds times that a CronJob has run more than once, ever. A Job of a CronJob that is gone runs for nobody:
+// a creation that arrives late cannot be taken back, and the garbage collector takes the Job away.
 func oncePerTick(run *Run, _ *Reference) []string {
 	made, gone := map[string]map[types.UID]bool{}, map[types.UID]bool{}
 	for _, version := range run.Versions {
@@ -32,16 +33,16 @@ func oncePerTick(run *Run, _ *Reference) []string {
 		made[tick][version.Object.GetUID()] = true
 	}
 	var found []string
-	for tick, jobs := range made {
-		if len(jobs) > 1 {
-			found = append(found, fmt.Sprintf("CronJob and tick %s have %d Jobs", tick, len(jobs)))
+	for tick, of := range made {
+		if len(of) > 1 {
+			found = append(found, fmt.Sprintf("CronJob and tick %s have %d Jobs", tick, len(of)))
 		}
 	}
 	return found
 }
 
-// latestTick finds Jobs that the operator has made for a time of a CronJob when a later one had passed: of those that were missed, only the
-// latest is run.
+// latestTick finds Jobs that the operator has made for a time of a CronJob when a later one had passed: of those that
+// were missed, only the latest is run.
 func latestTick(run *Run, _ *Reference) []string {
 	made := map[string]bool{} // by UID
 	for i := range run.Requests {
@@ -56,7 +57,8 @@ func latestTick(run *Run, _ *Reference) []string {
 			tick, at := version.Object.GetAnnotations()[tutorialv1.ScheduledAtAnnotation], version.Object.GetCreationTimestamp()
 			for name, later := range run.Symbols {
 				if tick < later.Format(time.RFC3339) && later.Before(at.Time) {
-					found = append(found, fmt.Sprintf("Job %s was made for %s when %s (%s) had passed", version.Name, tick, name, later.Format(time.RFC3339)))
+					found = append(found, fmt.Sprintf("Job %s was made for %s when %s (%s) had passed", version.Name, tick, name,
+						later.Format(time.RFC3339)))
 				}
 			}
 		}
@@ -77,28 +79,21 @@ func oneAtATime(run *Run, _ *Reference) []string {
 		if version.Resource != history.Jobs || controller == nil {
 			continue
 		}
-		jobs := going[controller.UID]
-		if jobs == nil {
-			jobs = map[string]bool{}
-			going[controller.UID] = jobs
+		active := going[controller.UID]
+		if active == nil {
+			active = map[string]bool{}
+			going[controller.UID] = active
 		}
-		if version.IsGone || hasEnded(history.As[batchv1.Job](version.Object)) {
-			delete(jobs, version.Name)
+		if version.IsGone || jobstate.IsFinished(history.As[batchv1.Job](version.Object)) {
+			delete(active, version.Name)
 		} else {
-			jobs[version.Name] = true
+			active[version.Name] = true
 		}
-		if policy := policies[controller.UID]; len(jobs) > 1 && (policy == tutorialv1.ForbidConcurrent || policy == tutorialv1.ReplaceConcurrent) {
-			found = append(found, fmt.Sprintf("%d Jobs go on at the same time, and concurrencyPolicy is %s: %s", len(jobs), policy, strings.Join(sortedKeys(jobs), ", ")))
+		if policy := policies[controller.UID]; len(active) > 1 && (policy == tutorialv1.ForbidConcurrent ||
+			policy == tutorialv1.ReplaceConcurrent) {
+			found = append(found, fmt.Sprintf("%d Jobs go on at the same time, and concurrencyPolicy is %s: %s",
+				len(active), policy, strings.Join(sortedKeys(active), ", ")))
 		}
 	}
 	return found
-}
-
-func hasEnded(job *batchv1.Job) bool {
-	for _, c := range job.Status.Conditions {
-		if (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == "True" {
-			return true
-		}
-	}
-	return false
 }

@@ -14,23 +14,28 @@ import (
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	"github.com/example/memcached-operator/test/jobstate"
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
 // foo finds what is not true of a Foo's status.
 func (p *past) foo() []string {
-	said, status := history.As[told](p.self.Object), history.As[samplev1alpha1.Foo](p.self.Object).Status
+	said, status := history.As[history.Reported](p.self.Object), history.As[samplev1alpha1.Foo](p.self.Object).Status
 	spec := specOf[samplev1alpha1.Foo](p)
 	var lies []string
-	if (status.Replicas != 0 || status.AvailableReplicas != 0) && !lately(p, history.Deployments, func(d *appsv1.Deployment) bool {
-		return d.Status.Replicas == status.Replicas && d.Status.AvailableReplicas == status.AvailableReplicas
-	}) {
-		lies = append(lies, fmt.Sprintf("says that it has %d pods, %d of them available; its Deployment did not", status.Replicas, status.AvailableReplicas))
-	}
-	lies = append(lies, said.availability(status.AvailableReplicas, samplev1alpha1.ReasonScaledToZero, "no pod is", "pods are")...)
-	if spec != nil && said.is("Progressing", metav1.ConditionFalse) && said.is("Degraded", metav1.ConditionFalse) &&
+	if (status.Replicas != 0 || status.AvailableReplicas != 0) &&
 		!lately(p, history.Deployments, func(d *appsv1.Deployment) bool {
-			return d.Name == spec.Spec.DeploymentName && isRolledOut(d) && (spec.Spec.Replicas == nil || *spec.Spec.Replicas == *d.Spec.Replicas)
+			return d.Status.Replicas == status.Replicas && d.Status.AvailableReplicas == status.AvailableReplicas
+		}) {
+		lies = append(lies, fmt.Sprintf("says that it has %d pods, %d of them available; its Deployment did not",
+			status.Replicas, status.AvailableReplicas))
+	}
+	lies = append(lies, contradictsPods(said, status.AvailableReplicas, samplev1alpha1.ReasonScaledToZero, "no pod is",
+		"pods are")...)
+	if spec != nil && said.Is("Progressing", metav1.ConditionFalse) && said.Is("Degraded", metav1.ConditionFalse) &&
+		!lately(p, history.Deployments, func(d *appsv1.Deployment) bool {
+			return d.Name == spec.Spec.DeploymentName && isRolledOut(d) &&
+				(spec.Spec.Replicas == nil || *spec.Spec.Replicas == *d.Spec.Replicas)
 		}) {
 		lies = append(lies, "says that it is all as wanted; it was not")
 	}
@@ -40,12 +45,13 @@ func (p *past) foo() []string {
 // isRolledOut tells whether a Deployment has come to what its specification says.
 func isRolledOut(d *appsv1.Deployment) bool {
 	wanted := ptr.Deref(d.Spec.Replicas, 1)
-	return d.Status.ObservedGeneration == d.Generation && d.Status.Replicas == wanted && d.Status.UpdatedReplicas == wanted && d.Status.AvailableReplicas == wanted
+	return d.Status.ObservedGeneration == d.Generation && d.Status.Replicas == wanted &&
+		d.Status.UpdatedReplicas == wanted && d.Status.AvailableReplicas == wanted
 }
 
 // memcached finds what is not true of a Memcached's status.
 func (p *past) memcached() []string {
-	said, status := history.As[told](p.self.Object), history.As[cachev1alpha1.Memcached](p.self.Object).Status
+	said, status := history.As[history.Reported](p.self.Object), history.As[cachev1alpha1.Memcached](p.self.Object).Status
 	spec := specOf[cachev1alpha1.Memcached](p)
 	var lies []string
 	nodes, ready := p.nodes()
@@ -62,10 +68,12 @@ func (p *past) memcached() []string {
 		lies = append(lies, fmt.Sprintf("lists the nodes %v, and says that they are %d", status.Nodes, status.Size))
 	}
 	if status.ReadyNodes > readyNow {
-		lies = append(lies, fmt.Sprintf("says that %d nodes are ready; of those it lists, %d were", status.ReadyNodes, readyNow))
+		lies = append(lies, fmt.Sprintf("says that %d nodes are ready; of those it lists, %d were", status.ReadyNodes,
+			readyNow))
 	}
-	lies = append(lies, said.availability(status.ReadyNodes, cachev1alpha1.ReasonScaledToZero, "no node is ready", "nodes are ready")...)
-	if spec != nil && said.is("Progressing", metav1.ConditionFalse) && said.is("Degraded", metav1.ConditionFalse) &&
+	lies = append(lies, contradictsPods(said, status.ReadyNodes, cachev1alpha1.ReasonScaledToZero, "no node is ready",
+		"nodes are ready")...)
+	if spec != nil && said.Is("Progressing", metav1.ConditionFalse) && said.Is("Degraded", metav1.ConditionFalse) &&
 		(status.ReadyNodes != spec.Spec.Size || !lately(p, history.Deployments, func(d *appsv1.Deployment) bool {
 			return d.Name == p.self.Name && isRolledOut(d) && *d.Spec.Replicas == spec.Spec.Size
 		})) {
@@ -74,8 +82,8 @@ func (p *past) memcached() []string {
 	return lies
 }
 
-// nodes returns the names of the pods that the Deployment of a Memcached had when the world was what the status was computed from, and of those
-// that were ready then.
+// nodes returns the names of the pods that the Deployment of a Memcached had when the world was what the status was
+// computed from, and of those that were ready then.
 func (p *past) nodes() (nodes, ready map[string]bool) {
 	nodes, ready = map[string]bool{}, map[string]bool{}
 	owners := map[types.UID]bool{p.self.Object.GetUID(): true}
@@ -109,13 +117,15 @@ func (p *past) active(status *tutorialv1.CronJobStatus) []string {
 			lies = append(lies, fmt.Sprintf("lists the Job %s as active twice", reference.Name))
 		}
 		if !lately(p, history.Jobs, func(job *batchv1.Job) bool {
-			return job.UID == reference.UID && job.Name == reference.Name && !hasEnded(job)
+			return job.UID == reference.UID && job.Name == reference.Name && !jobstate.IsFinished(job)
 		}) {
-			lies = append(lies, fmt.Sprintf("lists the Job %s as active, which was none of its own that went on", reference.Name))
+			lies = append(lies, fmt.Sprintf("lists the Job %s as active, which was none of its own that went on",
+				reference.Name))
 		}
 	}
 	if int(status.ActiveJobs) != len(status.Active) {
-		lies = append(lies, fmt.Sprintf("lists %d Jobs as active, and says that they are %d", len(status.Active), status.ActiveJobs))
+		lies = append(lies, fmt.Sprintf("lists %d Jobs as active, and says that they are %d", len(status.Active),
+			status.ActiveJobs))
 	}
 	return lies
 }

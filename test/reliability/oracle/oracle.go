@@ -28,24 +28,26 @@ type Run struct {
 	Standby []proxy.Request
 	// Setup is how many of Requests there were when things could begin to go wrong.
 	Setup int
-	// Rest is how many of Requests there were when all had come to rest, and Anew when the operator had been ended then: after it, another
-	// one was started, and looked at everything again and again.
+	// Rest is how many of Requests there were when all had come to rest, and Anew when the operator had been ended then:
+	// after it, another one was started, and looked at everything again and again.
 	Rest, Anew int
 	// Versions are all that has been in the namespace, in the order in which it was.
 	Versions []history.Version
 	// World is what there is in the end.
 	World history.World
-	// Lacking is what the world has lacked for too long, of a step or compared with the reference; empty if it has come to all.
+	// Lacking is what the world has lacked for too long, of a step or compared with the reference; empty if it has come to
+	// all.
 	Lacking string
 	// Log is what the operator has written, RestLog that part of it from which all was at rest.
 	Log, RestLog string
 	// Ends are ends of the operator that nobody has asked for, or that were not as they should be.
 	Ends []string
-	// Goroutines are those of the operator when all had come to rest, by the function that they began with; StartGoroutines those of the one
-	// that was started anew then, and RestGoroutines those of that one after it has looked at everything again. They are nil where it does
-	// not come so far.
+	// Goroutines are those of the operator when all had come to rest, by the function that they began with;
+	// StartGoroutines those of the one that was started anew then, and RestGoroutines those of that one after it has
+	// looked at everything again. They are nil where it does not come so far.
 	Goroutines, StartGoroutines, RestGoroutines map[string]int
-	// AwayFrom and AwayTo are from when to when a part of the control plane was away, or not ready yet; zero where none was.
+	// AwayFrom and AwayTo are from when to when a part of the control plane was away, or not ready yet; zero where none
+	// was.
 	AwayFrom, AwayTo time.Time
 	// Fired is how many rules of the plan have had a request go wrong.
 	Fired int
@@ -53,7 +55,8 @@ type Run struct {
 	IsDeprived bool
 	// IsOpen tells that it is a matter of time how much the operator does before its resource is deleted.
 	IsOpen bool
-	// IsPassing tells that a name is taken for a moment, which may be told of, and that it is over, once for each resource.
+	// IsPassing tells that a name is taken for a moment, which may be told of, and that it is over, once for each
+	// resource.
 	IsPassing bool
 }
 
@@ -79,7 +82,8 @@ func (r *Run) IsAway(at time.Time) bool {
 // isCalm tells whether nothing was to go wrong, or has.
 func (r *Run) isCalm() bool { return r.isServed() && !r.IsDeprived }
 
-// isServed tells whether every request was answered as the API server answers it, be it that the operator has no right to what it asks.
+// isServed tells whether every request was answered as the API server answers it, be it that the operator has no right
+// to what it asks.
 func (r *Run) isServed() bool { return r.Fired == 0 && r.AwayFrom.IsZero() }
 
 // Rest is the oracle of what is written where there is nothing to write.
@@ -153,8 +157,9 @@ func isOfInterest(request *proxy.Request) bool {
 	return request.Resource != proxy.Leases && request.Resource != "/events"
 }
 
-// made returns which objects the operator has created and deleted, and how often. The first that it has created for a resource that was gone
-// already do not count: its cache did not show that yet, and the garbage collector takes them away.
+// made returns which objects the operator has created and deleted, and how often. The first that it has created for a
+// resource that was gone already do not count: its cache did not show that yet, and the garbage collector takes them
+// away.
 func made(run *Run) (creates, deletes map[string]int) {
 	creates, deletes = map[string]int{}, map[string]int{}
 	requests := carriedOut(run)
@@ -172,12 +177,14 @@ func made(run *Run) (creates, deletes map[string]int) {
 	return creates, deletes
 }
 
-// isForGone tells whether an object was created for a resource that was gone by then, and of which the operator could not know that this had it
-// before. One that a resource had before is requested only when the API server says that the resource is there.
+// isForGone tells whether an object was created for a resource that was gone by then, and of which the operator could
+// not know that this had it before. One that a resource had before is requested only when the API server says that the
+// resource is there.
 func isForGone(run *Run, creation *proxy.Request) bool {
 	var owner types.UID
 	for _, version := range run.Versions {
-		if controller := metav1.GetControllerOf(version.Object); controller != nil && string(version.Object.GetUID()) == creation.AnsweredUID {
+		if controller := metav1.GetControllerOf(version.Object); controller != nil &&
+			string(version.Object.GetUID()) == creation.AnsweredUID {
 			owner = controller.UID
 			break
 		}
@@ -190,7 +197,8 @@ func isForGone(run *Run, creation *proxy.Request) bool {
 		case version.RV >= rv:
 		case version.IsGone && version.Object.GetUID() == owner:
 			isGone = mayStillBeSeen(run, version.At, creation.At)
-		case version.Key == created && controller != nil && controller.UID == owner && version.At.Before(knownAt(run, creation)):
+		case version.Key == created && controller != nil && controller.UID == owner &&
+			version.At.Before(knownAt(run, creation)):
 			return false
 		}
 	}
@@ -203,11 +211,12 @@ func mayStillBeSeen(run *Run, over, at time.Time) bool {
 	return !held.IsZero() && !at.Before(held) || at.Sub(over) <= lagOf(run)
 }
 
-// knownAt returns of when an operator knows for sure what it goes by in a request: of when that came; but one that stood still knows what was
-// before, and goes on with that.
+// knownAt returns of when an operator knows for sure what it goes by in a request: of when that came; but one that
+// stood still knows what was before, and goes on with that.
 func knownAt(run *Run, request *proxy.Request) time.Time {
 	for i := range run.Requests {
-		if before := &run.Requests[i]; before.Fault != nil && before.Fault.Kind == proxy.Freeze && before.At.Before(request.At) {
+		if before := &run.Requests[i]; before.Fault != nil && before.Fault.Kind == proxy.Freeze &&
+			before.At.Before(request.At) {
 			return before.At
 		}
 	}
@@ -222,26 +231,29 @@ func endState(run *Run, reference *Reference) []string {
 	if reference == nil {
 		return nil
 	}
-	if diff := history.Diff(reference.World, history.Normalize(run.Namespace, run.World, run.Versions, run.Symbols)); diff != "" {
+	if diff := history.Diff(reference.World, history.Normalize(run.Namespace, run.World, run.Versions,
+		run.Symbols)); diff != "" {
 		return []string{"the world is not as without faults (-expected +actual):\n" + diff}
 	}
 	return nil
 }
 
-// rest finds writes when there is nothing to write: after all has come to rest, during an operator's start, and during resyncs. An event is
-// sent when there is time for it, which may be then, but for no longer than the operator is there that it is of: those of one that is
-// started at rest are writes like any other.
+// rest finds writes when there is nothing to write: after all has come to rest, during an operator's start, and during
+// resyncs. An event is sent when there is time for it, which may be then, but for no longer than the operator is there
+// that it is of: those of one that is started at rest are writes like any other.
 func rest(run *Run, _ *Reference) []string {
 	var found []string
 	for i := run.Rest; i < len(run.Requests); i++ {
-		if request := &run.Requests[i]; request.IsWrite() && isOfInterest(request) && (request.Resource != eventResource || i >= run.Anew) {
+		if request := &run.Requests[i]; request.IsWrite() && isOfInterest(request) &&
+			(request.Resource != eventResource || i >= run.Anew) {
 			found = append(found, fmt.Sprintf("there was nothing to write: %s", request))
 		}
 	}
 	return found
 }
 
-// oneLeads finds writes of the operator that stands by at first: it may write nothing until it has written that it leads.
+// oneLeads finds writes of the operator that stands by at first: it may write nothing until it has written that it
+// leads.
 func oneLeads(run *Run, _ *Reference) []string {
 	var found []string
 	for i := range run.Standby {
@@ -262,7 +274,8 @@ func counts(run *Run, reference *Reference) []string {
 		return nil
 	}
 	creates, deletes := made(run)
-	return append(compare("created", reference.Creates, creates, run.IsOpen), compare("deleted", reference.Deletes, deletes, run.IsOpen)...)
+	return append(compare("created", reference.Creates, creates, run.IsOpen),
+		compare("deleted", reference.Deletes, deletes, run.IsOpen)...)
 }
 
 // compare finds objects for which something was done more or less often than it should be.
@@ -281,9 +294,11 @@ func compare(what string, expected, actual map[string]int, fewerAreFine bool) []
 	return found
 }
 
-// Unexpected finds what an operator does otherwise than is expected of it where nothing goes wrong, be it each time alike.
+// Unexpected finds what an operator does otherwise than is expected of it where nothing goes wrong, be it each time
+// alike.
 func (r *Reference) Unexpected(s *scenario.Scenario) []Finding {
-	found := append(compare("created", s.Expected.Creates, r.Creates, s.IsOpen), compare("deleted", s.Expected.Deletes, r.Deletes, s.IsOpen)...)
+	found := append(compare("created", s.Expected.Creates, r.Creates, s.IsOpen),
+		compare("deleted", s.Expected.Deletes, r.Deletes, s.IsOpen)...)
 	for reason, n := range r.Events {
 		most := s.Expected.Events[reason][1]
 		if s.IsPassing {
@@ -308,8 +323,9 @@ func (r *Reference) Unexpected(s *scenario.Scenario) []Finding {
 // passing is how many resources of a scenario there are at most whose name is taken for a moment.
 const passing = 2
 
-// events finds more events than there is news: without faults there are those of the reference; each write that goes wrong can make one
-// of a resource that is degraded and one of it being well again, or have it told once more by an operator that does not know.
+// events finds more events than there is news: without faults there are those of the reference; each write that goes
+// wrong can make one of a resource that is degraded and one of it being well again, or have it told once more by an
+// operator that does not know.
 func events(run *Run, reference *Reference) []string {
 	if reference == nil {
 		return nil
@@ -332,23 +348,26 @@ func events(run *Run, reference *Reference) []string {
 		}
 	}
 	for reason, n := range reference.FewestEvents {
-		if run.isServed() && all[reason] < n && !run.IsOpen && (reason != samplev1alpha1.EventErrResourceExists || saysNameTaken(run)) {
+		if run.isServed() && all[reason] < n && !run.IsOpen && (reason != samplev1alpha1.EventErrResourceExists ||
+			saysNameTaken(run)) {
 			found = append(found, fmt.Sprintf("%d events %s, and %d without faults", all[reason], reason, n))
 		}
 	}
 	return found
 }
 
-// saysNameTaken tells whether a status says that a name is taken. Where names are swapped at the same moment, none is by the time it is told of.
+// saysNameTaken tells whether a status says that a name is taken. Where names are swapped at the same moment, none is
+// by the time it is told of.
 func saysNameTaken(run *Run) bool {
 	return slices.ContainsFunc(run.Versions, func(version history.Version) bool {
-		said := history.As[told](version.Object)
-		return said.is("Degraded", metav1.ConditionTrue) && said.reason("Degraded") == samplev1alpha1.ReasonNameTaken
+		said := history.As[history.Reported](version.Object)
+		return said.Is("Degraded", metav1.ConditionTrue) &&
+			(said.Condition("Degraded").Reason == samplev1alpha1.ReasonNameTaken || listsNameTaken(said))
 	})
 }
 
-// sent returns how many events there were of operators that had something to do, by reason. One that is patched is told of again: that is how a
-// series of the same is sent.
+// sent returns how many events there were of operators that had something to do, by reason. One that is patched is told
+// of again: that is how a series of the same is sent.
 func sent(run *Run) map[string]int {
 	counts, reasons := map[string]int{}, map[string]string{}
 	for _, request := range run.Requests[:run.Anew] {
@@ -364,25 +383,27 @@ func sent(run *Run) map[string]int {
 	return counts
 }
 
-// isOfPass tells whether a request is one that a pass makes for its resource: a write, or a question about one resource; and not of a cache.
+// isOfPass tells whether a request is one that a pass makes for its resource: a write, or a question about one
+// resource; and not of a cache.
 func isOfPass(request *proxy.Request) bool {
 	return isOfInterest(request) && request.Verb != "watch" && (request.IsWrite() || request.Name != "")
 }
 
-// silent are faults that say nothing new of the world: what is served late, again or old is asked for by a cache, and what is answered late is
-// answered.
+// silent are faults that say nothing new of the world: what is served late, again or old is asked for by a cache, and
+// what is answered late is answered.
 var silent = []proxy.Kind{proxy.PauseWatches, proxy.CloseWatches, proxy.ExpireWatches, proxy.Delay}
 
-// isExcuse tells whether something has gone wrong with a request because of which an event may be news, or be sent by two operators: with
-// a write, or with a question about one resource, without whose answer it goes no further. An event that cannot be sent is sent again under
-// the same name, so it is no other one.
+// isExcuse tells whether something has gone wrong with a request because of which an event may be news, or be sent by
+// two operators: with a write, or with a question about one resource, without whose answer it goes no further. An event
+// that cannot be sent is sent again under the same name, so it is no other one.
 func isExcuse(request *proxy.Request) bool {
 	isEvent, fault := request.Resource == eventResource, request.Fault
 	switch {
 	case !isOfPass(request):
 		return false
 	case fault == nil: // as in an outage, or for the lack of a permission
-		return !isEvent && (request.Status == 0 || request.Status == http.StatusForbidden || request.Status >= http.StatusInternalServerError)
+		return !isEvent && (request.Status == 0 || request.Status == http.StatusForbidden ||
+			request.Status >= http.StatusInternalServerError)
 	case slices.Contains(silent, fault.Kind):
 		return false
 	case isEvent:

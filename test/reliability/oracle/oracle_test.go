@@ -80,7 +80,8 @@ func TestOneLeads(t *testing.T) {
 	write := proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 200}
 	expect(t, "one leads", &Run{Requests: []proxy.Request{write}}, nil, "")
 	expect(t, "one leads", &Run{Standby: []proxy.Request{ask, late, lead, write}}, nil, "")
-	expect(t, "one leads", &Run{Standby: []proxy.Request{ask, late, write, lead}}, nil, "another operator leads: patch apps/deployments web")
+	expect(t, "one leads", &Run{Standby: []proxy.Request{ask, late, write, lead}}, nil,
+		"another operator leads: patch apps/deployments web")
 	expect(t, "one leads", &Run{Standby: []proxy.Request{ask, write}}, nil, "another operator leads")
 }
 
@@ -92,7 +93,8 @@ func TestCounts(t *testing.T) {
 	all := &Run{Requests: []proxy.Request{create, lost, apply, remove}}
 	reference := NewReference(all)
 	expect(t, "counts", all, reference, "")
-	expect(t, "counts", &Run{Requests: append(all.Requests, create)}, reference, "batch/jobs a was created 2 times, and not 1")
+	expect(t, "counts", &Run{Requests: append(all.Requests, create)}, reference,
+		"batch/jobs a was created 2 times, and not 1")
 	expect(t, "counts", &Run{Requests: append(all.Requests, apply)}, reference, "apps/deployments b was created 2 times")
 	expect(t, "counts", &Run{Requests: append(all.Requests, remove)}, reference, "batch/jobs c was deleted 2 times")
 	expect(t, "counts", &Run{Requests: all.Requests[:3]}, reference, "batch/jobs c was deleted 0 times")
@@ -102,23 +104,31 @@ func TestCounts(t *testing.T) {
 // What is wrong each time alike is wrong.
 func TestExpected(t *testing.T) {
 	played := &scenario.Scenario{Expected: scenario.Expected{
-		Creates: map[string]int{"apps/deployments web": 1}, Deletes: map[string]int{"batch/jobs c": 1}, Events: map[string][2]int{"Synced": {1, 2}}}}
-	right := Reference{Creates: map[string]int{"apps/deployments web": 1}, Deletes: map[string]int{"batch/jobs c": 1}, Events: map[string]int{"Synced": 1}}
+		Creates: map[string]int{"apps/deployments web": 1}, Deletes: map[string]int{"batch/jobs c": 1},
+		Events: map[string][2]int{"Synced": {1, 2}}}}
+	right := Reference{Creates: map[string]int{"apps/deployments web": 1}, Deletes: map[string]int{"batch/jobs c": 1},
+		Events: map[string]int{"Synced": 1}}
 	for name, test := range map[string]struct {
 		change func(*Reference)
 		isOpen bool
 		found  string
 	}{
-		"as expected":          {func(*Reference) {}, false, ""},
-		"one event more":       {func(r *Reference) { r.Events = map[string]int{"Synced": 2} }, false, ""},
-		"too many events":      {func(r *Reference) { r.Events = map[string]int{"Synced": 3} }, false, "3 events Synced, where 2 are news"},
-		"an event of its own":  {func(r *Reference) { r.Events = map[string]int{"Synced": 1, "Error": 1} }, false, "1 events Error, where 0 are news"},
-		"no event":             {func(r *Reference) { r.Events = nil }, false, "0 events Synced, and not 1"},
-		"made anew":            {func(r *Reference) { r.Creates = map[string]int{"apps/deployments web": 2} }, false, "apps/deployments web was created 2 times, and not 1"},
-		"another one made":     {func(r *Reference) { r.Creates = map[string]int{"apps/deployments web": 1, "x": 1} }, false, "x was created 1 times, and not 0"},
-		"not deleted":          {func(r *Reference) { r.Deletes = nil }, false, "batch/jobs c was deleted 0 times, and not 1"},
-		"less, in less time":   {func(r *Reference) { *r = Reference{} }, true, ""},
-		"more, in time enough": {func(r *Reference) { r.Deletes = map[string]int{"batch/jobs c": 2} }, true, "deleted 2 times"},
+		"as expected":    {func(*Reference) {}, false, ""},
+		"one event more": {func(r *Reference) { r.Events = map[string]int{"Synced": 2} }, false, ""},
+		"too many events": {func(r *Reference) { r.Events = map[string]int{"Synced": 3} }, false,
+			"3 events Synced, where 2 are news"},
+		"an event of its own": {func(r *Reference) { r.Events = map[string]int{"Synced": 1, "Error": 1} }, false,
+			"1 events Error, where 0 are news"},
+		"no event": {func(r *Reference) { r.Events = nil }, false, "0 events Synced, and not 1"},
+		"made anew": {func(r *Reference) { r.Creates = map[string]int{"apps/deployments web": 2} }, false,
+			"apps/deployments web was created 2 times, and not 1"},
+		"another one made": {func(r *Reference) { r.Creates = map[string]int{"apps/deployments web": 1, "x": 1} }, false,
+			"x was created 1 times, and not 0"},
+		"not deleted": {func(r *Reference) { r.Deletes = nil }, false,
+			"batch/jobs c was deleted 0 times, and not 1"},
+		"less, in less time": {func(r *Reference) { *r = Reference{} }, true, ""},
+		"more, in time enough": {func(r *Reference) { r.Deletes = map[string]int{"batch/jobs c": 2} }, true,
+			"deleted 2 times"},
 	} {
 		is, expected := right, *played
 		test.change(&is)
@@ -148,7 +158,8 @@ func TestWritesOfTheSetupAreNoPositions(t *testing.T) {
 // What is created for a resource that is gone is the garbage collector's, the first time.
 func TestCountsLeaveOutWhatIsForNobody(t *testing.T) {
 	child := version(t, 3, history.Deployments, fmt.Sprintf("{metadata: {name: web, uid: d, "+ownedBy+"}}", "f"))
-	create := proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 201, AnsweredUID: "d", AnsweredRV: "3"}
+	create := proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 201, AnsweredUID: "d",
+		AnsweredRV: "3"}
 	owner := version(t, 2, history.Foos, foo)
 	run := &Run{Requests: []proxy.Request{create}, Versions: []history.Version{owner, child}}
 	expect(t, "counts", run, &Reference{}, "created 1 times")
@@ -171,20 +182,23 @@ func TestCountsLeaveOutWhatIsForNobody(t *testing.T) {
 	run.Requests[0].At = time.Unix(5, 0)
 	for froze, found := range map[int64]string{4: "", 5: "created 1 times"} { // a pass goes on with what it knew
 		run.Versions[0].At = time.Unix(4, 1)
-		still := proxy.Request{Verb: "patch", Resource: history.Foos + "/status", Name: "one", At: time.Unix(froze, 0), Fault: &proxy.Fault{Kind: proxy.Freeze}}
+		still := proxy.Request{Verb: "patch", Resource: history.Foos + "/status", Name: "one", At: time.Unix(froze, 0),
+			Fault: &proxy.Fault{Kind: proxy.Freeze}}
 		run.Requests = []proxy.Request{still, create}
 		run.Requests[1].At = time.Unix(6, 0)
 		expect(t, "counts", run, &Reference{}, found)
 	}
 	run.Requests = []proxy.Request{create}
 	run.Requests[0].At = time.Unix(5, 0)
-	run.Versions[0] = version(t, 1, history.Deployments, fmt.Sprintf("{metadata: {name: web, uid: c, "+ownedBy+"}}", "another"))
+	run.Versions[0] = version(t, 1, history.Deployments, fmt.Sprintf("{metadata: {name: web, uid: c, "+ownedBy+"}}",
+		"another"))
 	expect(t, "counts", run, &Reference{}, "")
 }
 
 // What was carried out and not answered, as the API server went away, the world shows.
 func TestCountsWithoutAnswers(t *testing.T) {
-	made, gone := version(t, 3, history.Deployments, "{metadata: {name: web, uid: d}}"), version(t, 5, history.Deployments, "{metadata: {name: web, uid: d}}")
+	made, gone := version(t, 3, history.Deployments, "{metadata: {name: web, uid: d}}"),
+		version(t, 5, history.Deployments, "{metadata: {name: web, uid: d}}")
 	made.At, gone.At, gone.IsGone = time.Unix(3, 0), time.Unix(5, 0), true
 	apply := proxy.Request{At: time.Unix(2, 0), Verb: "patch", Resource: history.Deployments, Name: "web"}
 	remove := proxy.Request{At: time.Unix(4, 0), Verb: "delete", Resource: history.Deployments, Name: "web", OnlyUID: "d"}
@@ -234,14 +248,17 @@ func TestEvents(t *testing.T) {
 		with    proxy.Request
 		isFound bool
 	}{
-		{wrong(proxy.KillAfter, proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 200}), false},
+		{wrong(proxy.KillAfter, proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 200}),
+			false},
 		{wrong(proxy.Refuse, proxy.Request{Verb: "list", Resource: history.Foos, Name: "one"}), false}, // asked for by the pass
 		{proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web"}, false},              // in an outage
 		{proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 403}, false},
 		{wrong(proxy.Age, proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 200}), false},
-		{wrong(proxy.PauseWatches, proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 200}), true},
+		{wrong(proxy.PauseWatches, proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 200}),
+			true},
 		{wrong(proxy.Delay, proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 200}), true},
-		{wrong(proxy.ExpireWatches, proxy.Request{Verb: "create", Resource: eventResource, Name: "one.1", Status: 201}), true},
+		{wrong(proxy.ExpireWatches, proxy.Request{Verb: "create", Resource: eventResource, Name: "one.1", Status: 201}),
+			true},
 		{wrong(proxy.Age, proxy.Request{Verb: "list", Resource: history.Foos, Status: 200}), true},
 		{wrong(proxy.Refuse, proxy.Request{Verb: "list", Resource: history.Foos}), true}, // asked for by the cache
 		{wrong(proxy.DropAnswer, proxy.Request{Verb: "watch", Resource: history.Foos}), true},
@@ -269,6 +286,9 @@ func TestEventOfANameTaken(t *testing.T) {
 	expect(t, "events", said("True", "NameTaken"), reference, "0 events ErrResourceExists")
 	expect(t, "events", said("False", "AsExpected"), reference, "")
 	expect(t, "events", said("True", "Refused"), reference, "")
+	expect(t, "events", said("True",
+		`Refused, message: "It; Deployment \"web\" already exists and is not managed by Foo"`),
+		reference, "0 events ErrResourceExists")
 }
 
 const (
@@ -281,7 +301,8 @@ func TestGuarantee(t *testing.T) {
 	theirs := fmt.Sprintf("{metadata: {name: web, uid: d, "+ownedBy+"}}", "other")
 	before := fmt.Sprintf("{metadata: {name: web, uid: d, "+ownedBy+"}}", "former")
 	lost := "{metadata: {name: web, uid: d, annotations: {memcached-operator.example.com/owner-uid: f}}}"
-	apply := proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 200, Force: true, OnlyUID: "d", AnsweredUID: "d", AnsweredRV: "3"}
+	apply := proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 200, Force: true,
+		OnlyUID: "d", AnsweredUID: "d", AnsweredRV: "3"}
 	remove := proxy.Request{Verb: "delete", Resource: history.Deployments, Name: "web", Status: 200, OnlyUID: "d"}
 	change := func(r proxy.Request, change func(*proxy.Request)) proxy.Request {
 		change(&r)
@@ -300,19 +321,35 @@ func TestGuarantee(t *testing.T) {
 		{"a deletion of our own", ours, remove, ""},
 		{"a deletion of somebody else's", theirs, remove, "not the operator's"},
 		{"a deletion for any", ours, change(remove, func(r *proxy.Request) { r.OnlyUID = "" }), "any object of that name"},
-		{"a deletion for any that is refused", ours, change(remove, func(r *proxy.Request) { r.OnlyUID, r.Status = "", 404 }), "any object of that name"},
-		{"an apply to what nobody needs", ours, change(apply, func(r *proxy.Request) { r.Resource += "/scale" }), "no resource needs"},
-		{"a creation of what nobody needs", ours, proxy.Request{Verb: "create", Resource: "/configmaps", Name: "web", Status: 201}, "no resource needs"},
+		{"a deletion for any that is refused", ours, change(remove, func(r *proxy.Request) { r.OnlyUID, r.Status = "", 404 }),
+			"any object of that name"},
+		{"an apply to what nobody needs", ours, change(apply, func(r *proxy.Request) { r.Resource += "/scale" }),
+			"no resource needs"},
+		{"a creation of what nobody needs", ours, proxy.Request{Verb: "create", Resource: "/configmaps", Name: "web",
+			Status: 201}, "no resource needs"},
 		{"an update", ours, change(apply, func(r *proxy.Request) { r.Verb = "update" }), "never needed"},
-		{"a status for any", ours, proxy.Request{Verb: "patch", Resource: history.Foos + "/status", Name: "one", Status: 200}, "any resource of that name"},
-		{"a status", ours, proxy.Request{Verb: "patch", Resource: history.Foos + "/status", Name: "one", Status: 200, OnlyUID: "f"}, ""},
-		{"a resource itself", ours, proxy.Request{Verb: "patch", Resource: history.Foos, Name: "one", Status: 200, OnlyUID: "f"}, "its user's"},
-		{"an apply to somebody else's that is not answered", theirs, change(apply, func(r *proxy.Request) { r.Status, r.AnsweredUID, r.AnsweredRV = 0, "", "" }), "not the operator's"},
-		{"an apply to our own that is not answered", ours, change(apply, func(r *proxy.Request) { r.Status, r.AnsweredUID, r.AnsweredRV = 0, "", "" }), ""},
+		{"a status for any", ours, proxy.Request{Verb: "patch", Resource: history.Foos + "/status", Name: "one", Status: 200},
+			"any resource of that name"},
+		{"a status", ours, proxy.Request{Verb: "patch", Resource: history.Foos + "/status", Name: "one", Status: 200,
+			OnlyUID: "f"}, ""},
+		{"a status for one version", ours, proxy.Request{
+			Verb: "patch", Resource: history.Foos + "/status", Name: "one", Status: 200, OnlyRV: "1"}, ""},
+		{"a status for any that is a conflict", ours, proxy.Request{
+			Verb: "patch", Resource: history.Foos + "/status", Name: "one", Status: 409}, "any resource of that name"},
+		{"a forced apply for one version of any", ours, change(apply, func(r *proxy.Request) {
+			r.OnlyUID, r.OnlyRV = "", "2"
+		}), "by force"},
+		{"a resource itself", ours, proxy.Request{Verb: "patch", Resource: history.Foos, Name: "one", Status: 200,
+			OnlyUID: "f"}, "its user's"},
+		{"an apply to somebody else's that is not answered", theirs,
+			change(apply, func(r *proxy.Request) { r.Status, r.AnsweredUID, r.AnsweredRV = 0, "", "" }), "not the operator's"},
+		{"an apply to our own that is not answered", ours, change(apply,
+			func(r *proxy.Request) { r.Status, r.AnsweredUID, r.AnsweredRV = 0, "", "" }), ""},
 		{"an apply that does not arrive", theirs, change(apply, func(r *proxy.Request) {
 			r.Status, r.AnsweredUID, r.AnsweredRV, r.Fault = 0, "", "", &proxy.Fault{Kind: proxy.KillBefore}
 		}), ""},
-		{"a creation that takes another one's", before, change(apply, func(r *proxy.Request) { r.Force, r.OnlyUID = false, "" }), "takes an object from"},
+		{"a creation that takes another one's", before, change(apply,
+			func(r *proxy.Request) { r.Force, r.OnlyUID = false, "" }), "takes an object from"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			run := &Run{Requests: []proxy.Request{test.request}, Versions: []history.Version{
@@ -329,14 +366,59 @@ func TestGuarantee(t *testing.T) {
 	}
 }
 
-// A creation that comes late, when another one has long made the same, changes nothing: what had the name before that does not matter.
+// A Job is patched only to get back its owner, in the version that was seen without one.
+func TestGuaranteeOfPatchesToJobs(t *testing.T) {
+	const annotated = "metadata: {name: one-1, uid: j, annotations: {memcached-operator.example.com/owner-uid: c}"
+	controlled := ", ownerReferences: [{kind: CronJob, name: one, uid: %s, controller: true}]"
+	lost, has := "{"+annotated+"}}", "{"+annotated+fmt.Sprintf(controlled, "c")+"}}"
+	theirs := "{metadata: {name: one-1, uid: j" + fmt.Sprintf(controlled, "other") + "}}"
+	patch := proxy.Request{Verb: "patch", Resource: history.Jobs, Name: "one-1", At: time.Unix(3, 0), Status: 200,
+		OnlyUID: "j", OnlyRV: "2", AnsweredUID: "j", AnsweredRV: "3"}
+	unanswered := func(r *proxy.Request) { r.Status, r.AnsweredUID, r.AnsweredRV = 0, "", "" }
+	for name, test := range map[string]struct {
+		before, after string
+		change        func(*proxy.Request)
+		found         string
+	}{
+		"one that is lost":            {lost, has, func(*proxy.Request) {}, ""},
+		"not answered":                {lost, has, unanswered, ""},
+		"by a forced apply":           {lost, has, func(r *proxy.Request) { r.Force = true }, ""},
+		"a conflict":                  {has, has, func(r *proxy.Request) { unanswered(r); r.Status = 409 }, ""},
+		"for any version":             {lost, has, func(r *proxy.Request) { r.OnlyRV = "" }, "any version"},
+		"for any Job":                 {lost, has, func(r *proxy.Request) { r.OnlyUID = "" }, "any version of any Job"},
+		"a creation for any":          {lost, has, func(r *proxy.Request) { r.OnlyUID, r.Status = "", 201 }, "any Job"},
+		"of a Job that has its owner": {has, has, func(*proxy.Request) {}, "that has its owner"},
+		"of such a Job, not answered": {has, has, unanswered, "that has its owner"},
+		"of another controller's":     {theirs, has, func(*proxy.Request) {}, "not the operator's"},
+		"with another change": {lost, strings.TrimSuffix(has, "}") + ", spec: {suspend: true}}",
+			func(*proxy.Request) {}, "changes more"},
+		"that gives it no owner": {lost, lost, func(*proxy.Request) {}, "changes more"},
+		"that gives it to another one": {lost, strings.Replace(has, "uid: c, controller", "uid: d, controller", 1),
+			func(*proxy.Request) {}, "changes more"},
+		"an apply by force for any Job": {lost, has, func(r *proxy.Request) { r.Force, r.OnlyUID = true, "" }, "by force"},
+	} {
+		request := patch
+		test.change(&request)
+		run := &Run{Requests: []proxy.Request{request}, Versions: []history.Version{
+			version(t, 1, history.CronJobs, "{metadata: {name: one, uid: c}}"),
+			version(t, 1, history.CronJobs, "{metadata: {name: two, uid: d}}"),
+			version(t, 2, history.Jobs, test.before), version(t, 3, history.Jobs, test.after),
+		}}
+		run.Versions[3].At = time.Unix(4, 0)
+		t.Run(name, func(t *testing.T) { expect(t, "guarantee", run, nil, test.found) })
+	}
+}
+
+// A creation that comes late, when another one has long made the same, changes nothing: what had the name before that
+// does not matter.
 func TestGuaranteeOfALateCreation(t *testing.T) {
 	gone := version(t, 2, history.Deployments, "{metadata: {name: web, uid: theirs}}")
 	gone.IsGone = true
 	run := &Run{
 		Versions: []history.Version{version(t, 1, history.Foos, foo), gone,
 			version(t, 3, history.Deployments, fmt.Sprintf("{metadata: {name: web, uid: d, "+ownedBy+"}}", "f"))},
-		Requests: []proxy.Request{{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 200, AnsweredUID: "d", AnsweredRV: "3"}},
+		Requests: []proxy.Request{{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 200, AnsweredUID: "d",
+			AnsweredRV: "3"}},
 	}
 	expect(t, "guarantee", run, nil, "")
 }
@@ -347,9 +429,11 @@ const jobText = `{metadata: {name: %s, uid: %s, annotations: {batch.tutorial.kub
 func TestJobs(t *testing.T) {
 	cronJob := version(t, 1, history.CronJobs, "{metadata: {name: one, uid: c}, spec: {concurrencyPolicy: Forbid}}")
 	first := version(t, 2, history.Jobs, fmt.Sprintf(jobText, "a", "ja", "2026-01-01T00:00:00Z", ""))
-	ended := version(t, 3, history.Jobs, fmt.Sprintf(jobText, "a", "ja", "2026-01-01T00:00:00Z", `{type: Complete, status: "True"}`))
+	ended := version(t, 3, history.Jobs, fmt.Sprintf(jobText, "a", "ja", "2026-01-01T00:00:00Z",
+		`{type: Complete, status: "True"}`))
 	second := version(t, 4, history.Jobs, fmt.Sprintf(jobText, "b", "jb", "2026-01-01T01:00:00Z", ""))
-	again := version(t, 5, history.Jobs, fmt.Sprintf(jobText, "a", "jc", "2026-01-01T00:00:00Z", `{type: Complete, status: "True"}`))
+	again := version(t, 5, history.Jobs, fmt.Sprintf(jobText, "a", "jc", "2026-01-01T00:00:00Z",
+		`{type: Complete, status: "True"}`))
 	run := func(versions ...history.Version) *Run { return &Run{Versions: versions} }
 	expect(t, "one at a time", run(cronJob, first, ended, second), nil, "")
 	expect(t, "one at a time", run(cronJob, first, second), nil, "2 Jobs go on at the same time")
@@ -384,12 +468,14 @@ func TestHygiene(t *testing.T) {
 	expect(t, "hygiene", &Run{Log: line, IsDeprived: true}, &Reference{}, "")
 	expect(t, "hygiene", &Run{Log: line}, &Reference{}, "Reconciler error")
 	expect(t, "hygiene", &Run{RestLog: line, Fired: 1}, &Reference{}, "the log has: Reconciler error")
-	expect(t, "hygiene", &Run{Fired: 1, RestLog: `{"level":"ERROR","msg":"Failed to watch","err":"pods is forbidden"}`}, &Reference{}, "Failed to watch: pods is forbidden")
+	expect(t, "hygiene", &Run{Fired: 1, RestLog: `{"level":"ERROR","msg":"Failed to watch","err":"pods is forbidden"}`},
+		&Reference{}, "Failed to watch: pods is forbidden")
 	const canceled, stopping = `{"time":"2026-01-01T00:00:%02dZ","level":"ERROR","msg":"It","err":"context canceled"}` + "\n",
 		`{"time":"2026-01-01T00:00:%02dZ","level":"INFO","msg":"Stopping and waiting for leader election runnables"}` + "\n"
 	expect(t, "hygiene", &Run{Fired: 1, RestLog: fmt.Sprintf(canceled+stopping, 19, 20)}, &Reference{}, "")
 	expect(t, "hygiene", &Run{Fired: 1, RestLog: fmt.Sprintf(stopping+canceled, 20, 24)}, &Reference{}, "")
-	expect(t, "hygiene", &Run{Fired: 1, RestLog: fmt.Sprintf(canceled+stopping, 10, 20)}, &Reference{}, "It: context canceled")
+	expect(t, "hygiene", &Run{Fired: 1, RestLog: fmt.Sprintf(canceled+stopping, 10, 20)}, &Reference{},
+		"It: context canceled")
 	expect(t, "hygiene", &Run{Fired: 1, RestLog: fmt.Sprintf(canceled, 10)}, &Reference{}, "It: context canceled")
 	expect(t, "hygiene", &Run{Log: "WARNING: DATA RACE\n"}, &Reference{}, "DATA RACE")
 	expect(t, "hygiene", &Run{Log: "panic: nil\n"}, &Reference{}, "panic")
@@ -422,17 +508,20 @@ func TestStatusOfFoo(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			expect(t, "status", &Run{Versions: []history.Version{
-				version(t, 1, history.Foos, foo), version(t, 2, history.Deployments, test.deployment), version(t, 3, history.Foos, test.foo),
+				version(t, 1, history.Foos, foo), version(t, 2, history.Deployments, test.deployment),
+				version(t, 3, history.Foos, test.foo),
 			}}, nil, test.found)
 		})
 	}
 	t.Run("nothing, after it has said something", func(t *testing.T) {
-		run := &Run{Versions: []history.Version{version(t, 1, history.Foos, said(1, 1, "True", "True", 0)), version(t, 2, history.Foos, foo)}}
+		run := &Run{Versions: []history.Version{version(t, 1, history.Foos, said(1, 1, "True", "True", 0)),
+			version(t, 2, history.Foos, foo)}}
 		expect(t, "status", run, nil, "does not say whether it is Available")
 	})
 	t.Run("back to an earlier generation", func(t *testing.T) {
 		run := &Run{Versions: []history.Version{
-			version(t, 1, history.Foos, said(2, 2, "True", "True", 0)), version(t, 2, history.Foos, said(2, 1, "False", "True", 0)),
+			version(t, 1, history.Foos, said(2, 2, "True", "True", 0)),
+			version(t, 2, history.Foos, said(2, 1, "False", "True", 0)),
 		}}
 		expect(t, "status", run, nil, "earlier generation")
 	})
@@ -461,8 +550,10 @@ func TestStatusOfWhatIsOver(t *testing.T) {
 	expect(t, "status", run(14), nil, "")
 	expect(t, "status", run(16), nil, "its Deployment did not")
 	expect(t, "status", run(16, faulty("patch", proxy.Fault{Kind: proxy.Delay, For: 2 * time.Second})), nil, "")
-	expect(t, "status", run(18, faulty("patch", proxy.Fault{Kind: proxy.Delay, For: 2 * time.Second})), nil, "its Deployment did not")
-	for _, long := range []proxy.Request{faulty("patch", proxy.Fault{Kind: proxy.AgeMore}), faulty("patch", proxy.Fault{Kind: proxy.Freeze}),
+	expect(t, "status", run(18, faulty("patch", proxy.Fault{Kind: proxy.Delay, For: 2 * time.Second})), nil,
+		"its Deployment did not")
+	for _, long := range []proxy.Request{faulty("patch", proxy.Fault{Kind: proxy.AgeMore}),
+		faulty("patch", proxy.Fault{Kind: proxy.Freeze}),
 		faulty("watch", proxy.Fault{Kind: proxy.Refuse, Code: 500})} {
 		expect(t, "status", run(100, long), nil, "")
 		expect(t, "status", run(19, long), nil, "its Deployment did not") // before it
@@ -515,24 +606,33 @@ func TestStatusOfCronJob(t *testing.T) {
 	}
 	for _, test := range []struct{ spec, rest, available, progressing, degraded, found string }{
 		{"suspend: true", "", `"False", reason: Suspended`, `"False", reason: Idle`, `"False"`, ""},
-		{"suspend: true", `nextScheduleTime: "2026-01-01T04:00:00Z",`, `"True"`, `"False", reason: Idle`, `"False"`, "and it is suspended"},
-		{"suspend: true", `nextScheduleTime: "2026-01-01T04:00:00Z",`, `"False", reason: Suspended`, `"False", reason: Idle`, `"False"`, "is suspended, and says when"},
-		{"suspend: false", "", `"False", reason: Suspended`, `"False", reason: Idle`, `"False"`, "says that it is suspended, and it is not"},
+		{"suspend: true", `nextScheduleTime: "2026-01-01T04:00:00Z",`, `"True"`, `"False", reason: Idle`, `"False"`,
+			"and it is suspended"},
+		{"suspend: true", `nextScheduleTime: "2026-01-01T04:00:00Z",`, `"False", reason: Suspended`, `"False", reason: Idle`,
+			`"False"`, "is suspended, and says when"},
+		{"suspend: false", "", `"False", reason: Suspended`, `"False", reason: Idle`, `"False"`,
+			"says that it is suspended, and it is not"},
 		{"suspend: false", "", `Unknown, reason: NotObserved`, `"False"`, `"False"`, "could not be looked at"},
 		{"suspend: true", "", `"False", reason: Suspended`, `"False", reason: Blocked`, `"False"`, "is blocked"},
 		{"suspend: true", "", `"False", reason: Suspended`, `"True", reason: JobsRunning`, `"False"`, "none is active"},
-		{"suspend: true", "active: [{name: a, uid: ja}], activeJobs: 1,", `"False", reason: Suspended`, `"False", reason: Idle`, `"False"`, "some are active"},
-		{"concurrencyPolicy: Forbid, suspend: true", "active: [{name: a, uid: ja}], activeJobs: 1,", `"False", reason: Suspended`, `"True", reason: WaitingForJob`, `"False"`, ""},
-		{"suspend: true", "active: [{name: a, uid: ja}], activeJobs: 1,", `"False", reason: Suspended`, `"True", reason: WaitingForJob`, `"False"`, "none to wait for"},
-		{"suspend: true", `lastFailedTime: "2026-01-01T02:40:00Z",`, `"False", reason: Suspended`, `"False", reason: Idle`, `"True", reason: LastRunFailed`, ""},
-		{"suspend: true", "", `"False", reason: Suspended`, `"False", reason: Idle`, `"True", reason: LastRunFailed`, "and not when"},
+		{"suspend: true", "active: [{name: a, uid: ja}], activeJobs: 1,", `"False", reason: Suspended`,
+			`"False", reason: Idle`, `"False"`, "some are active"},
+		{"concurrencyPolicy: Forbid, suspend: true", "active: [{name: a, uid: ja}], activeJobs: 1,",
+			`"False", reason: Suspended`, `"True", reason: WaitingForJob`, `"False"`, ""},
+		{"suspend: true", "active: [{name: a, uid: ja}], activeJobs: 1,", `"False", reason: Suspended`,
+			`"True", reason: WaitingForJob`, `"False"`, "none to wait for"},
+		{"suspend: true", `lastFailedTime: "2026-01-01T02:40:00Z",`, `"False", reason: Suspended`, `"False", reason: Idle`,
+			`"True", reason: LastRunFailed`, ""},
+		{"suspend: true", "", `"False", reason: Suspended`, `"False", reason: Idle`, `"True", reason: LastRunFailed`,
+			"and not when"},
 	} {
 		spec := fmt.Sprintf(`spec: {%s}, status: {%s conditions: [{type: Available, status: %s}, {type: Progressing, status: %s}, {type: Degraded, status: %s}]}`,
 			test.spec, test.rest, test.available, test.progressing, test.degraded)
 		expect(t, "status", judged(spec, job, failed), nil, test.found)
 	}
 	run := judged(`status: {`+conditions+`, lastScheduleTime: "2026-01-01T00:00:00Z"}`, job)
-	run.Versions = append(run.Versions, judged(`status: {`+conditions+`, lastScheduleTime: "2025-12-31T23:00:00Z"}`).Versions...)
+	run.Versions = append(run.Versions,
+		judged(`status: {`+conditions+`, lastScheduleTime: "2025-12-31T23:00:00Z"}`).Versions...)
 	expect(t, "status", run, nil, "go back")
 }
 
@@ -541,10 +641,13 @@ func TestStatusThatIsDegraded(t *testing.T) {
 	foreign := version(t, 1, history.Deployments, "{metadata: {name: web, uid: d}}")
 	elsewhere := version(t, 1, history.Deployments, "{metadata: {name: other, uid: d}}")
 	own := func(conditions string) history.Version {
-		return version(t, 1, history.Deployments, fmt.Sprintf("{metadata: {name: web, uid: d, "+ownedBy+"}, status: {conditions: ["+conditions+"]}}", "f"))
+		return version(t, 1, history.Deployments,
+			fmt.Sprintf("{metadata: {name: web, uid: d, "+ownedBy+"}, status: {conditions: ["+conditions+"]}}", "f"))
 	}
-	apply := proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", At: at.Add(-time.Second), Status: 200}
-	refused, conflict, told, late, slow := apply, apply, apply, apply, apply
+	apply := proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", At: at.Add(-time.Second),
+		Status: 200}
+	refused, conflict, told, late, slow, unfounded := apply, apply, apply, apply, apply, apply
+	unfounded.Fault, unfounded.Status = &proxy.Fault{Kind: proxy.Refuse, Code: 409}, 0
 	refused.Fault, refused.Status = &proxy.Fault{Kind: proxy.Refuse, Code: 403}, 0
 	conflict.Status = 409
 	told.Fault, told.Resource = &proxy.Fault{Kind: proxy.Refuse, Code: 500}, history.Foos+"/status"
@@ -563,11 +666,15 @@ func TestStatusThatIsDegraded(t *testing.T) {
 		{"Error", own(""), lost, false},
 		{"Refused", own(""), lost, true},
 		{"Refused", own(""), another, true},
-		{"Refused", version(t, 1, history.Deployments, fmt.Sprintf("{metadata: {name: other, uid: d, "+ownedBy+"}}", "f")), another, false},
+		{"Refused", version(t, 1, history.Deployments, fmt.Sprintf("{metadata: {name: other, uid: d, "+ownedBy+"}}", "f")),
+			another, false},
 		{"Refused", own(""), forbidden, false},
 		{"Error", own(""), apply, true},
 		{"Error", own(""), conflict, true},
+		{"Error", own(""), unfounded, false},
+		{"Refused", own(""), unfounded, true},
 		{"Error", own(""), told, true},
+		{`Error, message: 'it; Deployment "web" already exists and is not managed by Foo'`, foreign, lost, false},
 		{"Error", own(""), late, true},
 		{"Error", own(""), slow, true},
 		{"NameTaken", foreign, apply, false},
@@ -586,10 +693,32 @@ func TestStatusThatIsDegraded(t *testing.T) {
 		if test.isFound {
 			found = "says that it is degraded, for the reason " + test.reason
 		}
-		expect(t, "status", &Run{Requests: []proxy.Request{test.request}, Versions: []history.Version{test.version, degraded}}, nil, found)
+		expect(t, "status", &Run{Requests: []proxy.Request{test.request},
+			Versions: []history.Version{test.version, degraded}}, nil, found)
 		if test.request.Name == another.Name { // which it had not yet
-			expect(t, "status", &Run{Requests: []proxy.Request{test.request}, Versions: []history.Version{degraded, test.version}}, nil, found)
+			expect(t, "status", &Run{Requests: []proxy.Request{test.request},
+				Versions: []history.Version{degraded, test.version}}, nil, found)
 		}
+	}
+}
+
+// Of the problems that a message lists, a taken name is judged like one that gives the reason.
+func TestStatusThatListsATakenName(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	failed := proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", At: at.Add(-time.Second),
+		Status: 500}
+	own := fmt.Sprintf("{metadata: {name: web, uid: d, "+ownedBy+"}}", "f")
+	for deployment, found := range map[string]string{
+		"{metadata: {name: web, uid: d}}": "",
+		own:                               "lists a name that is taken among its problems, and none was",
+	} {
+		degraded := version(t, 2, history.Foos, `{metadata: {name: one, uid: f}, spec: {deploymentName: web, replicas: 1},
+  status: {conditions: [{type: Available, status: Unknown}, {type: Progressing, status: "False"}, {type: Degraded, status: "True",
+    reason: Error, message: 'it; Deployment "web" already exists and is not managed by Foo'}]}}`)
+		degraded.At = at
+		run := &Run{Requests: []proxy.Request{failed}, Versions: []history.Version{version(t, 1, history.Deployments,
+			deployment), degraded}}
+		expect(t, "status", run, nil, found)
 	}
 }
 
@@ -602,8 +731,10 @@ func TestStatusThatIsDegradedForWhatIsOver(t *testing.T) {
 		v.At = at
 		return v
 	}
-	for before, isFound := range map[time.Duration]bool{-30 * time.Second: true, -5 * time.Second: false, 5 * time.Second: true} {
-		run := &Run{Requests: []proxy.Request{{Verb: "patch", Resource: history.Deployments, Name: "web", At: at.Add(before), Status: 500}},
+	for before, isFound := range map[time.Duration]bool{-30 * time.Second: true, -5 * time.Second: false,
+		5 * time.Second: true} {
+		run := &Run{Requests: []proxy.Request{{Verb: "patch", Resource: history.Deployments, Name: "web", At: at.Add(before),
+			Status: 500}},
 			Versions: []history.Version{say(1, "False", at.Add(-20*time.Second)), say(2, "True", at)}}
 		found := ""
 		if isFound {
@@ -632,7 +763,8 @@ func TestStatusOfNodesInTrouble(t *testing.T) {
 				if said == is && said != "none" && owner == "r" {
 					found = ""
 				}
-				expect(t, "status", &Run{Versions: []history.Version{version(t, 1, history.Deployments, fmt.Sprintf(owned, "one", "d", "m", "")),
+				expect(t, "status", &Run{Versions: []history.Version{version(t, 1, history.Deployments,
+					fmt.Sprintf(owned, "one", "d", "m", "")),
 					version(t, 2, history.ReplicaSets, fmt.Sprintf(owned, "one-1", "r", "d", "")), pod, mc}}, nil, found)
 			}
 		}
@@ -645,17 +777,21 @@ func TestStatusOfMemcached(t *testing.T) {
 		version(t, 1, history.Memcacheds, "{metadata: {name: one, uid: m, generation: 1}, spec: {size: 1}}"),
 		version(t, 2, history.Deployments, fmt.Sprintf(chain, "one", "d", "m", "")),
 		version(t, 3, history.ReplicaSets, fmt.Sprintf(chain, "one-1", "r", "d", "")),
-		version(t, 4, history.Pods, fmt.Sprintf(chain, "pod", "p", "r", `, status: {conditions: [{type: Ready, status: "False"}]}`)),
+		version(t, 4, history.Pods, fmt.Sprintf(chain, "pod", "p", "r",
+			`, status: {conditions: [{type: Ready, status: "False"}]}`)),
 	}
-	ready := version(t, 5, history.Pods, fmt.Sprintf(chain, "pod", "p", "r", `, status: {conditions: [{type: Ready, status: "True"}]}`))
+	ready := version(t, 5, history.Pods, fmt.Sprintf(chain, "pod", "p", "r",
+		`, status: {conditions: [{type: Ready, status: "True"}]}`))
 	status := func(nodes string, count, ready int) history.Version {
 		return version(t, 6, history.Memcacheds, fmt.Sprintf(`{metadata: {name: one, uid: m, generation: 1}, spec: {size: 1},
   status: {nodes: [%s], size: %d, readyNodes: %d, conditions: [{type: Available, status: Unknown}, {type: Progressing, status: "True"}, {type: Degraded, status: "False"}]}}`,
 			nodes, count, ready))
 	}
 	expect(t, "status", &Run{Versions: append(versions[:4:4], ready, status("pod", 1, 1))}, nil, "")
-	expect(t, "status", &Run{Versions: append(versions[:4:4], status("pod", 1, 1))}, nil, "1 nodes are ready; of those it lists, 0 were")
-	expect(t, "status", &Run{Versions: append(versions[:4:4], ready, status("other", 1, 0))}, nil, "no pod of its Deployment")
+	expect(t, "status", &Run{Versions: append(versions[:4:4], status("pod", 1, 1))}, nil,
+		"1 nodes are ready; of those it lists, 0 were")
+	expect(t, "status", &Run{Versions: append(versions[:4:4], ready, status("other", 1, 0))}, nil,
+		"no pod of its Deployment")
 	expect(t, "status", &Run{Versions: append(versions[:4:4], ready, status("pod", 2, 1))}, nil, "says that they are 2")
 }
 
@@ -676,7 +812,8 @@ func TestGoroutines(t *testing.T) {
 	expect(t, "goroutines", run(many, few, many), nil, "")
 	many["worker"] = 4
 	expect(t, "goroutines", run(few, few, many), nil, "4 goroutines of worker, and 3 before it looked at everything again")
-	expect(t, "goroutines", run(many, few, many), &Reference{Goroutines: many}, "and 3 before it looked at everything again")
+	expect(t, "goroutines", run(many, few, many), &Reference{Goroutines: many},
+		"and 3 before it looked at everything again")
 	// The first event begins some.
 	events := map[string]int{"worker": 3, "k8s.io/client-go/tools/events.(*eventBroadcasterImpl).attemptRecording": 2}
 	expect(t, "goroutines", run(events, few, few), nil, "")
@@ -686,16 +823,19 @@ func TestGoroutines(t *testing.T) {
 		open.Requests = []proxy.Request{watch, watch, {Verb: "watch", Resource: "/services"}}
 		expect(t, "goroutines", open, nil, "")
 		open.Requests = open.Requests[:2]
-		expect(t, "goroutines", open, &Reference{Goroutines: two}, "2 goroutines of k8s.io/apimachinery/pkg/watch.(*StreamWatcher).receive, and 1 ")
+		expect(t, "goroutines", open, &Reference{Goroutines: two},
+			"2 goroutines of k8s.io/apimachinery/pkg/watch.(*StreamWatcher).receive, and 1 ")
 	}
 }
 
 // Of an operator of which only the log was recorded, only the log is judged.
 func TestLogAlone(t *testing.T) {
-	if findings := Judge(&Run{AwayFrom: time.Unix(1, 0), Log: `{"level":"ERROR","msg":"Reconciler error"}` + "\n"}, &Reference{}); len(findings) > 0 {
+	if findings := Judge(&Run{AwayFrom: time.Unix(1, 0), Log: `{"level":"ERROR","msg":"Reconciler error"}` + "\n"},
+		&Reference{}); len(findings) > 0 {
 		t.Error(findings)
 	}
-	if findings := Judge(&Run{Log: "WARNING: DATA RACE\n", Ends: []string{"by itself"}}, &Reference{}); len(findings) != 2 {
+	if findings := Judge(&Run{Log: "WARNING: DATA RACE\n", Ends: []string{"by itself"}},
+		&Reference{}); len(findings) != 2 {
 		t.Error(findings)
 	}
 }

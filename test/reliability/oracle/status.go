@@ -16,42 +16,23 @@ import (
 	"github.com/example/memcached-operator/test/reliability/proxy"
 )
 
-// told is what the statuses of all kinds have in common.
-type told struct {
-	Metadata metav1.ObjectMeta `json:"metadata"`
-	Status   struct {
-		ObservedGeneration int64              `json:"observedGeneration"`
-		Conditions         []metav1.Condition `json:"conditions"`
-	} `json:"status"`
-}
-
-func (t *told) is(condition string, status metav1.ConditionStatus) bool {
-	return meta.IsStatusConditionPresentAndEqual(t.Status.Conditions, condition, status)
-}
-
-func (t *told) reason(condition string) string {
-	if c := meta.FindStatusCondition(t.Status.Conditions, condition); c != nil {
-		return c.Reason
-	}
-	return ""
-}
-
-// availability finds a condition Available that the same status contradicts by how many pods it says are available. With the reason
-// scaledToZero there need be none. In the kind's own words, none says that no pod is available, and some that there are such pods.
-func (t *told) availability(available int32, scaledToZero, none, some string) []string {
+// contradictsPods finds a condition Available that the number of available pods in the same status contradicts. With
+// the reason scaledToZero there need be none. In the kind's own words, none means that no pod is available, and some
+// that there are such pods.
+func contradictsPods(said *history.Reported, available int32, scaledToZero, none, some string) []string {
 	var lies []string
-	if t.is("Available", metav1.ConditionTrue) && t.reason("Available") != scaledToZero && available == 0 {
+	if said.Is("Available", metav1.ConditionTrue) && said.Condition("Available").Reason != scaledToZero && available == 0 {
 		lies = append(lies, "says that it is available, and that "+none)
 	}
-	if t.is("Available", metav1.ConditionFalse) && available > 0 {
+	if said.Is("Available", metav1.ConditionFalse) && available > 0 {
 		lies = append(lies, "says that it is not available, and that "+some)
 	}
 	return lies
 }
 
-// statuses finds statuses that were not true when they were written, of any version of any resource: what a status says of the present must be
-// what the world was like a moment before, and what it says of the past must have been. A cache may be behind, but it shows what has been, and
-// not for long what is over.
+// statuses finds statuses that were not true when they were written, of any version of any resource: what a status says
+// of the present must be what the world was like a moment before, and what it says of the past must have been. A cache
+// may be behind, but it shows what has been, and not for long what is over.
 func statuses(run *Run, _ *Reference) []string {
 	var found []string
 	superseded, held, lag := supersededAt(run.Versions), heldSince(run), lagOf(run)
@@ -72,7 +53,8 @@ func statuses(run *Run, _ *Reference) []string {
 			past.since = version.At.Add(-lag)
 		}
 		lies := slices.Concat(past.generations(), past.degraded(), past.ofItsKind())
-		if previous != nil && history.As[told](previous).Status.ObservedGeneration > history.As[told](object).Status.ObservedGeneration {
+		if previous != nil &&
+			history.As[history.Reported](previous).Status.ObservedGeneration > history.As[history.Reported](object).Status.ObservedGeneration {
 			lies = append(lies, "has observed an earlier generation than before")
 		}
 		for _, lie := range lies {
@@ -114,7 +96,8 @@ func (p *past) ofItsKind() []string {
 	return p.cronJob()
 }
 
-// leastLag is how much older than a status the world may be that it was computed from where nothing holds that back, in a pass on a busy machine.
+// leastLag is how much older than a status the world may be that it was computed from where nothing holds that back, in
+// a pass on a busy machine.
 const leastLag = 5 * time.Second
 
 // lagOf returns how much older it may be with what was held back for a time that is known.
@@ -128,14 +111,15 @@ func lagOf(run *Run) time.Duration {
 	return lag
 }
 
-// heldSince returns from when on nobody can say how old that world is, as it was held back for a time that is not known: by an outage, a leader
-// that stands still or is cut off, an older world that is served, or caches that could not be filled and try again after longer and longer. It is
-// zero where nothing of that sort has been.
+// heldSince returns from when on nobody can say how old that world is, as it was held back for a time that is not
+// known: by an outage, a leader that stands still or is cut off, an older world that is served, or caches that could
+// not be filled and try again after longer and longer. It is zero where nothing of that sort has been.
 func heldSince(run *Run) time.Time {
 	since := run.AwayFrom
 	for i := range run.Requests {
 		request := &run.Requests[i]
-		if request.Fault != nil && (slices.Contains(holding, request.Fault.Kind) || request.Verb == "list" || request.Verb == "watch") &&
+		if request.Fault != nil && (slices.Contains(holding, request.Fault.Kind) || request.Verb == "list" ||
+			request.Verb == "watch") &&
 			(since.IsZero() || request.At.Before(since)) {
 			since = request.At
 		}
@@ -174,12 +158,14 @@ func (p *past) wasLately(index int) bool {
 	return p.since.IsZero() || p.superseded[index].IsZero() || p.superseded[index].After(p.since)
 }
 
-// generations finds statuses of generations that there were not yet, and conditions that are missing or contradict each other.
+// generations finds statuses of generations that there were not yet, and conditions that are missing or contradict each
+// other.
 func (p *past) generations() []string {
 	var lies []string
-	said := history.As[told](p.self.Object)
+	said := history.As[history.Reported](p.self.Object)
 	if said.Status.ObservedGeneration > said.Metadata.Generation {
-		lies = append(lies, fmt.Sprintf("is of generation %d, and has observed %d", said.Metadata.Generation, said.Status.ObservedGeneration))
+		lies = append(lies, fmt.Sprintf("is of generation %d, and has observed %d", said.Metadata.Generation,
+			said.Status.ObservedGeneration))
 	}
 	for _, condition := range []string{"Available", "Progressing", "Degraded"} {
 		c := meta.FindStatusCondition(said.Status.Conditions, condition)
@@ -187,17 +173,20 @@ func (p *past) generations() []string {
 		case c == nil:
 			lies = append(lies, "does not say whether it is "+condition)
 		case c.ObservedGeneration != said.Status.ObservedGeneration:
-			lies = append(lies, fmt.Sprintf("says %s of generation %d, and the rest of %d", condition, c.ObservedGeneration, said.Status.ObservedGeneration))
+			lies = append(lies, fmt.Sprintf("says %s of generation %d, and the rest of %d", condition, c.ObservedGeneration,
+				said.Status.ObservedGeneration))
 		}
 	}
 	return lies
 }
 
-// specOf returns the resource as it was at the generation that its status is of; nil if that was before the record began.
+// specOf returns the resource as it was at the generation that its status is of; nil if that was before the record
+// began.
 func specOf[T any](p *past) *T {
-	observed := history.As[told](p.self.Object).Status.ObservedGeneration
+	observed := history.As[history.Reported](p.self.Object).Status.ObservedGeneration
 	for _, version := range append(slices.Clone(p.versions), p.self) {
-		if version.Key == p.self.Key && version.Object.GetUID() == p.self.Object.GetUID() && version.Object.GetGeneration() == observed {
+		if version.Key == p.self.Key && version.Object.GetUID() == p.self.Object.GetUID() &&
+			version.Object.GetGeneration() == observed {
 			return history.As[T](version.Object)
 		}
 	}
@@ -206,7 +195,10 @@ func specOf[T any](p *past) *T {
 
 // some tells whether there was, ever, a version of an object of the resource's own for which that holds.
 func some[T any](p *past, resource string, holds func(*T) bool) bool {
-	return slices.ContainsFunc(p.versions, func(version history.Version) bool { return isOwn(p, &version, resource, holds) })
+	return slices.ContainsFunc(p.versions, func(version history.Version) bool {
+		return isOwn(p, &version, resource,
+			holds)
+	})
 }
 
 // lately tells whether there was one when the world was what the status was computed from.
@@ -216,7 +208,8 @@ func lately[T any](p *past, resource string, holds func(*T) bool) bool {
 
 func isOwn[T any](p *past, version *history.Version, resource string, holds func(*T) bool) bool {
 	self := map[string]bool{string(p.self.Object.GetUID()): true}
-	return version.Resource == resource && !version.IsGone && belongs(version.Object, self) && holds(history.As[T](version.Object))
+	return version.Resource == resource && !version.IsGone && belongs(version.Object, self) &&
+		holds(history.As[T](version.Object))
 }
 
 func sortedKeys(set map[string]bool) []string {

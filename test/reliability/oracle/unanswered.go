@@ -10,8 +10,8 @@ import (
 	"github.com/example/memcached-operator/test/reliability/proxy"
 )
 
-// carriedOut returns the requests of a run, those that the API server carried out before it went away as if it had answered: the world
-// shows what has come of them.
+// carriedOut returns the requests of a run, those that the API server carried out before it went away as if it had
+// answered: the world shows what has come of them.
 func carriedOut(run *Run) []proxy.Request {
 	requests := slices.Clone(run.Requests)
 	known := map[effect]bool{}
@@ -41,7 +41,8 @@ func carriedOut(run *Run) []proxy.Request {
 
 // neverArrived tells whether the API server was not asked, whatever there is in the world.
 func neverArrived(request *proxy.Request) bool {
-	return request.Fault != nil && slices.Contains([]proxy.Kind{proxy.Refuse, proxy.KillBefore, proxy.Hang, proxy.CutOff}, request.Fault.Kind)
+	return request.Fault != nil && slices.Contains([]proxy.Kind{proxy.Refuse, proxy.KillBefore, proxy.Hang, proxy.CutOff},
+		request.Fault.Kind)
 }
 
 // effect is that an object has come to be, or is gone.

@@ -1,8 +1,8 @@
 // Package proxy stands between the operator and the API server, and has requests go wrong as it is told.
 //
-// It speaks TLS on both sides and passes the operator's bearer token on, so that the API server sees the operator as who it is.
-// Which request goes wrong is counted here and not in the operator, whose code knows nothing of it: so the count goes on when the
-// operator is killed and started again.
+// It speaks TLS on both sides and passes the operator's bearer token on, so that the API server sees the operator as
+// who it is. Which request goes wrong is counted here and not in the operator, whose code knows nothing of it: so the
+// count goes on when the operator is killed and started again.
 package proxy
 
 import (
@@ -59,8 +59,8 @@ type Options struct {
 	Kill func()
 	// Freeze has the operator stand still. It is called likewise; nil if there is no such fault.
 	Freeze func()
-	// Await waits until a part of the control plane is away. It is false if that has happened before. It is called likewise; nil if there are
-	// no such faults.
+	// Await waits until a part of the control plane is away. It is false if that has happened before. It is called
+	// likewise; nil if there are no such faults.
 	Await func() bool
 	// IsOwn tells whether a resource is one of the operator's own kinds; nil if that does not matter.
 	IsOwn func(resource string) bool
@@ -150,8 +150,9 @@ func (p *Proxy) Release() {
 	close(p.released)
 }
 
-// IsCalm tells whether nothing that has gone wrong goes on: what was watched is watched again, no watch stands still, no old world is
-// served, nothing is to be tried later, and no answer is waited for. What is cut off has nothing to wait for.
+// IsCalm tells whether nothing that has gone wrong goes on: what was watched is watched again, no watch stands still,
+// no old world is served, nothing is to be tried later, and no answer is waited for. What is cut off has nothing to
+// wait for.
 func (p *Proxy) IsCalm() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -276,8 +277,8 @@ func (p *Proxy) goWrong(w http.ResponseWriter, r *http.Request, body []byte, req
 	}
 }
 
-// await waits until a part of the control plane is away. It is false where it has been away before: nothing goes wrong with the request
-// then.
+// await waits until a part of the control plane is away. It is false where it has been away before: nothing goes wrong
+// with the request then.
 func (p *Proxy) await(request *Request) bool {
 	if p.options.Await() {
 		return true
@@ -293,7 +294,8 @@ func (p *Proxy) note(request *Request, fault *Fault) {
 	request.Fault, request.Rule = fault, 0
 }
 
-// before returns the resource version of the world that the next operator is served first; empty if that is the present one.
+// before returns the resource version of the world that the next operator is served first; empty if that is the present
+// one.
 func (p *Proxy) before(kind Kind) string {
 	switch kind {
 	case Age:
@@ -306,8 +308,8 @@ func (p *Proxy) before(kind Kind) string {
 	return ""
 }
 
-// late returns which resources an operator that is served an old world learns of last: of its own kinds after Remember, and of what it
-// makes of them otherwise.
+// late returns which resources an operator that is served an old world learns of last: of its own kinds after Remember,
+// and of what it makes of them otherwise.
 func (p *Proxy) late(kind Kind) func(resource string) bool {
 	return func(resource string) bool {
 		return p.options.IsOwn != nil && p.options.IsOwn(resource) == (kind == AgeMore)
@@ -332,16 +334,18 @@ func (p *Proxy) disturb(ctx context.Context, fault Fault) {
 	}
 }
 
-// carryOut has the API server carry out a request whose answer nobody is told. That of a watch has no end, and is nothing without it.
+// carryOut has the API server carry out a request whose answer nobody is told. That of a watch has no end, and is
+// nothing without it.
 func (p *Proxy) carryOut(r *http.Request, body []byte, request *Request) {
 	if request.Verb != "watch" {
 		p.forward(r, body, request)
 	}
 }
 
-// forward has the API server carry out a request and records what it answers. Where the operator does not wait for the answer any
-// more, as it has been killed, it is carried out all the same.
-func (p *Proxy) forward(r *http.Request, body []byte, request *Request) (status int, header http.Header, content []byte) {
+// forward has the API server carry out a request and records what it answers. Where the operator does not wait for the
+// answer any more, as it has been killed, it is carried out all the same.
+func (p *Proxy) forward(r *http.Request, body []byte, request *Request) (status int, header http.Header,
+	content []byte) {
 	answer, err := p.send(context.WithoutCancel(r.Context()), r, body)
 	if err != nil {
 		panic(http.ErrAbortHandler) // as if the API server had done so itself
@@ -368,7 +372,8 @@ func (p *Proxy) answered(request *Request, status int, content []byte) {
 
 // send sends a request to the API server.
 func (p *Proxy) send(ctx context.Context, r *http.Request, body []byte) (*http.Response, error) {
-	onward, err := http.NewRequestWithContext(ctx, r.Method, strings.TrimSuffix(p.options.Server, "/")+r.URL.RequestURI(), bytes.NewReader(body))
+	onward, err := http.NewRequestWithContext(ctx, r.Method, strings.TrimSuffix(p.options.Server, "/")+r.URL.RequestURI(),
+		bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

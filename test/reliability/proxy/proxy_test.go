@@ -30,7 +30,8 @@ type server struct {
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	s.asked <- strings.TrimSpace(fmt.Sprintf("%s %s %s %s", r.Method, r.URL.RequestURI(), r.Header.Get("Authorization"), body))
+	s.asked <- strings.TrimSpace(fmt.Sprintf("%s %s %s %s", r.Method, r.URL.RequestURI(), r.Header.Get("Authorization"),
+		body))
 	if r.URL.Query().Get("watch") == "true" {
 		fmt.Fprint(w, "one\n")
 		_ = http.NewResponseController(w).Flush()
@@ -73,7 +74,8 @@ func start(t *testing.T) *trial {
 	t.Cleanup(trial.Stop)
 	ours := x509.NewCertPool()
 	ours.AppendCertsFromPEM(trial.CA)
-	trial.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ours}, ForceAttemptHTTP2: true}}
+	trial.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ours},
+		ForceAttemptHTTP2: true}}
 	t.Cleanup(trial.client.CloseIdleConnections)
 	return trial
 }
@@ -115,7 +117,8 @@ func TestPassesOnAndRecords(t *testing.T) {
 	if recorded != want || trial.Writes() != 1 {
 		t.Errorf("recorded %+v", recorded)
 	}
-	if _, _, err := trial.do(http.MethodPut, "/apis/coordination.k8s.io/v1/namespaces/ns/leases/it", "application/json", "{}"); err != nil || trial.Writes() != 1 {
+	if _, _, err := trial.do(http.MethodPut, "/apis/coordination.k8s.io/v1/namespaces/ns/leases/it", "application/json",
+		"{}"); err != nil || trial.Writes() != 1 {
 		t.Errorf("%d writes, %v: who leads is never at rest", trial.Writes(), err)
 	}
 }
@@ -149,7 +152,8 @@ func TestCutOff(t *testing.T) {
 		t.Error("what is cut off waits for nothing")
 	}
 	trial.Release()
-	if code, _, err := trial.do(http.MethodPatch, deployment, apply, "{}"); err != nil || code != http.StatusCreated || len(trial.server.asked) != 1 {
+	if code, _, err := trial.do(http.MethodPatch, deployment, apply, "{}"); err != nil || code != http.StatusCreated ||
+		len(trial.server.asked) != 1 {
 		t.Errorf("after it: %d, %v, %d requests arrived", code, err, len(trial.server.asked))
 	}
 	for i, request := range trial.Requests() {
@@ -190,7 +194,8 @@ func TestFaultsOfOneRequest(t *testing.T) {
 				}
 				if code >= 400 {
 					var status metav1.Status
-					if err := json.Unmarshal([]byte(content), &status); err != nil || status.Kind != "Status" || int(status.Code) != code || status.Reason == "" {
+					if err := json.Unmarshal([]byte(content), &status); err != nil || status.Kind != "Status" ||
+						int(status.Code) != code || status.Reason == "" {
 						t.Errorf("no status: %s", content)
 					}
 				}
@@ -287,7 +292,8 @@ func TestWatchIsClosedAndExpires(t *testing.T) {
 	isCalm(true)
 	trial.streams.expire()
 	end()
-	if code, content, err := trial.do(http.MethodGet, pods, "", ""); code != http.StatusGone || err != nil || !strings.Contains(content, "Expired") {
+	if code, content, err := trial.do(http.MethodGet, pods, "", ""); code != http.StatusGone || err != nil ||
+		!strings.Contains(content, "Expired") {
 		t.Errorf("%d %s %v", code, content, err)
 	}
 	if requests := trial.Requests(); requests[len(requests)-1].Status != http.StatusGone {
@@ -322,7 +328,8 @@ func TestOldWorld(t *testing.T) {
 			t.Error("it is calm while an old world is served")
 		}
 	}()
-	if code, _, _ := trial.do(http.MethodGet, "/api/v1/namespaces/ns/pods?watch=true&sendInitialEvents=true", "", ""); code != http.StatusUnprocessableEntity {
+	if code, _, _ := trial.do(http.MethodGet, "/api/v1/namespaces/ns/pods?watch=true&sendInitialEvents=true", "",
+		""); code != http.StatusUnprocessableEntity {
 		t.Errorf("a list by a watch: %d", code)
 	}
 	const old = "/api/v1/namespaces/ns/pods?limit=500&resourceVersion=0"
@@ -366,8 +373,10 @@ func TestReadsProtobuf(t *testing.T) {
 	serializer := protobuf.NewSerializer(clientgoscheme.Scheme, clientgoscheme.Scheme)
 	uid := types.UID("only")
 	var deletion, creation bytes.Buffer
-	options := &metav1.DeleteOptions{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "DeleteOptions"}, Preconditions: &metav1.Preconditions{UID: &uid}}
-	job := &batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: metav1.ObjectMeta{Name: "new"}}
+	options := &metav1.DeleteOptions{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "DeleteOptions"},
+		Preconditions: &metav1.Preconditions{UID: &uid}}
+	job := &batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
+		ObjectMeta: metav1.ObjectMeta{Name: "new"}}
 	if err := serializer.Encode(options, &deletion); err != nil {
 		t.Fatal(err)
 	}
@@ -390,16 +399,26 @@ func TestReadsProtobuf(t *testing.T) {
 	}
 }
 
-func TestStatusPatchIsForOneResource(t *testing.T) {
-	request := httptest.NewRequest(http.MethodPatch, "/apis/samplecontroller.k8s.io/v1alpha1/namespaces/ns/foos/one/status", nil)
-	request.Header.Set("Content-Type", "application/json-patch+json")
-	for body, only := range map[string]string{
-		`[{"op":"test","path":"/metadata/uid","value":"only"},{"op":"add","path":"/status","value":{}}]`: "only",
-		`[{"op":"add","path":"/status","value":{}}]`:                                                     "",
+// A status write names the version of the object that it is for: a merge patch in its metadata, a JSON patch in tests.
+func TestConditionsOfPatches(t *testing.T) {
+	request := httptest.NewRequest(http.MethodPatch,
+		"/apis/samplecontroller.k8s.io/v1alpha1/namespaces/ns/foos/one/status", nil)
+	const jsonPatch, mergePatch = "application/json-patch+json", "application/merge-patch+json"
+	for _, test := range []struct{ contentType, body, uid, version string }{
+		{jsonPatch, `[{"op":"test","path":"/metadata/uid","value":"only"},` +
+			`{"op":"test","path":"/metadata/resourceVersion","value":"7"},{"op":"add","path":"/status","value":{}}]`, "only",
+			"7"},
+		{jsonPatch, `[{"op":"replace","path":"/metadata/uid","value":"only"}]`, "", ""},
+		{jsonPatch, `[{"op":"add","path":"/status","value":{}}]`, "", ""},
+		{mergePatch, `{"metadata":{"resourceVersion":"7"},"status":{"replicas":1}}`, "", "7"},
+		{mergePatch, `{"metadata":{"uid":"only","resourceVersion":"7"}}`, "only", "7"},
+		{mergePatch, `{"status":{"replicas":1}}`, "", ""},
 	} {
-		got, err := read(request, []byte(body))
-		if err != nil || got.OnlyUID != only || got.Resource != "samplecontroller.k8s.io/foos/status" {
-			t.Errorf("%s: %+v %v", body, got, err)
+		request.Header.Set("Content-Type", test.contentType)
+		got, err := read(request, []byte(test.body))
+		if err != nil || got.OnlyUID != test.uid || got.OnlyRV != test.version ||
+			got.Resource != "samplecontroller.k8s.io/foos/status" {
+			t.Errorf("%s: %+v %v", test.body, got, err)
 		}
 	}
 }
@@ -415,7 +434,8 @@ func TestRulesAreReadAsTheyAreWritten(t *testing.T) {
 	if got, err := ParseRule(outage.String()); err != nil || got != outage {
 		t.Errorf("%s: %+v %v", outage, got, err)
 	}
-	for _, text := range []string{"", "patch apps/deployments: 409", "patch apps/deployments for long: 409", "patch apps/deployments #1: 418"} {
+	for _, text := range []string{"", "patch apps/deployments: 409", "patch apps/deployments for long: 409",
+		"patch apps/deployments #1: 418"} {
 		if _, err := ParseRule(text); err == nil {
 			t.Errorf("%q is taken", text)
 		}

@@ -25,7 +25,8 @@ type Request struct {
 	Verb     string
 	Resource string // with its group and subresource; empty for a URL that is no resource
 	Name     string
-	// Fault is what went wrong with it; nil if nothing did. Rule is which of the proxy's rules says so, from 1; 0 for none.
+	// Fault is what went wrong with it; nil if nothing did. Rule is which of the proxy's rules says so, from 1; 0 for
+	// none.
 	Fault *Fault
 	Rule  int
 	// Status is what the API server answered; 0 if it was not asked, or has not answered yet.
@@ -33,8 +34,11 @@ type Request struct {
 	// AnsweredUID and AnsweredRV are of the object that the answer to a write holds.
 	AnsweredUID string
 	AnsweredRV  string
-	// OnlyUID is the UID of the only object that a write is for; empty if it is for any of the name.
+	// OnlyUID is the UID of the only object that a write is conditioned on; empty if it is for any object of the name.
 	OnlyUID string
+	// OnlyRV is the only resource version that a patch is conditioned on, which is one version of one object; empty
+	// if it is for any.
+	OnlyRV string
 	// Reason is that of an event that is created.
 	Reason string
 	// Force tells of an apply that it takes fields from others.
@@ -73,7 +77,8 @@ func (r *Request) IsCreation() bool {
 	return r.Status == http.StatusCreated
 }
 
-var infos = apirequest.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
+var infos = apirequest.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"),
+	GrouplessAPIPrefixes: sets.NewString("api")}
 
 // read returns what a request says of itself.
 func read(r *http.Request, body []byte) (*Request, error) {
@@ -101,7 +106,7 @@ func read(r *http.Request, body []byte) (*Request, error) {
 		request.OnlyUID = deletedUID(body)
 	case "patch":
 		request.Force = r.URL.Query().Get("force") == "true"
-		request.OnlyUID = patchedUID(r.Header.Get("Content-Type"), body)
+		request.OnlyUID, request.OnlyRV = conditionsOf(r.Header.Get("Content-Type"), body)
 	}
 	return request, nil
 }
@@ -115,27 +120,29 @@ func deletedUID(body []byte) string {
 	return string(*options.Preconditions.UID)
 }
 
-// patchedUID returns the UID of the only object that a patch is for.
-func patchedUID(contentType string, body []byte) string {
+// conditionsOf returns the UID and the resource version that a patch is conditioned on; empty for none. A merge patch
+// or an apply names them in its metadata, a JSON patch (of the last release) in test operations.
+func conditionsOf(contentType string, body []byte) (uid, resourceVersion string) {
 	if strings.HasPrefix(contentType, "application/json-patch+json") {
 		var operations []struct {
 			Op, Path string
 			Value    any
 		}
 		if json.Unmarshal(body, &operations) != nil {
-			return ""
+			return "", ""
 		}
+		tested := map[string]string{}
 		for _, operation := range operations {
-			if uid, ok := operation.Value.(string); ok && operation.Op == "test" && operation.Path == "/metadata/uid" {
-				return uid
+			if value, ok := operation.Value.(string); ok && operation.Op == "test" {
+				tested[operation.Path] = value
 			}
 		}
-		return ""
+		return tested["/metadata/uid"], tested["/metadata/resourceVersion"]
 	}
 	if object := metaOf(body); object != nil {
-		return string(object.GetUID())
+		return string(object.GetUID()), object.GetResourceVersion()
 	}
-	return ""
+	return "", ""
 }
 
 // metaOf returns the metadata of an object in JSON or protobuf; nil if it is none.

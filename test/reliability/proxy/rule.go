@@ -43,8 +43,8 @@ type Fault struct {
 	Kind Kind
 	// Code is what Refuse and Disown answer.
 	Code int
-	// For is how long Delay and PauseWatches take, after which time Hang breaks the connection if the operator has not, and for how
-	// long Age and AgeMore hold back what came after.
+	// For is how long Delay and PauseWatches take, after which time Hang breaks the connection if the operator has not,
+	// and for how long Age and AgeMore hold back what came after.
 	For time.Duration
 }
 
@@ -61,7 +61,8 @@ func (f Fault) String() string {
 // Faults are those that every write is tried with.
 var Faults = []Fault{
 	{Kind: KillBefore}, {Kind: KillAfter}, {Kind: DropAnswer},
-	{Kind: Refuse, Code: http.StatusForbidden}, {Kind: Refuse, Code: http.StatusConflict}, {Kind: Refuse, Code: http.StatusTooManyRequests},
+	{Kind: Refuse, Code: http.StatusForbidden}, {Kind: Refuse, Code: http.StatusConflict},
+	{Kind: Refuse, Code: http.StatusTooManyRequests},
 	{Kind: Refuse, Code: http.StatusInternalServerError}, {Kind: Refuse, Code: http.StatusServiceUnavailable},
 	{Kind: Refuse, Code: http.StatusGatewayTimeout}, {Kind: Disown, Code: http.StatusGatewayTimeout},
 	{Kind: Delay, For: 1500 * time.Millisecond}, {Kind: Hang, For: 40 * time.Second},
@@ -135,8 +136,8 @@ func (r Rule) String() string {
 
 var rulePattern = regexp.MustCompile(`^(\w+) (\S+) (?:#(\d+)|for (\w+)): (\S+)$`)
 
-// ParseRule returns the rule that String has made a text of, for one of Faults, Outages or ForPairs, and one request or all for a
-// while.
+// ParseRule returns the rule that String has made a text of, for one of Faults, Outages or ForPairs, and one request or
+// all for a while.
 func ParseRule(text string) (Rule, error) {
 	parts := rulePattern.FindStringSubmatch(strings.TrimSpace(text))
 	if parts == nil {

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// streams are the watches that go through a proxy, and what is wrong with all of them. They are safe for concurrent use.
+// streams are the watches that go through a proxy, and what is wrong with all of them. They are safe for concurrent
+// use.
 type streams struct {
 	mu          sync.Mutex
 	open        map[*stream]bool // whether it has begun
@@ -55,16 +56,16 @@ func (s *streams) expire() {
 // behind is how much longer the watches of late resources stand still.
 const behind = 500 * time.Millisecond
 
-// serveOld has lists that may be old show the world of a resource version, and watches go on from there only some time after the
-// first such list, those of late resources last.
+// serveOld has lists that may be old show the world of a resource version, and watches go on from there only some time
+// after the first such list, those of late resources last.
 func (s *streams) serveOld(version string, d time.Duration, late func(resource string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.old, s.oldFor, s.late = version, d, late
 }
 
-// age rewrites a list that may be old while the old world is served, and tells whether it has. One that asks for no resource version may
-// not be: the API server promises the present then.
+// age rewrites a list that may be old while the old world is served, and tells whether it has. One that asks for no
+// resource version may not be: the API server promises the present then.
 func (s *streams) age(r *http.Request) bool {
 	query := r.URL.Query()
 	s.mu.Lock()
@@ -97,7 +98,8 @@ func (s *streams) areCalm() bool {
 			delete(missing, stream.resource)
 		}
 	}
-	return len(missing) == 0 && time.Now().After(s.pausedUntil) && time.Now().After(s.lateUntil) && (s.old == "" || s.oldFor == 0)
+	return len(missing) == 0 && time.Now().After(s.pausedUntil) && time.Now().After(s.lateUntil) &&
+		(s.old == "" || s.oldFor == 0)
 }
 
 // refusal returns with which code a watch is to be refused; 0 for not at all.

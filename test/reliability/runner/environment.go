@@ -1,10 +1,10 @@
 // Package runner plays scenarios against the real operator, with what is to go wrong, and records what comes of it.
 //
-// All plans share one control plane; each has a namespace, a proxy and an operator of its own. The operator is the program that
-// users run, and has the rights that config/rbac gives it. The controllers of Deployments, ReplicaSets and Jobs and the garbage
-// collector are the real ones of kube-controller-manager: a plan costs them a few dozen requests, less than starting an operator
-// costs, and what they do while one is away (adopt, collect, count) is what a simulator would get wrong. Only the machines are
-// played, by testenv.Kubelet.
+// All plans share one control plane; each has a namespace, a proxy and an operator of its own. The operator is the
+// program that users run, and has the rights that config/rbac gives it. The controllers of Deployments, ReplicaSets and
+// Jobs and the garbage collector are the real ones of kube-controller-manager: a plan costs them a few dozen requests,
+// less than starting an operator costs, and what they do while one is away (adopt, collect, count) is what a simulator
+// would get wrong. Only the machines are played, by testenv.Kubelet.
 package runner
 
 import (
@@ -34,8 +34,8 @@ type Environment struct {
 	// Recorder has all that has become of the objects.
 	Recorder *history.Recorder
 
-	// Of an environment whose control plane can be killed. The recorder has an API server of its own there, which keeps nothing in memory, so
-	// that it misses nothing.
+	// Of an environment whose control plane can be killed. The recorder has an API server of its own there, which keeps
+	// nothing in memory, so that it misses nothing.
 	apiServer, etcd, recorderServer *part
 	recorderConfig                  *rest.Config
 
@@ -47,8 +47,8 @@ type Environment struct {
 	cancel  context.CancelFunc
 }
 
-// Start starts the control plane, so that parts of it can be killed if asked to. Program is the operator's; if it is empty, the operator is
-// built.
+// Start starts the control plane, so that parts of it can be killed if asked to. Program is the operator's; if it is
+// empty, the operator is built.
 func Start(ctx context.Context, program string, hasOutages bool) (_ *Environment, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	e := &Environment{program: program, cancel: cancel}
@@ -67,7 +67,8 @@ func Start(ctx context.Context, program string, hasOutages bool) (_ *Environment
 		}
 	}
 	e.release = sync.OnceValues(func() (string, error) { return e.buildRelease(ctx) })
-	// Nothing is compacted: the recorder's watch of a kind that nothing has happened to for long can go on where it was, whatever breaks it.
+	// Nothing is compacted: the recorder's watch of a kind that nothing has happened to for long can go on where it was,
+	// whatever breaks it.
 	if e.ControlPlane, err = testenv.StartWith(testenv.Settings{APIServer: map[string]string{"etcd-compaction-interval": "0s"}}); err != nil {
 		return nil, err
 	}
@@ -103,7 +104,8 @@ func (e *Environment) findParts(ctx context.Context) (err error) {
 	}
 	port := testenv.FreePort()
 	e.recorderServer = e.apiServer.another(map[string]string{
-		"--secure-port": port, "--watch-cache": "false", "--audit-log-path": "", "--audit-policy-file": "", "--audit-log-maxsize": "",
+		"--secure-port": port, "--watch-cache": "false", "--audit-log-path": "", "--audit-policy-file": "",
+		"--audit-log-maxsize": "",
 	})
 	if err := e.recorderServer.start(); err != nil {
 		return err
@@ -133,8 +135,8 @@ func (e *Environment) Program() string {
 	return e.program
 }
 
-// kubeconfig writes one that goes through a proxy, with a token of a service account of the operator's namespace, and returns its
-// path.
+// kubeconfig writes one that goes through a proxy, with a token of a service account of the operator's namespace, and
+// returns its path.
 func (e *Environment) kubeconfig(ctx context.Context, p *proxy.Proxy, serviceAccount string) (string, error) {
 	token, err := e.ControlPlane.Token(ctx, testenv.OperatorNamespace, serviceAccount)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 
 var servesProfiles = regexp.MustCompile(`"name":"pprof","addr":"([^"]+)"`)
 
-// goroutines returns how many goroutines the process has that runs, by the function that each began with. Of two looks, each number is
-// the lesser one, so that what is on its way does not count.
+// goroutines returns how many goroutines the process has that runs, by the function that each began with. Of two looks,
+// each number is the lesser one, so that what is on its way does not count.
 func (m *manager) goroutines(ctx context.Context) (map[string]int, error) {
 	match := servesProfiles.FindStringSubmatch(m.current())
 	if match == nil {
@@ -36,7 +36,8 @@ func (m *manager) goroutines(ctx context.Context) (map[string]int, error) {
 }
 
 func readGoroutines(ctx context.Context, address string) (map[string]int, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/debug/pprof/goroutine?debug=1", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/debug/pprof/goroutine?debug=1",
+		nil)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,8 @@ func TestCountGoroutines(t *testing.T) {
 
 `
 	counts, err := countGoroutines(strings.NewReader(profile))
-	if expected := map[string]int{"example.com/us.(*Queue[go.shape.int]).work": 3, "main.main": 1}; err != nil || !maps.Equal(counts, expected) {
+	if expected := map[string]int{"example.com/us.(*Queue[go.shape.int]).work": 3, "main.main": 1}; err != nil ||
+		!maps.Equal(counts, expected) {
 		t.Errorf("%v, %v", counts, err)
 	}
 }

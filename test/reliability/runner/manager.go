@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -32,43 +31,18 @@ type manager struct {
 
 	mu      sync.Mutex
 	process *exec.Cmd
-	ended   *end     // of the process
-	logs    *log     // of the process
-	all     []*log   // of all processes there were
-	wanted  bool     // whether it is to be started again
-	killed  bool     // whether the process has been killed on purpose
-	crashes []string // ends that nobody has asked for
+	ended   *end              // of the process
+	logs    *testenv.Buffer   // of the process
+	all     []*testenv.Buffer // of all processes there were
+	wanted  bool              // whether it is to be started again
+	killed  bool              // whether the process has been killed on purpose
+	crashes []string          // ends that nobody has asked for
 }
 
 // end is how a process has ended, once the channel is closed.
 type end struct {
 	is  chan struct{}
 	err error
-}
-
-// log is what a process has written. It is safe for concurrent use.
-type log struct {
-	mu      sync.Mutex
-	content bytes.Buffer
-}
-
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.content.Write(p)
-}
-
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.content.String()
-}
-
-// last returns the end of what it has written.
-func (l *log) last() string {
-	const most = 4000
-	text := l.String()
-	return text[max(0, len(text)-most):]
 }
 
 // start starts it, with some flags more for as long as it is not stopped.
@@ -82,7 +56,7 @@ func (m *manager) start(flags ...string) error {
 func (m *manager) startProcess(flags []string) error {
 	process := exec.Command(m.program, append(m.flags[:len(m.flags):len(m.flags)], flags...)...)
 	process.Env = append(testenv.Environment(), m.environment...)
-	logs := &log{}
+	logs := &testenv.Buffer{}
 	process.Stdout, process.Stderr = logs, logs
 	if err := process.Start(); err != nil {
 		return fmt.Errorf("starting %s: %w", m.program, err)

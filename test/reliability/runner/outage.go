@@ -28,8 +28,8 @@ const (
 	timeAway = time.Second      // how long a part stays away
 )
 
-// Outage is one of a part of the control plane, which many plans are played through at the same time: it happens when each has come to the
-// request that it is to happen at, or to its end.
+// Outage is one of a part of the control plane, which many plans are played through at the same time: it happens when
+// each has come to the request that it is to happen at, or to its end.
 type Outage struct {
 	// Err is what has gone wrong with the outage itself. It is for after all plans.
 	Err error
@@ -59,7 +59,7 @@ func (e *Environment) NewOutage(ctx context.Context, kind proxy.Kind, plans int)
 	o.ready = func() error {
 		err := errors.Join(isReady(ctx, e.ControlPlane.Config), isReady(ctx, e.recorderConfig), e.admits(ctx))
 		if err != nil {
-			err = fmt.Errorf("%w\n%s", err, o.part.logs.last())
+			err = fmt.Errorf("%w\n%s", err, o.part.logs.Last())
 		}
 		return err
 	}
@@ -67,14 +67,15 @@ func (e *Environment) NewOutage(ctx context.Context, kind proxy.Kind, plans int)
 	return o
 }
 
-// admits waits until the API server admits what belongs to our kinds. Seconds after it says that it is ready it may still look for them where
-// it has found none, and refuses their children until then, whatever the operator may do.
+// admits waits until the API server admits what belongs to our kinds. Seconds after it says that it is ready it may
+// still look for them where it has found none, and refuses their children until then, whatever the operator may do.
 func (e *Environment) admits(ctx context.Context) error {
 	operator, err := e.ControlPlane.ClientAs(testenv.OperatorUser)
 	if err != nil {
 		return err
 	}
-	child := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "probe"}}
+	child := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault,
+		Name: "probe"}}
 	for kind, version := range map[string]schema.GroupVersion{
 		"Foo": samplev1alpha1.GroupVersion, "Memcached": cachev1alpha1.GroupVersion, "CronJob": tutorialv1.GroupVersion,
 	} {
@@ -82,15 +83,16 @@ func (e *Environment) admits(ctx context.Context) error {
 			APIVersion: version.String(), Kind: kind, Name: "probe", UID: "probe", BlockOwnerDeletion: ptr.To(true)})
 	}
 	var refused error
-	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		refused = operator.Create(ctx, child.DeepCopy(), client.DryRunAll)
-		return refused == nil, nil
-	})
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			refused = operator.Create(ctx, child.DeepCopy(), client.DryRunAll)
+			return refused == nil, nil
+		})
 	return errors.Join(err, refused)
 }
 
-// endPods ends the pods that an outage has left between the two writes by which the API server ends a pod that no machine has, as the garbage
-// collector of pods would, which does not run here.
+// endPods ends the pods that an outage has left between the two writes by which the API server ends a pod that no
+// machine has, as the garbage collector of pods would, which does not run here.
 func (e *Environment) endPods(ctx context.Context) error {
 	var pods corev1.PodList
 	err := e.ControlPlane.Client.List(ctx, &pods)

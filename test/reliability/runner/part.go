@@ -15,14 +15,15 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/example/memcached-operator/test/bench/measure"
+	"github.com/example/memcached-operator/test/testenv"
 )
 
 // part is a process of the control plane that can be killed and started again as it was.
 type part struct {
 	flags   []string // the first is the program
 	pid     int
-	command *exec.Cmd // nil for the process that others have started
-	logs    log       // of those that we have
+	command *exec.Cmd      // nil for the process that others have started
+	logs    testenv.Buffer // of those that we have
 }
 
 // runningPart finds a process of the control plane by the name of its program.
@@ -38,7 +39,8 @@ func runningPart(name string) (*part, error) {
 	return &part{flags: strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00"), pid: pid}, nil
 }
 
-// another returns a part like this, yet to be started, with other values of some flags; an empty one leaves the flag out.
+// another returns a part like this, yet to be started, with other values of some flags; an empty one leaves the flag
+// out.
 func (p *part) another(values map[string]string) *part {
 	flags := []string{p.flags[0]}
 	for _, flag := range p.flags[1:] {
@@ -85,18 +87,19 @@ func isReady(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(config.Host, "/")+"/readyz", nil)
-		if err != nil {
-			return false, err
-		}
-		response, _ := asking.Do(request)
-		if response == nil {
-			return false, nil // it is not there yet
-		}
-		defer response.Body.Close()
-		return response.StatusCode == http.StatusOK, nil
-	})
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(config.Host, "/")+"/readyz", nil)
+			if err != nil {
+				return false, err
+			}
+			response, _ := asking.Do(request)
+			if response == nil {
+				return false, nil // it is not there yet
+			}
+			defer response.Body.Close()
+			return response.StatusCode == http.StatusOK, nil
+		})
 	asking.CloseIdleConnections()
 	if err != nil {
 		return errors.Join(fmt.Errorf("waiting for the API server at %s", config.Host), err)

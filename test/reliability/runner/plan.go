@@ -26,7 +26,8 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// Waits. None of them is asserted: they are for how long is looked at most, and for how long nothing must happen to be at rest.
+// Waits. None of them is asserted: they are for how long is looked at most, and for how long nothing must happen to be
+// at rest.
 const (
 	patience   = 100 * time.Second      // for the operator to come to an end; what fails is tried again a minute later at the latest
 	quiet      = 400 * time.Millisecond // between steps
@@ -52,7 +53,8 @@ type Plan struct {
 	ServiceAccount string
 	// Environment is more of the operator's.
 	Environment []string
-	// Rest is for how long nothing happens in the end: as it is, and as long again while everything is looked at every second; 0 for as long as most plans.
+	// Rest is for how long nothing happens in the end: as it is, and as long again while everything is looked at every
+	// second; 0 for as long as most plans.
 	Rest time.Duration
 	// Patience is how long the operator may take to come to an end; 0 for long.
 	Patience time.Duration
@@ -125,8 +127,8 @@ func (e *Environment) Prepare(ctx context.Context, plan *Plan) (*Prepared, error
 // Prepared is a plan whose namespace there is.
 type Prepared struct{ stage *stage }
 
-// Play plays a plan and returns what was recorded. With a reference it goes on until the world is as that says. What the operator
-// does is never an error.
+// Play plays a plan and returns what was recorded. With a reference it goes on until the world is as that says. What
+// the operator does is never an error.
 func (p *Prepared) Play(ctx context.Context, reference *oracle.Reference) (*oracle.Run, error) {
 	s := p.stage
 	s.reference = reference
@@ -150,7 +152,8 @@ func (p *Prepared) Play(ctx context.Context, reference *oracle.Reference) (*orac
 
 // operator returns an operator that is yet to be started, and the proxy that it goes through.
 func (s *stage) operator(ctx context.Context) (*proxy.Proxy, *manager, error) {
-	m := &manager{program: s.e.program, environment: s.environment(), isTolerant: s.plan.Storm > 0 || s.plan.Pair || s.plan.Outage != nil}
+	m := &manager{program: s.e.program, environment: s.environment(), isTolerant: s.plan.Storm > 0 || s.plan.Pair ||
+		s.plan.Outage != nil}
 	if before := s.plan.Scenario.Before; before != nil {
 		released, err := s.e.release()
 		if err != nil {
@@ -179,8 +182,9 @@ func (s *stage) operator(ctx context.Context) (*proxy.Proxy, *manager, error) {
 // newProxy starts a proxy between an operator and the API server.
 func (s *stage) newProxy(m *manager) (*proxy.Proxy, error) {
 	options := proxy.Options{
-		Server: s.e.ControlPlane.Config.Host, TLS: s.e.tls, Seed: s.plan.seed(), Version: s.e.Recorder.Latest, IsOwn: history.IsOurs,
-		Kill: m.kill, Freeze: func() { m.signal(syscall.SIGSTOP) },
+		Server: s.e.ControlPlane.Config.Host, TLS: s.e.tls, Seed: s.plan.seed(), Version: s.e.Recorder.Latest,
+		IsOwn: history.IsOurs,
+		Kill:  m.kill, Freeze: func() { m.signal(syscall.SIGSTOP) },
 	}
 	if s.plan.Outage != nil {
 		options.Await = func() bool {
@@ -213,7 +217,8 @@ func (s *stage) play(ctx context.Context) (*oracle.Run, error) {
 	s.proxy.SetRules()
 	lacking = cmp.Or(lacking, s.passes(ctx))
 	run := &oracle.Run{
-		Namespace: s.Namespace, Symbols: s.Symbols(), Lacking: lacking, Fired: fired(s.requests()), Setup: s.setup, Rest: len(s.requests()),
+		Namespace: s.Namespace, Symbols: s.Symbols(), Lacking: lacking, Fired: fired(s.requests()), Setup: s.setup,
+		Rest:       len(s.requests()),
 		IsDeprived: s.plan.ServiceAccount != "", IsOpen: s.plan.Scenario.IsOpen, IsPassing: s.plan.Scenario.IsPassing,
 	}
 	run.Anew = run.Rest
@@ -265,7 +270,8 @@ func (s *stage) passes(ctx context.Context) string {
 	return ""
 }
 
-// fired returns how many of the rules of a plan have had one of its requests go wrong, and what was to come of that later.
+// fired returns how many of the rules of a plan have had one of its requests go wrong, and what was to come of that
+// later.
 func fired(requests []proxy.Request) int {
 	rules, isOld, isGone := map[int]bool{}, false, false
 	for i := range requests {
@@ -343,7 +349,10 @@ func (s *stage) steps(ctx context.Context) (lacking string, err error) {
 		if err := s.do(ctx, step); err != nil {
 			return "", fmt.Errorf("%s, step %q: %w", s.plan, step.Name, err)
 		}
-		if lacking := s.settle(ctx, quiet, func() string { return step.Until(s.Stage, s.e.Recorder.World(s.Namespace)) }); lacking != "" {
+		if lacking := s.settle(ctx, quiet, func() string {
+			return step.Until(s.Stage,
+				s.e.Recorder.World(s.Namespace))
+		}); lacking != "" {
 			return fmt.Sprintf("after step %q: %s", step.Name, lacking), nil
 		}
 	}
@@ -378,7 +387,8 @@ func (s *stage) differs() string {
 	return ""
 }
 
-// settle waits until nothing is lacking and nothing has happened for a while, and returns what is lacking when its patience ends.
+// settle waits until nothing is lacking and nothing has happened for a while, and returns what is lacking when its
+// patience ends.
 func (s *stage) settle(ctx context.Context, quiet time.Duration, lacking func() string) string {
 	began, since, happened := time.Now(), time.Now(), -1
 	patience := cmp.Or(s.plan.Patience, patience)
@@ -413,8 +423,8 @@ func (s *stage) happened() int {
 	return count
 }
 
-// rest stops the operator and starts it anew, so that it looks at everything, and has it look again and again. Nothing must come of
-// it.
+// rest stops the operator and starts it anew, so that it looks at everything, and has it look again and again. Nothing
+// must come of it.
 func (s *stage) rest(ctx context.Context, run *oracle.Run) error {
 	long := cmp.Or(s.plan.Rest, restQuiet)
 	if s.reference == nil {

@@ -18,13 +18,14 @@ func TestFired(t *testing.T) {
 		requests []proxy.Request
 		want     int
 	}{
-		"none":                        {[]proxy.Request{{Verb: "patch"}, old}, 0},
-		"a conflict":                  {[]proxy.Request{by(1, proxy.Refuse)}, 1},
-		"one of two":                  {[]proxy.Request{by(2, proxy.Refuse), by(2, proxy.Refuse)}, 1},
-		"two":                         {[]proxy.Request{by(1, proxy.KillAfter), by(2, proxy.Refuse)}, 2},
-		"killed":                      {[]proxy.Request{by(1, proxy.Age), {Verb: "list"}}, 0},
-		"killed, and shown the past":  {[]proxy.Request{by(1, proxy.AgeMore), old}, 1},
-		"watches that end":            {[]proxy.Request{by(1, proxy.ExpireWatches), {Verb: "watch", Status: http.StatusOK}}, 0},
+		"none":                       {[]proxy.Request{{Verb: "patch"}, old}, 0},
+		"a conflict":                 {[]proxy.Request{by(1, proxy.Refuse)}, 1},
+		"one of two":                 {[]proxy.Request{by(2, proxy.Refuse), by(2, proxy.Refuse)}, 1},
+		"two":                        {[]proxy.Request{by(1, proxy.KillAfter), by(2, proxy.Refuse)}, 2},
+		"killed":                     {[]proxy.Request{by(1, proxy.Age), {Verb: "list"}}, 0},
+		"killed, and shown the past": {[]proxy.Request{by(1, proxy.AgeMore), old}, 1},
+		"watches that end": {[]proxy.Request{by(1, proxy.ExpireWatches), {Verb: "watch", Status: http.StatusOK}},
+			0},
 		"watches that end, and a 410": {[]proxy.Request{by(1, proxy.ExpireWatches), gone}, 1},
 	} {
 		if got := fired(test.requests); got != test.want {

@@ -17,7 +17,8 @@ import (
 // releases is the directory that names the commit of each release, and is not among the files of one.
 const releases = "config/catalog/released"
 
-// LastRelease returns the version of the last release and the commit that it was built from. The error says why there is none to be had.
+// LastRelease returns the version of the last release and the commit that it was built from. The error says why there
+// is none to be had.
 func LastRelease(ctx context.Context) (last, commit string, err error) {
 	entries, err := os.ReadDir(filepath.Join(testenv.Root(), releases))
 	if err != nil {

@@ -24,11 +24,12 @@ type standby struct {
 	manager *manager
 }
 
-// addStandby prepares a second operator. Each plan has a lease of its own, in its namespace, so the operator's rights to one have to
-// be there.
+// addStandby prepares a second operator. Each plan has a lease of its own, in its namespace, so the operator's rights
+// to one have to be there.
 func (s *stage) addStandby(ctx context.Context) error {
 	var role rbacv1.Role
-	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: testenv.OperatorNamespace, Name: LeaderRole}, &role); err != nil {
+	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: testenv.OperatorNamespace, Name: LeaderRole},
+		&role); err != nil {
 		return err
 	}
 	named := metav1.ObjectMeta{Namespace: s.Namespace, Name: LeaderRole}
@@ -37,7 +38,8 @@ func (s *stage) addStandby(ctx context.Context) error {
 		s.Client.Create(ctx, &rbacv1.RoleBinding{
 			ObjectMeta: named,
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: LeaderRole},
-			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: testenv.OperatorNamespace, Name: testenv.OperatorServiceAccount}},
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: testenv.OperatorNamespace,
+				Name: testenv.OperatorServiceAccount}},
 		}))
 	if err != nil {
 		return fmt.Errorf("letting the operators have a lease: %w", err)
@@ -63,9 +65,10 @@ func (s *stage) flags() []string {
 	return []string{"--leader-elect", "--leader-election-namespace=" + s.Namespace}
 }
 
-// thaw has the first operator go on, which has long lost the lead to the other one and does not know yet if it stood still, and what it had
-// requested before be carried out now. It returns what is lacking when that is over: one that has lost the lead ends, and is started again to
-// stand by; one that was cut off has done so before, by itself. A write that nothing waits for may be over before the lead is.
+// thaw has the first operator go on, which has long lost the lead to the other one and does not know yet if it stood
+// still, and what it had requested before be carried out now. It returns what is lacking when that is over: one that
+// has lost the lead ends, and is started again to stand by; one that was cut off has done so before, by itself. A write
+// that nothing waits for may be over before the lead is.
 func (s *stage) thaw(ctx context.Context) string {
 	if fired(s.requests()) > 0 {
 		if err := s.standby.manager.works(ctx, controllers); err != nil {

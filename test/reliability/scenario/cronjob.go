@@ -7,18 +7,17 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 	"github.com/example/memcached-operator/internal/child"
+	"github.com/example/memcached-operator/test/jobstate"
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
-// oldEnough is how old a Job has to be before the operator deletes it from the history: a minute, and the second that the API
-// server's times leave out.
+// oldEnough is how old a Job has to be before the operator deletes it from the history: a minute, and the second that
+// the API server's times leave out.
 const oldEnough = 62 * time.Second
 
 func cronJobs() []Scenario {
@@ -33,12 +32,13 @@ func cronJobs() []Scenario {
 		}},
 		{Name: "cronjob-missed", Prepare: due(4), Steps: []Step{
 			{Name: "fire", Until: func(s *Stage, world history.World) string {
-				return first(hasRun("Progressing=True/JobsRunning")(s, world), hasMissed(1)(s, world), jobs(world, 1))
+				return first(hasRun("Progressing=True/JobsRunning")(s, world), hasMissed(1)(s, world), jobCount(world, 1))
 			}},
 		}},
 		{Name: "cronjob-late", Prepare: late, Steps: []Step{
 			{Name: "give up", Until: func(s *Stage, world history.World) string {
-				return first(cronJobSays("Available=True", "Progressing=False", "Degraded=False")(s, world), hasMissed(0)(s, world), jobs(world, 0))
+				return first(cronJobSays("Available=True", "Progressing=False", "Degraded=False")(s, world), hasMissed(0)(s, world),
+					jobCount(world, 0))
 			}},
 		}},
 		{Name: "cronjob-finish", Prepare: due(1), Setup: []Step{
@@ -46,7 +46,7 @@ func cronJobs() []Scenario {
 		}, Steps: []Step{
 			{Name: "complete", Do: finish(0, batchv1.JobComplete), Until: hasSucceeded},
 			{Name: "clean up", Do: func(ctx context.Context, s *Stage) error { return s.end(ctx, job(jobName(s, 0))) },
-				Until: func(s *Stage, world history.World) string { return first(jobs(world, 0), hasSucceeded(s, world)) }},
+				Until: func(s *Stage, world history.World) string { return first(jobCount(world, 0), hasSucceeded(s, world)) }},
 		}},
 		{Name: "cronjob-unseen", Prepare: due(1), Setup: []Step{
 			{Name: "fire", Until: hasRun("Progressing=True/JobsRunning")},
@@ -57,13 +57,14 @@ func cronJobs() []Scenario {
 				}
 				return s.end(ctx, job(jobName(s, 0)))
 			}, Until: func(s *Stage, world history.World) string {
-				return first(jobs(world, 0), cronJobSays("Available=True", "Progressing=False")(s, world))
+				return first(jobCount(world, 0), cronJobSays("Available=True", "Progressing=False")(s, world))
 			}},
 		}},
 		{Name: "cronjob-fail", Prepare: due(1), Setup: []Step{
 			{Name: "fire", Until: hasRun("Progressing=True/JobsRunning")},
 		}, Steps: []Step{
-			{Name: "fail", Do: finish(0, batchv1.JobFailed), Until: cronJobSays("Degraded=True/LastRunFailed", "Progressing=False")},
+			{Name: "fail", Do: finish(0, batchv1.JobFailed), Until: cronJobSays("Degraded=True/LastRunFailed",
+				"Progressing=False")},
 		}},
 		{Name: "cronjob-replace", Prepare: active(tutorialv1.ReplaceConcurrent), Steps: []Step{
 			{Name: "fire", Until: func(s *Stage, world history.World) string {
@@ -115,7 +116,8 @@ func cronJobs() []Scenario {
 				}
 				return createCronJob(ctx, s)
 			}, Until: func(s *Stage, world history.World) string {
-				return first(gone(world, history.Jobs), cronJobSays("Available=True", "Progressing=False", "Degraded=False")(s, world))
+				return first(gone(world, history.Jobs), cronJobSays("Available=True", "Progressing=False", "Degraded=False")(s,
+					world))
 			}},
 		}},
 	}
@@ -125,8 +127,8 @@ func cronJob() *tutorialv1.CronJob {
 	return &tutorialv1.CronJob{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
 }
 
-// hourly returns a CronJob that is due at the tick of the stage and every hour before and after. Its Jobs are suspended: they end
-// when the scenario says so.
+// hourly returns a CronJob that is due at the tick of the stage and every hour before and after. Its Jobs are
+// suspended: they end when the scenario says so.
 func hourly(s *Stage) *tutorialv1.CronJob {
 	cj := cronJob()
 	cj.Spec.Schedule = fmt.Sprintf("%d * * * *", s.Tick.Minute())
@@ -184,7 +186,8 @@ func late(ctx context.Context, s *Stage) error {
 }
 
 // lookedAt writes the status that a manager has left behind which looked at a CronJob at a time.
-func lookedAt(ctx context.Context, s *Stage, cj *tutorialv1.CronJob, at time.Time, change func(*tutorialv1.CronJobStatus)) error {
+func lookedAt(ctx context.Context, s *Stage, cj *tutorialv1.CronJob, at time.Time,
+	change func(*tutorialv1.CronJobStatus)) error {
 	cj.Status.ScheduledSince = ptr.To(metav1.NewTime(at))
 	cj.Status.ObservedSchedule = cj.Spec.Schedule
 	if change != nil {
@@ -200,12 +203,13 @@ func ran(ctx context.Context, s *Stage, cj *tutorialv1.CronJob, hoursBefore int)
 		child.OwnerAnnotation:            string(cj.UID),
 		tutorialv1.ScheduledAtAnnotation: s.Tick.Add(-time.Duration(hoursBefore) * time.Hour).Format(time.RFC3339),
 	}
-	made.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cj, tutorialv1.GroupVersion.WithKind("CronJob"))}
+	made.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cj,
+		tutorialv1.GroupVersion.WithKind("CronJob"))}
 	return made, s.make(ctx, made)
 }
 
-// active makes a CronJob that is due while the Job of the hour before goes on, and so does one of another CronJob whose UID is nearly its
-// own.
+// active makes a CronJob that is due while the Job of the hour before goes on, and so does one of another CronJob whose
+// UID is nearly its own.
 func active(policy tutorialv1.ConcurrencyPolicy) func(context.Context, *Stage) error {
 	return func(ctx context.Context, s *Stage) error {
 		cj := hourly(s)
@@ -224,13 +228,15 @@ func active(policy tutorialv1.ConcurrencyPolicy) func(context.Context, *Stage) e
 		}
 		return lookedAt(ctx, s, cj, s.Tick.Add(-2*time.Hour), func(status *tutorialv1.CronJobStatus) {
 			status.LastScheduleTime = ptr.To(metav1.NewTime(s.Tick.Add(-time.Hour)))
-			status.Active = []corev1.ObjectReference{{APIVersion: "batch/v1", Kind: "Job", Namespace: s.Namespace, Name: made.Name, UID: made.UID}}
+			status.Active = []corev1.ObjectReference{{APIVersion: "batch/v1", Kind: "Job", Namespace: s.Namespace,
+				Name: made.Name, UID: made.UID}}
 			status.ActiveJobs = 1
 		})
 	}
 }
 
-// finished makes a CronJob that has run three times, which is two more than it keeps. The manager knew of none of their ends.
+// finished makes a CronJob that has run three times, which is two more than it keeps. The manager knew of none of their
+// ends.
 func finished(ctx context.Context, s *Stage) error {
 	cj := hourly(s)
 	if err := s.make(ctx, cj); err != nil {
@@ -255,27 +261,9 @@ func finished(ctx context.Context, s *Stage) error {
 // finish ends a Job, as the controller of Jobs does.
 func finish(hoursBefore int, how batchv1.JobConditionType) func(context.Context, *Stage) error {
 	return func(ctx context.Context, s *Stage) error {
-		for {
-			job := job(jobName(s, hoursBefore))
-			job.Namespace = s.Namespace
-			if err := s.Client.Get(ctx, client.ObjectKeyFromObject(job), job); err != nil {
-				return err
-			}
-			now := metav1.Now()
-			job.Status.StartTime = &now
-			before := batchv1.JobFailureTarget
-			if how == batchv1.JobComplete {
-				before, job.Status.CompletionTime = batchv1.JobSuccessCriteriaMet, &now
-			}
-			for _, condition := range []batchv1.JobConditionType{before, how} {
-				job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{
-					Type: condition, Status: corev1.ConditionTrue, Reason: "Scenario", LastProbeTime: now, LastTransitionTime: now})
-			}
-			err := s.Client.Status().Update(ctx, job)
-			if !apierrors.IsConflict(err) { // the controller of Jobs has written that it is suspended
-				return err
-			}
-		}
+		job := job(jobName(s, hoursBefore))
+		job.Namespace = s.Namespace
+		return jobstate.Finish(ctx, s.Client, job, how)
 	}
 }
 
@@ -312,8 +300,8 @@ func hasMissed(hoursBefore int) func(*Stage, history.World) string {
 	}
 }
 
-// jobs returns what is wrong with how many Jobs there are.
-func jobs(world history.World, wanted int) string {
+// jobCount returns what is wrong with how many Jobs there are.
+func jobCount(world history.World, wanted int) string {
 	count := 0
 	for key := range world {
 		if key.Resource == history.Jobs {

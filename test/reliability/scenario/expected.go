@@ -10,7 +10,8 @@ import (
 //go:embed expected.yaml
 var expectedOf []byte
 
-// Expected is what the operator does in a scenario in which nothing goes wrong. What it does each time alike need not be right.
+// Expected is what the operator does in a scenario in which nothing goes wrong. What it does each time alike need not
+// be right.
 type Expected struct {
 	// Creates and Deletes are how often it creates and deletes each object, named as "group/resource name".
 	Creates map[string]int `json:"creates"`

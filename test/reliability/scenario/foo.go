@@ -26,15 +26,17 @@ func foos() []Scenario {
 			createFoo("one", "web", 1),
 			{Name: "a neighbour", Do: neighbouringDeployment, Until: fooRuns("one", "web", 1)},
 		}, Steps: []Step{
-			editFoo("rename", func(foo *samplev1alpha1.Foo) { foo.Spec.DeploymentName = "shop" }, leaves("web", func(s *Stage, world history.World) string {
-				if in[appsv1.Deployment](world, history.Deployments, theirs) == nil {
-					return "the neighbour is gone"
-				}
-				return fooRuns("one", "shop", 1)(s, world)
-			})),
+			editFoo("rename", func(foo *samplev1alpha1.Foo) { foo.Spec.DeploymentName = "shop" },
+				leaves("web", func(s *Stage, world history.World) string {
+					if in[appsv1.Deployment](world, history.Deployments, theirs) == nil {
+						return "the neighbour is gone"
+					}
+					return fooRuns("one", "shop", 1)(s, world)
+				})),
 		}},
 		{Name: "foo-drift", Setup: []Step{createFoo("one", "web", 1)}, Steps: []Step{
-			{Name: "change the Deployment", Do: changeDeployment("web"), Until: deploymentIsRight("one", "web", fooRuns("one", "web", 1))},
+			{Name: "change the Deployment", Do: changeDeployment("web"),
+				Until: deploymentIsRight("one", "web", fooRuns("one", "web", 1))},
 			{Name: "scale the Deployment", Do: scaleDeployment("web"), Until: fooRuns("one", "web", 1)},
 			{Name: "change labels", Do: relabel(deployment("web")), Until: isRight(fooRuns("one", "web", 1))},
 			{Name: "delete the Deployment", Do: deleteDeployment("web"), Until: fooRuns("one", "web", 1)},
@@ -58,12 +60,14 @@ func foos() []Scenario {
 			{Name: "upgrade", Until: keeps("web", 2, fooRuns("one", "web", 2))},
 		}},
 		{Name: "foo-unseen", Setup: []Step{createFoo("one", "web", 1)}, Steps: []Step{
-			{Name: "rename, scale and delete", IsUnseen: true, Do: renameUnseen, Until: func(s *Stage, world history.World) string {
-				if in[appsv1.Deployment](world, history.Deployments, "web") != nil || in[appsv1.Deployment](world, history.Deployments, "shop") != nil {
-					return "there is a Deployment of another name"
-				}
-				return fooRuns("one", "store", 3)(s, world)
-			}},
+			{Name: "rename, scale and delete", IsUnseen: true, Do: renameUnseen,
+				Until: func(s *Stage, world history.World) string {
+					if in[appsv1.Deployment](world, history.Deployments, "web") != nil ||
+						in[appsv1.Deployment](world, history.Deployments, "shop") != nil {
+						return "there is a Deployment of another name"
+					}
+					return fooRuns("one", "store", 3)(s, world)
+				}},
 		}},
 		{Name: "foo-foreign", Prepare: foreignDeployment("web"), Steps: []Step{
 			{Name: "create", Do: createFoo("one", "web", 1).Do, Until: func(_ *Stage, world history.World) string {
@@ -76,28 +80,31 @@ func foos() []Scenario {
 			{Name: "somebody else's", Do: foreignDeployment("shop"), Until: hasDeployment("shop")},
 		}, Steps: []Step{
 			editFoo("rename", func(foo *samplev1alpha1.Foo) { foo.Spec.DeploymentName = "shop" }, isBlocked("one", "web", 1)),
-			{Name: "change the Deployment", Do: changeDeployment("web"), Until: deploymentIsRight("one", "web", isBlocked("one", "web", 1))},
+			{Name: "change the Deployment", Do: changeDeployment("web"),
+				Until: deploymentIsRight("one", "web", isBlocked("one", "web", 1))},
 			{Name: "make room", Do: deleteDeployment("shop"), Until: leaves("web", fooRuns("one", "shop", 1))},
 		}},
 		{Name: "foo-namesake", IsPassing: true, Setup: []Step{createMemcached(1)}, Steps: []Step{
 			{Name: "create", Do: createFoo("one", "one", 2).Do, Until: func(s *Stage, world history.World) string {
-				return first(memcachedRuns(1)(s, world), says(world, history.Foos, "one", "Degraded=True/NameTaken", "Progressing=False"))
+				return first(memcachedRuns(1)(s, world), says(world, history.Foos, "one", "Degraded=True/NameTaken",
+					"Progressing=False"))
 			}},
 			{Name: "make room", Do: deleteMemcached, Until: fooRuns("one", "one", 2)},
 		}},
-		{Name: "foo-swap", IsPassing: true, Setup: []Step{createFoo("one", "web", 1), createFoo("two", "shop", 2)}, Steps: []Step{
-			{Name: "swap names", Do: func(ctx context.Context, s *Stage) error {
-				for name, deployment := range map[string]string{"one": "shop", "two": "web"} {
-					err := edit(ctx, s, foo(name), func(foo *samplev1alpha1.Foo) { foo.Spec.DeploymentName = deployment })
-					if err != nil {
-						return err
+		{Name: "foo-swap", IsPassing: true, Setup: []Step{createFoo("one", "web", 1), createFoo("two", "shop", 2)},
+			Steps: []Step{
+				{Name: "swap names", Do: func(ctx context.Context, s *Stage) error {
+					for name, deployment := range map[string]string{"one": "shop", "two": "web"} {
+						err := edit(ctx, s, foo(name), func(foo *samplev1alpha1.Foo) { foo.Spec.DeploymentName = deployment })
+						if err != nil {
+							return err
+						}
 					}
-				}
-				return nil
-			}, Until: func(s *Stage, world history.World) string {
-				return first(fooRuns("one", "shop", 1)(s, world), fooRuns("two", "web", 2)(s, world))
+					return nil
+				}, Until: func(s *Stage, world history.World) string {
+					return first(fooRuns("one", "shop", 1)(s, world), fooRuns("two", "web", 2)(s, world))
+				}},
 			}},
-		}},
 	}
 }
 
@@ -118,7 +125,10 @@ func createFoo(name, deployment string, replicas int32) Step {
 }
 
 func editFoo(name string, change func(*samplev1alpha1.Foo), until func(*Stage, history.World) string) Step {
-	return Step{Name: name, Until: until, Do: func(ctx context.Context, s *Stage) error { return edit(ctx, s, foo("one"), change) }}
+	return Step{Name: name, Until: until, Do: func(ctx context.Context,
+		s *Stage) error {
+		return edit(ctx, s, foo("one"), change)
+	}}
 }
 
 func deleteFoo(name string) func(context.Context, *Stage) error {
@@ -142,11 +152,12 @@ func leaves(before string, also func(*Stage, history.World) string) func(*Stage,
 	}
 }
 
-// isBlocked is reached when a Foo says that the name it wants is taken, and has a Deployment of its own of another name, and so many pods of
-// it are available.
+// isBlocked is reached when a Foo says that the name it wants is taken, and has a Deployment of its own of another
+// name, and so many pods of it are available.
 func isBlocked(name, deployment string, pods int32) func(*Stage, history.World) string {
 	return func(_ *Stage, world history.World) string {
-		return first(runs(world, history.Foos, name, deployment, pods), says(world, history.Foos, name, "Degraded=True/NameTaken", "Progressing=False", "Available=True"))
+		return first(runs(world, history.Foos, name, deployment, pods),
+			says(world, history.Foos, name, "Degraded=True/NameTaken", "Progressing=False", "Available=True"))
 	}
 }
 
@@ -162,7 +173,8 @@ func runs(world history.World, resource, owner, name string, pods int32) string 
 	case !metav1.IsControlledBy(deployment, world[resourceKey]):
 		return fmt.Sprintf("Deployment %s is not %s's", name, owner)
 	case deployment.Status.ObservedGeneration != deployment.Generation || ptr.Deref(deployment.Spec.Replicas, 1) != pods ||
-		deployment.Status.Replicas != pods || deployment.Status.AvailableReplicas != pods || deployment.Status.UpdatedReplicas != pods:
+		deployment.Status.Replicas != pods || deployment.Status.AvailableReplicas != pods ||
+		deployment.Status.UpdatedReplicas != pods:
 		return fmt.Sprintf("Deployment %s has not %d pods", name, pods)
 	}
 	return ""
@@ -205,8 +217,9 @@ func deleteDeployment(name string) func(context.Context, *Stage) error {
 	return func(ctx context.Context, s *Stage) error { return s.end(ctx, deployment(name)) }
 }
 
-// changeDeployment changes what is the operator's to say, and adds what is not. It does not scale: pods and their number that change
-// together, and back at once, can be a rollout that never ends (kubernetes/kubernetes#138840, found here with 1.36.3).
+// changeDeployment changes what is the operator's to say, and adds what is not. It does not scale: pods and their
+// number that change together, and back at once, can be a rollout that never ends (kubernetes/kubernetes#138840, found
+// here with 1.36.3).
 func changeDeployment(name string) func(context.Context, *Stage) error {
 	return func(ctx context.Context, s *Stage) error {
 		return edit(ctx, s, deployment(name), func(d *appsv1.Deployment) {
@@ -227,7 +240,8 @@ func scaleDeployment(name string) func(context.Context, *Stage) error {
 func deploymentIsRight(owner, name string, also func(*Stage, history.World) string) func(*Stage, history.World) string {
 	return func(s *Stage, world history.World) string {
 		d := in[appsv1.Deployment](world, history.Deployments, name)
-		if d == nil || d.Spec.Template.Spec.Containers[0].Image == "somebody/else:1" || len(d.OwnerReferences) == 0 || len(d.Labels) < 2 {
+		if d == nil || d.Spec.Template.Spec.Containers[0].Image == "somebody/else:1" || len(d.OwnerReferences) == 0 ||
+			len(d.Labels) < 2 {
 			return "the Deployment of " + owner + " is not as it should be"
 		}
 		return also(s, world)
@@ -251,7 +265,8 @@ func hasDeployment(name string) func(*Stage, history.World) string {
 
 // nothingLeft is reached when all is gone.
 func nothingLeft(_ *Stage, world history.World) string {
-	return gone(world, history.Foos, history.Memcacheds, history.CronJobs, history.Deployments, history.ReplicaSets, history.Pods,
+	return gone(world, history.Foos, history.Memcacheds, history.CronJobs, history.Deployments, history.ReplicaSets,
+		history.Pods,
 		history.Services, history.Budgets, history.Jobs)
 }
 

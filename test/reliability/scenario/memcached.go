@@ -21,7 +21,8 @@ func memcacheds() []Scenario {
 		{Name: "memcached-create", Steps: []Step{createMemcached(2)}},
 		{Name: "memcached-scale", Setup: []Step{createMemcached(1)}, Steps: []Step{resize(3), resize(1)}},
 		{Name: "memcached-drift", Setup: []Step{createMemcached(1)}, Steps: []Step{
-			{Name: "change the Deployment", Do: changeDeployment("one"), Until: deploymentIsRight("one", "one", memcachedRuns(1))},
+			{Name: "change the Deployment", Do: changeDeployment("one"),
+				Until: deploymentIsRight("one", "one", memcachedRuns(1))},
 			{Name: "scale the Deployment", Do: scaleDeployment("one"), Until: memcachedRuns(1)},
 			{Name: "change the others", Do: changeOthers, Until: memcachedRuns(1)},
 			{Name: "change labels", Do: relabel(deployment("one"), service(), budget()), Until: isRight(memcachedRuns(1))},
@@ -109,7 +110,8 @@ func createNamesakes(ctx context.Context, s *Stage) error {
 func namesakesRun(_ *Stage, world history.World) string {
 	for _, name := range namesakes {
 		owner := world[history.Key{Resource: history.Memcacheds, Name: name}]
-		if owner == nil || !slices.ContainsFunc(world.Of(history.Services), func(s *unstructured.Unstructured) bool { return metav1.IsControlledBy(s, owner) }) {
+		if owner == nil || !slices.ContainsFunc(world.Of(history.Services),
+			func(s *unstructured.Unstructured) bool { return metav1.IsControlledBy(s, owner) }) {
 			return name + " has no Service"
 		}
 		if lacking := says(world, history.Memcacheds, name, fine...); lacking != "" {
@@ -137,7 +139,8 @@ func memcachedRuns(nodes int32) func(*Stage, history.World) string {
 		case budget == nil || !metav1.IsControlledBy(budget, owner) || budget.Spec.MaxUnavailable.IntValue() != 1:
 			return "the PodDisruptionBudget is not as it should be"
 		}
-		if said := in[cachev1alpha1.Memcached](world, history.Memcacheds, "one").Status; said.ReadyNodes != nodes || int32(len(said.Nodes)) != nodes {
+		if said := in[cachev1alpha1.Memcached](world, history.Memcacheds, "one").Status; said.ReadyNodes != nodes ||
+			int32(len(said.Nodes)) != nodes {
 			return fmt.Sprintf("it does not say that %d nodes are ready", nodes)
 		}
 		return first(runs(world, history.Memcacheds, "one", "one", nodes), says(world, history.Memcacheds, "one", fine...))

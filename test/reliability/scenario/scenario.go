@@ -25,11 +25,11 @@ type Scenario struct {
 	Age time.Duration
 	// IsOpen tells that it is a matter of time how much the operator does before its resource is deleted.
 	IsOpen bool
-	// IsPassing tells that a name is taken for a moment, by what the garbage collector is about to take away or another resource
-	// to let go. If the moment is long, the operator tells of it, and that it is over.
+	// IsPassing tells that a name is taken for a moment, by what the garbage collector is about to take away or another
+	// resource to let go. If the moment is long, the operator tells of it, and that it is over.
 	IsPassing bool
-	// Before is what the environment of the last release's manager has besides, with which Setup is played before the one under test takes
-	// its place; nil if Setup is played with that as well.
+	// Before is what the environment of the last release's manager has besides, with which Setup is played before the one
+	// under test takes its place; nil if Setup is played with that as well.
 	Before []string
 	// Setup are steps in which nothing goes wrong, to begin from.
 	Setup []Step
@@ -38,7 +38,8 @@ type Scenario struct {
 	Expected Expected
 }
 
-// HasAbsence tells whether the operator is taken away in between, so that another one that stands by would take its place.
+// HasAbsence tells whether the operator is taken away in between, so that another one that stands by would take its
+// place.
 func (s *Scenario) HasAbsence() bool {
 	return s.Before != nil || slices.ContainsFunc(s.Steps, func(step Step) bool { return step.IsUnseen })
 }
@@ -125,8 +126,8 @@ func relabel(objects ...client.Object) func(context.Context, *Stage) error {
 	}
 }
 
-// isRelabelled returns which object still has a label or annotation that somebody else has written over. What nobody but they have said
-// is called theirs, and stays.
+// isRelabelled returns which object still has a label or annotation that somebody else has written over. What nobody
+// but they have said is called theirs, and stays.
 func isRelabelled(world history.World) string {
 	for key, object := range world {
 		for _, set := range []map[string]string{object.GetLabels(), object.GetAnnotations()} {
@@ -164,20 +165,16 @@ func says(world history.World, resource, name string, conditions ...string) stri
 	if !ok {
 		return name + " is not there"
 	}
-	said := history.As[struct {
-		Metadata metav1.ObjectMeta `json:"metadata"`
-		Status   struct {
-			ObservedGeneration int64              `json:"observedGeneration"`
-			Conditions         []metav1.Condition `json:"conditions"`
-		} `json:"status"`
-	}](found)
+	said := history.As[history.Reported](found)
 	if said.Status.ObservedGeneration != said.Metadata.Generation {
-		return fmt.Sprintf("%s is of generation %d, its status of %d", name, said.Metadata.Generation, said.Status.ObservedGeneration)
+		return fmt.Sprintf("%s is of generation %d, its status of %d", name, said.Metadata.Generation,
+			said.Status.ObservedGeneration)
 	}
 	for _, wanted := range conditions {
 		is := false
 		for _, c := range said.Status.Conditions {
-			is = is || wanted == fmt.Sprintf("%s=%s", c.Type, c.Status) || wanted == fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason)
+			is = is || wanted == fmt.Sprintf("%s=%s", c.Type, c.Status) ||
+				wanted == fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason)
 		}
 		if !is {
 			return fmt.Sprintf("%s does not say %s", name, wanted)
@@ -215,8 +212,9 @@ func gone(world history.World, resources ...string) string {
 func containers() corev1.PodSpec {
 	yes, no := true, false
 	return corev1.PodSpec{
-		RestartPolicy:   corev1.RestartPolicyNever,
-		SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: &yes, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+		RestartPolicy: corev1.RestartPolicyNever,
+		SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: &yes,
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 		Containers: []corev1.Container{{Name: "it", Image: "it", SecurityContext: &corev1.SecurityContext{
 			AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}}},
 	}

@@ -1,5 +1,5 @@
-// Package security shows that all pods of ours keep to the Pod Security Standard "restricted", in the judgement of the code by which
-// Kubernetes itself refuses pods.
+// Package security shows that all pods of ours keep to the Pod Security Standard "restricted", in the judgement of the
+// code by which Kubernetes itself refuses pods.
 package security
 
 import (
@@ -28,7 +28,8 @@ type pod struct {
 	spec corev1.PodSpec
 }
 
-// sources are where pods of ours are described: what runs the operator, what it runs, and what is offered as an example.
+// sources are where pods of ours are described: what runs the operator, what it runs, and what is offered as an
+// example.
 var sources = []string{
 	"internal/controller/foo/testdata/*.golden.yaml",
 	"internal/controller/memcached/testdata/*.golden.yaml",
@@ -143,7 +144,8 @@ func TestBrokenPodsAreRefused(t *testing.T) {
 		"host network":   func(spec *corev1.PodSpec) { spec.HostNetwork = true },
 		"host processes": func(spec *corev1.PodSpec) { spec.HostPID = true },
 		"host path": func(spec *corev1.PodSpec) {
-			spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "host", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}})
+			spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "host",
+				VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}})
 		},
 		"unsafe sysctl": func(spec *corev1.PodSpec) {
 			spec.SecurityContext.Sysctls = append(spec.SecurityContext.Sysctls, corev1.Sysctl{Name: "kernel.msgmax", Value: "1"})

@@ -50,8 +50,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// write writes a page of what was played with an operator to a directory. It is an error if a part of it was not played, or if something has
-// failed that the page would not tell of.
+// write writes a page of what was played with an operator to a directory. It is an error if a part of it was not
+// played, or if something has failed that the page would not tell of.
 func (y *tally) write(dir, operator string, hasFailed bool) error {
 	page := y.page(operator)
 	isMissed := slices.ContainsFunc(page.Claims, func(claim proof.Claim) bool { return claim.Verdict == proof.Missed })
@@ -70,8 +70,10 @@ var limits = proof.Table{
 	Rows: [][]string{
 		{"Jobs: the CronJob is never due", "[the scenarios](reliability.md)"},
 		{"requests that go wrong, and an API server that is away", "[the scenarios](reliability.md)"},
-		{"what a status says before all is at rest, and how many writes it takes to get there", "[the scenarios](reliability.md)"},
-		{"writes until none was made for a second, 30 s at most; and events at rest", "[the scenarios](reliability.md): rest there begins when the world is as it should be"},
+		{"what a status says before all is at rest, and how many writes it takes to get there",
+			"[the scenarios](reliability.md)"},
+		{"writes until none was made for a second, 30 s at most; and events at rest",
+			"[the scenarios](reliability.md): rest there begins when the world is as it should be"},
 	},
 }
 
@@ -88,9 +90,11 @@ func (y *tally) page(operator string) *proof.Page {
 	if y.hasFailed {
 		sequences.Found, sequences.Note = "1", "with the first, nothing but that is played, made shorter"
 	}
-	again := proof.Claim{What: "what went wrong once, and does again", Bar: "0", Found: fmt.Sprintf("%d of %d", len(y.foundAgain), y.found),
+	again := proof.Claim{What: "what went wrong once, and does again", Bar: "0",
+		Found:   fmt.Sprintf("%d of %d", len(y.foundAgain), y.found),
 		Verdict: proof.Judge(len(y.foundAgain) == 0), Note: strings.Join(y.foundAgain, "; ")}
-	defects := proof.Claim{What: "panics and data races in the logs of all managers", Bar: "0", Found: fmt.Sprintf("%d in %d", len(y.defects), y.managers),
+	defects := proof.Claim{What: "panics and data races in the logs of all managers", Bar: "0",
+		Found:   fmt.Sprintf("%d in %d", len(y.defects), y.managers),
 		Verdict: proof.Judge(len(y.defects) == 0), Note: strings.Join(y.defects, "; ")}
 	return &proof.Page{
 		Name:  "sequences",
@@ -107,10 +111,12 @@ func (y *tally) page(operator string) *proof.Page {
 			{Name: "time", Value: fmt.Sprintf("%.0f s", time.Since(y.began).Seconds())},
 		},
 		Claims: []proof.Claim{sequences, again, defects},
-		Sections: []proof.Section{{Title: "Actions", Text: []string{fmt.Sprintf("%d actions in %d sequences.", all, y.sequences)},
+		Sections: []proof.Section{{Title: "Actions", Text: []string{fmt.Sprintf("%d actions in %d sequences.", all,
+			y.sequences)},
 			Tables: []proof.Table{actions}}, {Title: "What this does not judge", Tables: []proof.Table{limits}}},
-		Data: map[string]any{"sequences": y.sequences, "actions": y.actions, "failed": y.hasFailed, "found": y.found, "foundAgain": y.foundAgain,
-			"managers": y.managers, "defects": y.defects},
+		Data: map[string]any{"sequences": y.sequences, "actions": y.actions, "failed": y.hasFailed, "found": y.found,
+			"foundAgain": y.foundAgain,
+			"managers":   y.managers, "defects": y.defects},
 	}
 }
 
@@ -125,10 +131,12 @@ func TestPage(t *testing.T) {
 		change   func(*tally)
 		verdicts []proof.Verdict
 	}{
-		"all is well":        {func(*tally) {}, []proof.Verdict{proof.Met, proof.Met, proof.Met}},
-		"a sequence":         {func(y *tally) { y.hasFailed = true }, []proof.Verdict{proof.Missed, proof.Met, proof.Met}},
-		"what was found":     {func(y *tally) { y.foundAgain = []string{"it"} }, []proof.Verdict{proof.Met, proof.Missed, proof.Met}},
-		"a log of a manager": {func(y *tally) { y.defects = []string{"panic"} }, []proof.Verdict{proof.Met, proof.Met, proof.Missed}},
+		"all is well": {func(*tally) {}, []proof.Verdict{proof.Met, proof.Met, proof.Met}},
+		"a sequence":  {func(y *tally) { y.hasFailed = true }, []proof.Verdict{proof.Missed, proof.Met, proof.Met}},
+		"what was found": {func(y *tally) { y.foundAgain = []string{"it"} },
+			[]proof.Verdict{proof.Met, proof.Missed, proof.Met}},
+		"a log of a manager": {func(y *tally) { y.defects = []string{"panic"} },
+			[]proof.Verdict{proof.Met, proof.Met, proof.Missed}},
 	} {
 		y := well()
 		test.change(y)

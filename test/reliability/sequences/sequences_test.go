@@ -1,5 +1,6 @@
-// Package sequences plays things that happen to resources, chosen by chance, and compares what comes of them with resources that are made
-// in their last state and have no past. A sequence that goes wrong is made as short as it can be.
+// Package sequences plays things that happen to resources, chosen by chance, and compares what comes of them with
+// resources that are made in their last state and have no past. A sequence that goes wrong is made as short as it can
+// be.
 package sequences
 
 import (
@@ -27,8 +28,9 @@ import (
 var places = []string{"web", "shop", "store"}
 
 var (
-	apiVersions = map[string]string{"Foo": "samplecontroller.k8s.io/v1alpha1", "Memcached": "cache.example.com/v1alpha1", "CronJob": "batch.tutorial.kubebuilder.io/v1"}
-	kindOf      = map[string]string{"one": "Foo", "two": "Foo", "cache": "Memcached", "report": "CronJob"}
+	apiVersions = map[string]string{"Foo": "samplecontroller.k8s.io/v1alpha1", "Memcached": "cache.example.com/v1alpha1",
+		"CronJob": "batch.tutorial.kubebuilder.io/v1"}
+	kindOf = map[string]string{"one": "Foo", "two": "Foo", "cache": "Memcached", "report": "CronJob"}
 )
 
 // draw draws what somebody wants of a resource.
@@ -67,7 +69,8 @@ func TestSequences(t *testing.T) {
 func TestFound(t *testing.T) {
 	ctx, world := open(t)
 	foo := func(deployment string) resource {
-		return resource{apiVersion: apiVersions["Foo"], kind: "Foo", name: "one", spec: map[string]any{"deploymentName": deployment, "replicas": int64(1)}}
+		return resource{apiVersion: apiVersions["Foo"], kind: "Foo", name: "one",
+			spec: map[string]any{"deploymentName": deployment, "replicas": int64(1)}}
 	}
 	for name, steps := range map[string]func(s *stage) []error{
 		"a Deployment that has lost its owner when its Foo is renamed stays for ever": func(s *stage) []error {
@@ -79,7 +82,8 @@ func TestFound(t *testing.T) {
 		"a Deployment that has lost its owner while its Foo waits for another name stays for ever": func(s *stage) []error {
 			putErr := s.put(ctx, foo("web"))
 			_, err := s.rest(ctx)
-			return []error{putErr, err, s.occupy(ctx, "shop"), s.put(ctx, foo("shop")), s.harm(ctx, 0, "disown"), s.end(ctx, "one")}
+			return []error{putErr, err, s.occupy(ctx, "shop"), s.put(ctx, foo("shop")), s.harm(ctx, 0, "disown"),
+				s.end(ctx, "one")}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -97,7 +101,8 @@ func TestFound(t *testing.T) {
 	}
 }
 
-// open makes a world with the manager that MANAGER names, or else that of this tree. In the end, the logs of all managers are looked through.
+// open makes a world with the manager that MANAGER names, or else that of this tree. In the end, the logs of all
+// managers are looked through.
 func open(t *testing.T) (context.Context, *schema.World) {
 	t.Helper()
 	log.SetLogger(logr.Discard())
@@ -139,7 +144,8 @@ func newStage(ctx context.Context, t interface{ Fatal(...any) }, world *schema.W
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &stage{world: world, namespace: namespace, wanted: map[string]resource{}, foreign: map[string]*unstructured.Unstructured{}}
+	return &stage{world: world, namespace: namespace, wanted: map[string]resource{},
+		foreign: map[string]*unstructured.Unstructured{}}
 }
 
 // play plays one sequence and judges its end.
@@ -170,7 +176,8 @@ func play(ctx context.Context, t *rapid.T, world *schema.World) {
 			do("recreate", errors.Join(s.end(ctx, name), s.put(ctx, again)))
 		},
 		"harm": func(t *rapid.T) {
-			do("harm", s.harm(ctx, rapid.IntRange(0, 9).Draw(t, "child"), rapid.SampledFrom([]string{"delete", "relabel", "respec", "disown"}).Draw(t, "how")))
+			do("harm", s.harm(ctx, rapid.IntRange(0, 9).Draw(t, "child"),
+				rapid.SampledFrom([]string{"delete", "relabel", "respec", "disown"}).Draw(t, "how")))
 		},
 		"occupy": func(t *rapid.T) {
 			do("occupy", s.occupy(ctx, rapid.SampledFrom(append(places, "cache")).Draw(t, "place")))
@@ -217,8 +224,8 @@ func one[T any](t *rapid.T, from map[string]T) string {
 // restWindow is how long nothing may be written when all has come to rest.
 const restWindow = time.Second
 
-// judge takes away what keeps resources from what they want, and compares the namespace with one that has the same resources and no past. When
-// it is like that one, nothing more may be written in it.
+// judge takes away what keeps resources from what they want, and compares the namespace with one that has the same
+// resources and no past. When it is like that one, nothing more may be written in it.
 func (s *stage) judge(ctx context.Context) error {
 	if err := s.start(ctx); err != nil {
 		return err
@@ -228,7 +235,8 @@ func (s *stage) judge(ctx context.Context) error {
 			return err
 		}
 	}
-	if first, second := s.wanted["one"], s.wanted["two"]; first.spec != nil && second.spec != nil && first.spec["deploymentName"] == second.spec["deploymentName"] {
+	if first, second := s.wanted["one"], s.wanted["two"]; first.spec != nil && second.spec != nil &&
+		first.spec["deploymentName"] == second.spec["deploymentName"] {
 		second.spec = maps.Clone(second.spec)
 		second.spec["deploymentName"] = "elsewhere"
 		if err := s.put(ctx, second); err != nil {

@@ -111,8 +111,10 @@ func (s *stage) ownedAgain(ctx context.Context, r resource) error {
 	isDisowned := func() error {
 		children, err := s.world.Children(ctx, s.namespace)
 		for i := range children {
-			if children[i].GetAnnotations()[child.OwnerAnnotation] == string(object.GetUID()) && len(children[i].GetOwnerReferences()) == 0 {
-				err = fmt.Errorf("%s %s was made for %s and has no owner any more", children[i].GetKind(), children[i].GetName(), r.name)
+			if children[i].GetAnnotations()[child.OwnerAnnotation] == string(object.GetUID()) &&
+				len(children[i].GetOwnerReferences()) == 0 {
+				err = fmt.Errorf("%s %s was made for %s and has no owner any more", children[i].GetKind(), children[i].GetName(),
+					r.name)
 			}
 		}
 		return err
@@ -132,9 +134,10 @@ func (s *stage) occupy(ctx context.Context, name string) error {
 	labels := map[string]any{"somebody": "else"}
 	theirs := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": s.namespace, "name": name},
-		"spec": map[string]any{"replicas": int64(0), "selector": map[string]any{"matchLabels": labels}, "template": map[string]any{
-			"metadata": map[string]any{"labels": labels},
-			"spec":     map[string]any{"containers": []any{map[string]any{"name": "it", "image": "it"}}}}}}}
+		"spec": map[string]any{"replicas": int64(0), "selector": map[string]any{"matchLabels": labels},
+			"template": map[string]any{
+				"metadata": map[string]any{"labels": labels},
+				"spec":     map[string]any{"containers": []any{map[string]any{"name": "it", "image": "it"}}}}}}}
 	err := s.client().Create(ctx, theirs)
 	if err == nil {
 		s.foreign[name] = theirs
@@ -151,7 +154,8 @@ func (s *stage) free(ctx context.Context, name string) error {
 	if err := s.client().Get(ctx, client.ObjectKeyFromObject(was), is); err != nil {
 		return fmt.Errorf("the Deployment %s of somebody else's: %w", name, err)
 	}
-	if is.GetUID() != was.GetUID() || len(is.GetOwnerReferences()) > 0 || len(is.GetLabels()) > 0 || !equality.Semantic.DeepEqual(is.Object["spec"], was.Object["spec"]) {
+	if is.GetUID() != was.GetUID() || len(is.GetOwnerReferences()) > 0 || len(is.GetLabels()) > 0 ||
+		!equality.Semantic.DeepEqual(is.Object["spec"], was.Object["spec"]) {
 		return fmt.Errorf("the Deployment %s of somebody else's has been changed", name)
 	}
 	return s.client().Delete(ctx, is, client.PropagationPolicy(metav1.DeletePropagationBackground))
@@ -163,7 +167,8 @@ func (s *stage) harm(ctx context.Context, which int, how string) error {
 	if err != nil {
 		return err
 	}
-	children = slices.DeleteFunc(children, func(child unstructured.Unstructured) bool { return s.foreign[child.GetName()] != nil })
+	children = slices.DeleteFunc(children,
+		func(child unstructured.Unstructured) bool { return s.foreign[child.GetName()] != nil })
 	if len(children) == 0 {
 		return nil
 	}
@@ -173,14 +178,18 @@ func (s *stage) harm(ctx context.Context, which int, how string) error {
 	}
 	s.note("%s %s %s", how, child.GetKind(), child.GetName())
 	if how == "delete" {
-		return client.IgnoreNotFound(s.client().Delete(ctx, &child, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+		return client.IgnoreNotFound(s.client().Delete(ctx, &child,
+			client.PropagationPolicy(metav1.DeletePropagationBackground)))
 	}
 	patches := map[string]string{
 		"relabel": `{"metadata":{"labels":{"app.kubernetes.io/name":"somebody-else"}}}`,
 		"disown":  `{"metadata":{"ownerReferences":null}}`,
-		"respec":  map[string]string{"Deployment": `{"spec":{"replicas":4}}`, "Service": `{"spec":{"selector":{"app":"other"}}}`, "PodDisruptionBudget": `{"spec":{"maxUnavailable":3}}`}[child.GetKind()],
+		"respec": map[string]string{"Deployment": `{"spec":{"replicas":4}}`,
+			"Service":             `{"spec":{"selector":{"app":"other"}}}`,
+			"PodDisruptionBudget": `{"spec":{"maxUnavailable":3}}`}[child.GetKind()],
 	}
-	return client.IgnoreNotFound(s.client().Patch(ctx, &child, client.RawPatch(types.MergePatchType, []byte(patches[how]))))
+	return client.IgnoreNotFound(s.client().Patch(ctx, &child, client.RawPatch(types.MergePatchType,
+		[]byte(patches[how]))))
 }
 
 // hasOwner tells whether the resource that a child belongs to is there.
@@ -193,9 +202,10 @@ func (s *stage) hasOwner(ctx context.Context, child *unstructured.Unstructured) 
 	return s.client().Get(ctx, client.ObjectKeyFromObject(owner), owner) == nil && owner.GetUID() == controller.UID
 }
 
-// fresh makes a namespace with resources that have no past, and returns it as it is when it has come to rest. Counts are those that
-// Deployments are scaled to where their resource leaves that to others.
-func fresh(ctx context.Context, w *schema.World, wanted map[string]resource, counts map[string]int64) (history.Normal, error) {
+// fresh makes a namespace with resources that have no past, and returns it as it is when it has come to rest. Counts
+// are those that Deployments are scaled to where their resource leaves that to others.
+func fresh(ctx context.Context, w *schema.World, wanted map[string]resource, counts map[string]int64) (history.Normal,
+	error) {
 	namespace, err := w.Namespace(ctx)
 	if err != nil {
 		return nil, err
@@ -211,7 +221,8 @@ func fresh(ctx context.Context, w *schema.World, wanted map[string]resource, cou
 	}
 	for name, count := range counts {
 		deployment := resource{apiVersion: "apps/v1", kind: "Deployment", name: name}.object(namespace)
-		if err := s.client().Patch(ctx, deployment, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, count))); err != nil {
+		if err := s.client().Patch(ctx, deployment, client.RawPatch(types.MergePatchType,
+			fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, count))); err != nil {
 			return nil, err
 		}
 	}
