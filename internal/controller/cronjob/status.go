@@ -59,7 +59,9 @@ func statusOf(cj *tutorialv1.CronJob, seen observed, err error) tutorialv1.CronJ
 		told.Active, told.ActiveJobs = active(cj, seen)
 	}
 	status.Conditions(&told.Conditions, cj.Generation,
-		available(cj, &told, seen), progressing(seen, told.ActiveJobs), degraded(cj, &told, seen, err))
+		available(cj, &told, seen), progressing(seen, told.ActiveJobs),
+		degraded(nameTaken(cj, seen, err), requestFailed(err), scheduleProblem(seen), clockBehind(&told, seen),
+			lastRunFailed(cj, &told, seen), nameShared(cj, seen)))
 	return told
 }
 
@@ -115,33 +117,83 @@ func progressing(seen observed, activeJobs int32) status.Verdict {
 	return status.Verdict{Status: metav1.ConditionFalse, Reason: tutorialv1.ReasonIdle, Message: "no Job is active"}
 }
 
-func degraded(cj *tutorialv1.CronJob, told *tutorialv1.CronJobStatus, seen observed, err error) status.Verdict {
+// problem is a reason why somebody has to act; the zero value is none.
+type problem struct {
+	Reason, Message string
+}
+
+// degraded summarizes the problems of a CronJob, the worst first: the reason is that of the worst, the message lists them all.
+func degraded(problems ...problem) status.Verdict {
+	problems = slices.DeleteFunc(problems, func(p problem) bool { return p == problem{} })
+	if len(problems) == 0 {
+		return status.Verdict{Status: metav1.ConditionFalse, Reason: tutorialv1.ReasonAsExpected, Message: "nothing is wrong"}
+	}
+	messages := make([]string, len(problems))
+	for i, p := range problems {
+		messages[i] = p.Message
+	}
+	return status.Verdict{Status: metav1.ConditionTrue, Reason: problems[0].Reason, Message: strings.Join(messages, "; ")}
+}
+
+// nameTaken is the problem that the Job that is due cannot have its name.
+func nameTaken(cj *tutorialv1.CronJob, seen observed, err error) problem {
 	foreign := (*owned.ForeignError)(nil)
+	if !errors.As(err, &foreign) {
+		return problem{}
+	}
+	return problem{tutorialv1.ReasonNameTaken, fmt.Sprintf("%v, and the run of %s needs that name; delete it (kubectl -n %s delete job %s)",
+		foreign, text(seen.plan.run), cj.Namespace, foreign.Name)}
+}
+
+// requestFailed is the problem that the API server refused a request, or that one failed otherwise.
+func requestFailed(err error) problem {
+	err = owned.WithoutForeign(err)
 	switch {
-	case errors.As(err, &foreign):
-		return status.Verdict{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonNameTaken,
-			Message: fmt.Sprintf("%v, and the run of %s needs that name; delete it (kubectl -n %s delete job %s)",
-				foreign, text(seen.plan.run), cj.Namespace, foreign.Name)}
+	case err == nil:
+		return problem{}
 	case owned.IsRefusal(err):
-		return status.Verdict{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonRefused, Message: err.Error()}
-	case err != nil:
-		return status.Verdict{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonError, Message: err.Error()}
-	case seen.plan.trouble != nil:
-		return status.Verdict{Status: metav1.ConditionTrue, Reason: reasonOf(seen.plan.trouble), Message: seen.plan.trouble.Error()}
-	case yetToCome(told, seen.now) != "":
-		return status.Verdict{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonClockBehind,
-			Message: yetToCome(told, seen.now) + ", which is yet to come: no Job is made until then. Put the clocks of the nodes right; " +
-				"if they are, delete the CronJob and make it again"}
+		return problem{tutorialv1.ReasonRefused, err.Error()}
 	}
-	if failure := lastFailure(cj, told, seen); failure != "" {
-		return status.Verdict{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonLastRunFailed, Message: failure}
+	return problem{tutorialv1.ReasonError, err.Error()}
+}
+
+// scheduleProblem is the problem that the schedule or its time zone allows no runs.
+func scheduleProblem(seen observed) problem {
+	if seen.plan.trouble == nil {
+		return problem{}
 	}
-	if seen.isNameShared {
-		return status.Verdict{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonNameShared,
-			Message: fmt.Sprintf("there is a CronJob of batch/v1 named %s too, and Kubernetes takes Jobs for those of that one by its name: "+
-				"it may delete these. Give one of the two another name", cj.Name)}
+	return problem{reasonOf(seen.plan.trouble), seen.plan.trouble.Error()}
+}
+
+// clockBehind is the problem that the status has a time which is yet to come.
+func clockBehind(recorded *tutorialv1.CronJobStatus, seen observed) problem {
+	ahead := yetToCome(recorded, seen.now)
+	if ahead == "" {
+		return problem{}
 	}
-	return status.Verdict{Status: metav1.ConditionFalse, Reason: tutorialv1.ReasonAsExpected, Message: "nothing is wrong"}
+	return problem{tutorialv1.ReasonClockBehind, ahead + ", which is yet to come: no Job is made until then. Put the clocks of the nodes right; " +
+		"if they are, delete the CronJob and make it again"}
+}
+
+// lastRunFailed is the problem that the Job that finished last has failed.
+func lastRunFailed(cj *tutorialv1.CronJob, recorded *tutorialv1.CronJobStatus, seen observed) problem {
+	failure := lastFailure(cj, recorded, seen)
+	if failure == "" {
+		return problem{}
+	}
+	return problem{tutorialv1.ReasonLastRunFailed, failure}
+}
+
+// sharedName begins the message of [nameShared], which follows that of [lastRunFailed].
+const sharedName = "there is a CronJob of batch/v1 named"
+
+// nameShared is the problem that a CronJob of batch/v1 has the same name.
+func nameShared(cj *tutorialv1.CronJob, seen observed) problem {
+	if !seen.isNameShared {
+		return problem{}
+	}
+	return problem{tutorialv1.ReasonNameShared, fmt.Sprintf(sharedName+" %s too, and Kubernetes takes Jobs for those of "+
+		"that one by its name: it may delete these. Give one of the two another name", cj.Name)}
 }
 
 // yetToCome returns what the status says of a time that the clock is far behind, and after which alone there are runs; nothing if
@@ -176,7 +228,8 @@ func lastFailure(cj *tutorialv1.CronJob, told *tutorialv1.CronJobStatus, seen ob
 	}
 	before := meta.FindStatusCondition(cj.Status.Conditions, tutorialv1.ConditionDegraded)
 	if before != nil && before.Reason == tutorialv1.ReasonLastRunFailed && timeOf(cj.Status.LastFailedTime).Equal(failed) {
-		return before.Message
+		message, _, _ := strings.Cut(before.Message, "; "+sharedName)
+		return message
 	}
 	return fmt.Sprintf("a Job failed at %s and is gone; a higher spec.failedJobsHistoryLimit keeps more of them", text(failed))
 }
