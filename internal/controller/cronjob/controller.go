@@ -142,6 +142,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, cj *tutorialv1.CronJob) (ctr
 	if err := errors.Join(owned.WithoutForeign(err), statusErr); err != nil {
 		return ctrl.Result{}, err
 	}
+	seen.plan.wake = seen.wake()
 	if seen.plan.wake.IsZero() {
 		return ctrl.Result{}, nil
 	}
@@ -151,7 +152,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, cj *tutorialv1.CronJob) (ctr
 // sync deletes the Jobs that are to go, and makes the one that is due.
 func (r *Reconciler) sync(ctx context.Context, cj *tutorialv1.CronJob, known remembered) (seen observed, err error) {
 	seen.now, seen.known = r.Clock.Now(), known
-	seen.jobs, err = r.held(ctx, cj, known)
+	seen.jobs, seen.isAhead, err = r.held(ctx, cj, known)
 	if err != nil {
 		return seen, err
 	}
@@ -184,20 +185,19 @@ func (r *Reconciler) sync(ctx context.Context, cj *tutorialv1.CronJob, known rem
 	if err != nil {
 		return seen, errors.Join(pruneErr, err)
 	}
-	seen.jobs = append(seen.jobs, made)
+	seen.jobs, seen.isAhead = append(seen.jobs, made), true
 	seen.plan = decide(cj, seen.jobs, seen.known, seen.now)
 	return seen, pruneErr
 }
 
 // held returns the Jobs that are the CronJob's: those the cache shows, and those that are known of and that it does not show yet. The
-// error is a stale one if only the API server shows one of them.
-func (r *Reconciler) held(ctx context.Context, cj *tutorialv1.CronJob, known remembered) ([]*batchv1.Job, error) {
+// error is a stale one if only the API server shows one of them. IsAhead is whether the cache does not show one of those returned.
+func (r *Reconciler) held(ctx context.Context, cj *tutorialv1.CronJob, known remembered) (jobs []*batchv1.Job, isAhead bool, err error) {
 	var cached batchv1.JobList
 	if err := r.client.List(ctx, &cached, client.InNamespace(cj.Namespace),
 		client.MatchingFields{owned.OwnerIndex: owned.OwnerKey(cj)}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing the Jobs of CronJob %s: %w", client.ObjectKeyFromObject(cj), err)
+		return nil, false, fmt.Errorf("listing the Jobs of CronJob %s: %w", client.ObjectKeyFromObject(cj), err)
 	}
-	var jobs []*batchv1.Job
 	for i := range cached.Items {
 		if job := &cached.Items[i]; owned.IsOurs(job, cj) && !r.jobs.IsGone(job) {
 			jobs = append(jobs, job)
@@ -206,13 +206,13 @@ func (r *Reconciler) held(ctx context.Context, cj *tutorialv1.CronJob, known rem
 	for _, reference := range unseen(cj, known, jobs) {
 		job, err := r.find(ctx, cj, reference)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if job != nil {
-			jobs = append(jobs, job)
+			jobs, isAhead = append(jobs, job), true
 		}
 	}
-	return jobs, nil
+	return jobs, isAhead, nil
 }
 
 // unseen returns the Jobs that the status lists as active, or that have been made since, and that are not among those given.

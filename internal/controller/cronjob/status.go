@@ -32,8 +32,22 @@ type observed struct {
 	known remembered
 	// mayWait tells whether what has been done may be told by the next pass.
 	mayWait bool
+	// isAhead is whether the cache does not show one of the Jobs.
+	isAhead bool
 	// now is when the pass looked.
 	now time.Time
+}
+
+// confirmAfter is how soon a pass follows one that counts a Job which the cache does not show. If that Job was deleted before any
+// watch showed it, no event says so.
+const confirmAfter = time.Second
+
+// wake returns when to pass again; zero for not before something happens.
+func (o observed) wake() time.Time {
+	if o.isAhead {
+		return sooner(o.plan.wake, o.now.Add(confirmAfter))
+	}
+	return o.plan.wake
 }
 
 // maxActive is how many Jobs status.active lists.

@@ -426,3 +426,23 @@ func TestStatusIsTheSameAgain(t *testing.T) {
 		}
 	}
 }
+
+// A Job that the cache does not show may be deleted before any watch shows it: the next pass finds out.
+func TestWakeWhileTheCacheIsBehind(t *testing.T) {
+	now := moment("09:30")
+	for _, test := range []struct {
+		name     string
+		observed observed
+		want     time.Time
+	}{
+		{"at rest", observed{now: now, plan: plan{wake: moment("10:00")}}, moment("10:00")},
+		{"never", observed{now: now}, time.Time{}},
+		{"ahead of the cache", observed{now: now, isAhead: true, plan: plan{wake: moment("10:00")}}, moment("09:30:01")},
+		{"ahead of the cache, and nothing is due", observed{now: now, isAhead: true}, moment("09:30:01")},
+		{"ahead of the cache, and due at once", observed{now: now, isAhead: true, plan: plan{wake: moment("09:30:00.5")}}, moment("09:30:00.5")},
+	} {
+		if got := test.observed.wake(); !got.Equal(test.want) {
+			t.Errorf("%s: %s, want %s", test.name, got, test.want)
+		}
+	}
+}
