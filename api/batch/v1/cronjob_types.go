@@ -16,8 +16,9 @@ type CronJobSpec struct {
 	// and the day of the week are restricted, a day that is one of either counts. A name: @hourly, @daily or @midnight,
 	// @weekly (Sunday 00:00), @monthly, @yearly or @annually. Or @every and a duration of whole hours, minutes and seconds,
 	// such as "@every 1h30m", from one second on; it counts from status.scheduledSince and knows no time of day.
-	// When clocks go forward, a time that does not exist counts at the first moment after the gap; when they go back, a time
-	// that exists twice counts the first time only, unless the hour is *, which means every hour that passes.
+	// When the clocks change and the schedule names hours, a time that they skip runs at the end of the gap, and a time that
+	// they show twice runs the first time. If the hour is *, a Job runs once per elapsed hour: a time that is skipped does not
+	// run, and a time that is shown twice runs twice.
 	// What has this form and never comes, or ends before it begins, is told in the condition Degraded.
 	// Changing it lets the new schedule count from then on; Jobs that have been started go on.
 	//

@@ -143,6 +143,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, cj *tutorialv1.CronJob) (ctr
 	if err := errors.Join(child.ToRetry(err), statusErr); err != nil {
 		return ctrl.Result{}, err
 	}
+	seen.plan.wake = seen.wake()
 	if seen.plan.wake.IsZero() {
 		return ctrl.Result{}, nil
 	}
@@ -152,7 +153,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, cj *tutorialv1.CronJob) (ctr
 // sync deletes the Jobs that are to go, and makes the one that is due.
 func (r *Reconciler) sync(ctx context.Context, cj *tutorialv1.CronJob, known remembered) (seen observed, err error) {
 	seen.now, seen.known = r.Clock.Now(), known
-	seen.jobs, err = r.held(ctx, cj, known)
+	seen.jobs, seen.isAhead, err = r.held(ctx, cj, known)
 	if err != nil {
 		return seen, err
 	}
@@ -185,28 +186,29 @@ func (r *Reconciler) sync(ctx context.Context, cj *tutorialv1.CronJob, known rem
 	if err != nil {
 		return seen, errors.Join(pruneErr, err)
 	}
-	seen.jobs = append(seen.jobs, made)
+	seen.jobs, seen.isAhead = append(seen.jobs, made), true
 	seen.plan = decide(cj, seen.jobs, seen.known, seen.now)
 	return seen, pruneErr
 }
 
 // held returns the Jobs that are the CronJob's: those the cache shows, and those that are known of and that it does not show yet. The
-// error is a stale one if only the API server shows one of them.
-func (r *Reconciler) held(ctx context.Context, cj *tutorialv1.CronJob, known remembered) ([]*batchv1.Job, error) {
-	jobs, err := child.List[batchv1.Job](ctx, r.jobs, cj, &batchv1.JobList{})
+// error is a [*recent.BehindError] if only the API server shows one of them. IsAhead is whether the cache does not show one of those
+// returned.
+func (r *Reconciler) held(ctx context.Context, cj *tutorialv1.CronJob, known remembered) (jobs []*batchv1.Job, isAhead bool, err error) {
+	jobs, err = child.List[batchv1.Job](ctx, r.jobs, cj, &batchv1.JobList{})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	for _, reference := range unseen(cj, known, jobs) {
 		job, err := r.find(ctx, cj, reference)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if job != nil {
-			jobs = append(jobs, job)
+			jobs, isAhead = append(jobs, job), true
 		}
 	}
-	return jobs, nil
+	return jobs, isAhead, nil
 }
 
 // unseen returns the Jobs that the status lists as active, or that have been made since, and that are not among those given.

@@ -59,7 +59,7 @@ type schedule struct {
 	// @every.
 	fields *cron.SpecSchedule
 	zone   *time.Location
-	// everyHour tells that the hour field is *, also as ? or */1: each hour that passes is meant, whatever it is called.
+	// everyHour is whether the hour field is *, also as ? or */1: a run is due once per elapsed hour, whatever the clocks call it.
 	everyHour bool
 	// The ticks of @every are anchor plus one or more times period, in seconds since 1970 and seconds. 0 for fields.
 	anchor, period int64
@@ -167,8 +167,9 @@ func parseZone(name string) (*time.Location, error) {
 
 // next returns the first tick after a time, in UTC; the zero time if there is none, ever.
 //
-// A civil time's tick is when the clocks first show it or a later one. So one that they skip ticks right after the gap, and one
-// that they show twice the first time; but if the hours are not named, what they show again ticks again.
+// If the schedule names hours, a local time runs when the clocks first show it or a later one: a time that they skip runs at the end
+// of the gap, and a time that they show twice runs the first time. If the hour is *, a run is due once per elapsed hour: a time runs
+// whenever the clocks show it, twice if they show it twice, and not at all if they skip it.
 func (s schedule) next(t time.Time) time.Time {
 	second := t.Unix() // rounded down, and no tick is between
 	if s.period > 0 {
@@ -188,9 +189,8 @@ func (s schedule) next(t time.Time) time.Time {
 		if !s.everyHour {
 			continue
 		}
-		if again, _ := s.stretch(end); again < offset {
-			civil, ok = s.civilAfter(end + again - 1)
-		}
+		offset, _ = s.stretch(end)
+		civil, ok = s.civilAfter(end + offset - 1)
 	}
 	return time.Time{}
 }

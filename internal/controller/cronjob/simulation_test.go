@@ -300,7 +300,7 @@ func (s spec) ticks(seen scan) []int64 {
 	var ticks []int64
 	for i, shown := range seen.shown {
 		due := s.namesMinute(shown) && (!shown.again || s.hour.star) ||
-			shown.late && slices.ContainsFunc(seen.skipped[i], s.namesMinute)
+			shown.late && !s.hour.star && slices.ContainsFunc(seen.skipped[i], s.namesMinute)
 		if due && i > 0 {
 			ticks = append(ticks, seen.instant(i))
 		}

@@ -32,8 +32,22 @@ type observed struct {
 	known remembered
 	// mayWait tells whether what has been done may be told by the next pass.
 	mayWait bool
+	// isAhead is whether the cache does not show one of the Jobs.
+	isAhead bool
 	// now is when the pass looked.
 	now time.Time
+}
+
+// confirmAfter is how soon a pass follows one that counts a Job which the cache does not show. If that Job was deleted before any
+// watch showed it, no event says so.
+const confirmAfter = time.Second
+
+// wake returns when to pass again; zero for not before something happens.
+func (o observed) wake() time.Time {
+	if o.isAhead {
+		return sooner(o.plan.wake, o.now.Add(confirmAfter))
+	}
+	return o.plan.wake
 }
 
 // maxActive is how many Jobs status.active lists.
@@ -59,7 +73,8 @@ func statusOf(cj *tutorialv1.CronJob, seen observed, err error) tutorialv1.CronJ
 		told.Active, told.ActiveJobs = active(cj, seen)
 	}
 	status.SetConditions(&told.Conditions, cj.Generation,
-		available(cj, &told, seen), progressing(seen, told.ActiveJobs), degraded(cj, &told, seen, err))
+		available(cj, &told, seen), progressing(seen, told.ActiveJobs),
+		status.Degraded(problems(cj, &told, seen, err)))
 	return told
 }
 
@@ -115,33 +130,73 @@ func progressing(seen observed, activeJobs int32) status.Condition {
 	return status.Condition{Status: metav1.ConditionFalse, Reason: tutorialv1.ReasonIdle, Message: "no Job is active"}
 }
 
-func degraded(cj *tutorialv1.CronJob, told *tutorialv1.CronJobStatus, seen observed, err error) status.Condition {
+// problems returns everything that is wrong with a CronJob, the worst first.
+func problems(cj *tutorialv1.CronJob, recorded *tutorialv1.CronJobStatus, seen observed, err error) []status.Problem {
+	return slices.DeleteFunc([]status.Problem{
+		nameTaken(cj, seen, err), requestFailed(err), scheduleProblem(seen), clockBehind(recorded, seen),
+		lastRunFailed(cj, recorded, seen), nameShared(cj, seen),
+	}, func(p status.Problem) bool { return p == status.Problem{} })
+}
+
+// nameTaken is the problem that the Job that is due cannot have its name.
+func nameTaken(cj *tutorialv1.CronJob, seen observed, err error) status.Problem {
 	foreign := child.AsNotControlled(err)
+	if foreign == nil {
+		return status.Problem{}
+	}
+	return status.Problem{Reason: tutorialv1.ReasonNameTaken, Message: fmt.Sprintf("%v, and the run of %s needs that name; delete it (kubectl -n %s delete job %s)",
+		foreign, text(seen.plan.run), cj.Namespace, foreign.Name)}
+}
+
+// requestFailed is the problem that the API server refused a request, or that one failed otherwise.
+func requestFailed(err error) status.Problem {
+	err = child.ToRetry(err)
 	switch {
-	case foreign != nil:
-		return status.Condition{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonNameTaken,
-			Message: fmt.Sprintf("%v, and the run of %s needs that name; delete it (kubectl -n %s delete job %s)",
-				foreign, text(seen.plan.run), cj.Namespace, foreign.Name)}
+	case err == nil:
+		return status.Problem{}
 	case child.IsRefusal(err):
-		return status.Condition{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonRefused, Message: err.Error()}
-	case err != nil:
-		return status.Condition{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonError, Message: err.Error()}
-	case seen.plan.trouble != nil:
-		return status.Condition{Status: metav1.ConditionTrue, Reason: reasonOf(seen.plan.trouble), Message: seen.plan.trouble.Error()}
-	case yetToCome(told, seen.now) != "":
-		return status.Condition{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonClockBehind,
-			Message: yetToCome(told, seen.now) + ", which is yet to come: no Job is made until then. Put the clocks of the nodes right; " +
-				"if they are, delete the CronJob and make it again"}
+		return status.Problem{Reason: tutorialv1.ReasonRefused, Message: err.Error()}
 	}
-	if failure := lastFailure(cj, told, seen); failure != "" {
-		return status.Condition{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonLastRunFailed, Message: failure}
+	return status.Problem{Reason: tutorialv1.ReasonError, Message: err.Error()}
+}
+
+// scheduleProblem is the problem that the schedule or its time zone allows no runs.
+func scheduleProblem(seen observed) status.Problem {
+	if seen.plan.trouble == nil {
+		return status.Problem{}
 	}
-	if seen.isNameShared {
-		return status.Condition{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonNameShared,
-			Message: fmt.Sprintf("there is a CronJob of batch/v1 named %s too, and Kubernetes takes Jobs for those of that one by its name: "+
-				"it may delete these. Give one of the two another name", cj.Name)}
+	return status.Problem{Reason: reasonOf(seen.plan.trouble), Message: seen.plan.trouble.Error()}
+}
+
+// clockBehind is the problem that the status has a time which is yet to come.
+func clockBehind(recorded *tutorialv1.CronJobStatus, seen observed) status.Problem {
+	ahead := yetToCome(recorded, seen.now)
+	if ahead == "" {
+		return status.Problem{}
 	}
-	return status.Condition{Status: metav1.ConditionFalse, Reason: tutorialv1.ReasonAsExpected, Message: "nothing is wrong"}
+	return status.Problem{Reason: tutorialv1.ReasonClockBehind, Message: ahead + ", which is yet to come: no Job is made until then. Put the clocks of the nodes right; " +
+		"if they are, delete the CronJob and make it again"}
+}
+
+// lastRunFailed is the problem that the Job that finished last has failed.
+func lastRunFailed(cj *tutorialv1.CronJob, recorded *tutorialv1.CronJobStatus, seen observed) status.Problem {
+	failure := lastFailure(cj, recorded, seen)
+	if failure == "" {
+		return status.Problem{}
+	}
+	return status.Problem{Reason: tutorialv1.ReasonLastRunFailed, Message: failure}
+}
+
+// sharedName begins the message of [nameShared], which follows that of [lastRunFailed].
+const sharedName = "there is a CronJob of batch/v1 named"
+
+// nameShared is the problem that a CronJob of batch/v1 has the same name.
+func nameShared(cj *tutorialv1.CronJob, seen observed) status.Problem {
+	if !seen.isNameShared {
+		return status.Problem{}
+	}
+	return status.Problem{Reason: tutorialv1.ReasonNameShared, Message: fmt.Sprintf(sharedName+" %s too, and Kubernetes takes Jobs for those of "+
+		"that one by its name: it may delete these. Give one of the two another name", cj.Name)}
 }
 
 // yetToCome returns what the status says of a time that the clock is far behind, and after which alone there are runs; nothing if
@@ -176,7 +231,8 @@ func lastFailure(cj *tutorialv1.CronJob, told *tutorialv1.CronJobStatus, seen ob
 	}
 	before := meta.FindStatusCondition(cj.Status.Conditions, tutorialv1.ConditionDegraded)
 	if before != nil && before.Reason == tutorialv1.ReasonLastRunFailed && timeOf(cj.Status.LastFailedTime).Equal(failed) {
-		return before.Message
+		message, _, _ := strings.Cut(before.Message, "; "+sharedName)
+		return message
 	}
 	return fmt.Sprintf("a Job failed at %s and is gone; a higher spec.failedJobsHistoryLimit keeps more of them", text(failed))
 }

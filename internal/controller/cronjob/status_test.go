@@ -99,12 +99,12 @@ func TestConditions(t *testing.T) {
 		{"the name is taken, and more went wrong", hourly(), "09:30",
 			errors.Join(errors.New("connection reset"), &child.NotControlledError{Kind: "Job", Name: "c-29540700", Controller: &metav1.OwnerReference{Kind: "Task", Name: "x"}}),
 			"True/Scheduled False/Blocked True/NameTaken", `Job "c-29540700" exists and is controlled by Task "x", and the run of 2026-03-02T09:00:00Z ` +
-				`needs that name; delete it (kubectl -n default delete job c-29540700)`},
+				`needs that name; delete it (kubectl -n default delete job c-29540700); connection reset`},
 		{"a quota refuses", hourly(), "09:30", fmt.Errorf("creating: %w", apierrors.NewForbidden(resource, "c-29540700", errors.New("exceeded quota: q"))),
 			"True/Scheduled False/Blocked True/Refused", `creating: jobs.batch "c-29540700" is forbidden: exceeded quota: q`},
 		{"a request fails", hourly(), "09:30", errors.New("connection reset"), "True/Scheduled False/Blocked True/Error", "connection reset"},
 		{"what is wrong with a request goes before what is wrong with a Job", hourly().ran("09:00").failed("09:00"), "09:30", errors.New("connection reset"),
-			"True/Scheduled False/Idle True/Error", "connection reset"},
+			"True/Scheduled False/Idle True/Error", "connection reset; " + failure},
 		{"a run that is due fails", hourly(), "10:01", errors.New("connection reset"), "True/Scheduled False/Blocked True/Error", "connection reset"},
 
 		{"the clock is behind the last run", hourly().ran("10:00"), "09:30", nil, "False/ClockBehind False/Idle True/ClockBehind",
@@ -168,6 +168,36 @@ func TestConditions(t *testing.T) {
 				t.Errorf("it is of generation %d, its conditions of %d", got.ObservedGeneration, got.Conditions[2].ObservedGeneration)
 			}
 		})
+	}
+}
+
+// The message of Degraded lists every problem, the worst first.
+func TestDegradedListsEveryProblem(t *testing.T) {
+	const shared = "there is a CronJob of batch/v1 named c too, and Kubernetes takes Jobs for those of that one by its name: " +
+		"it may delete these. Give one of the two another name"
+	w := hourly().ran("09:00").hadFailed("09:01").was("LastRunFailed", "it was so", "09:01")
+	for range 2 { // the second pass reads what the first has recorded
+		seen := w.pass(moment("09:30"), nil)
+		seen.isNameShared = true
+		w.cj.Status = statusOf(w.cj, seen, nil)
+		if got := degradedMessage(w.cj.Status); got != "it was so; "+shared || reasonOfDegraded(w) != tutorialv1.ReasonLastRunFailed {
+			t.Errorf("%s: %s", reasonOfDegraded(w), got)
+		}
+	}
+	w = on("x").gaveUp("2027-01-01 00:00")
+	seen := w.pass(moment("09:30"), nil)
+	seen.isNameShared = true
+	w.cj.Status = statusOf(w.cj, seen, errors.New("connection reset"))
+	message, last := degradedMessage(w.cj.Status), -1
+	for _, part := range []string{"connection reset; ", "is not valid", "status.lastMissedTime is", shared} {
+		at := strings.Index(message, part)
+		if at <= last {
+			t.Errorf("%q is not there, or not in its place: %s", part, message)
+		}
+		last = at
+	}
+	if reasonOfDegraded(w) != tutorialv1.ReasonError {
+		t.Error(reasonOfDegraded(w))
 	}
 }
 
@@ -393,6 +423,26 @@ func TestStatusIsTheSameAgain(t *testing.T) {
 		once := w.after("10:20")
 		if twice := once.after("10:20"); fmt.Sprint(twice.cj.Status) != fmt.Sprint(once.cj.Status) {
 			t.Errorf("\n once: %+v\ntwice: %+v", once.cj.Status, twice.cj.Status)
+		}
+	}
+}
+
+// A Job that the cache does not show may be deleted before any watch shows it: the next pass finds out.
+func TestWakeWhileTheCacheIsBehind(t *testing.T) {
+	now := moment("09:30")
+	for _, test := range []struct {
+		name     string
+		observed observed
+		want     time.Time
+	}{
+		{"at rest", observed{now: now, plan: plan{wake: moment("10:00")}}, moment("10:00")},
+		{"never", observed{now: now}, time.Time{}},
+		{"ahead of the cache", observed{now: now, isAhead: true, plan: plan{wake: moment("10:00")}}, moment("09:30:01")},
+		{"ahead of the cache, and nothing is due", observed{now: now, isAhead: true}, moment("09:30:01")},
+		{"ahead of the cache, and due at once", observed{now: now, isAhead: true, plan: plan{wake: moment("09:30:00.5")}}, moment("09:30:00.5")},
+	} {
+		if got := test.observed.wake(); !got.Equal(test.want) {
+			t.Errorf("%s: %s, want %s", test.name, got, test.want)
 		}
 	}
 }
