@@ -30,7 +30,8 @@ func TestReport(t *testing.T) {
 		{skewCount, 5, 1, []string{" 5.000 ", "MISSED"}, true},
 		{2, 4, 9, []string{"not judged", "the bar is for 1000 CronJobs"}, false},
 	} {
-		r := &report{Count: test.count, Results: []*result{sideOf("in-tree", 10, 6), sideOf("ours", test.skew, test.requests)}}
+		results := []*result{sideOf("in-tree", 10, 6), sideOf("ours", test.skew, test.requests)}
+		r := &report{Count: test.count, Results: results}
 		var out strings.Builder
 		if err := r.print(&out); (err != nil) != test.isError {
 			t.Errorf("%+v: %v", test, err)
