@@ -16,12 +16,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The oldest Kubernetes that the operator installs on: minKubeVersion in config/manifests/bases. It does not know every function
-// of CEL that later ones know.
+// The oldest Kubernetes that the operator installs on: minKubeVersion in config/manifests/bases. It does not know every
+// function of CEL that later ones know.
 var oldest = version.MajorMinor(1, 30)
 
-// What the API server takes of one rule and of all rules of a definition, in its own units of cost; half of that is left for what
-// other versions of it may reckon.
+// What the API server takes of one rule and of all rules of a definition, in its own units of cost; half of that is
+// left for what other versions of it may reckon.
 const (
 	costOfRule = 10_000_000 / 2
 	costOfAll  = 100_000_000 / 2
@@ -44,7 +44,8 @@ func TestRulesAreUnderstoodEverywhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		var root apiextensions.JSONSchemaProps
-		if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(crd.Spec.Versions[0].Schema.OpenAPIV3Schema, &root, nil); err != nil {
+		convert := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps
+		if err := convert(crd.Spec.Versions[0].Schema.OpenAPIV3Schema, &root, nil); err != nil {
 			t.Fatal(err)
 		}
 		schema, err := structural.NewStructural(&root)
@@ -66,7 +67,8 @@ func TestRulesAreUnderstoodEverywhere(t *testing.T) {
 // compile compiles all rules of a schema and returns how many there are, and what they cost in the worst case.
 func compile(t *testing.T, path string, schema *structural.Structural, isRoot bool) (rules int, cost uint64) {
 	t.Helper()
-	compiled, err := cel.Compile(schema, model.SchemaDeclType(schema, isRoot), math.MaxUint64, environment.MustBaseEnvSet(oldest), cel.NewExpressionsEnvLoader())
+	compiled, err := cel.Compile(schema, model.SchemaDeclType(schema, isRoot), math.MaxUint64,
+		environment.MustBaseEnvSet(oldest), cel.NewExpressionsEnvLoader())
 	if err != nil {
 		t.Errorf("%s: %v", path, err)
 	}

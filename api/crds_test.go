@@ -73,7 +73,8 @@ func TestCRDs(t *testing.T) {
 			limited(t, "spec", root.Properties["spec"])
 			for name, property := range root.Properties["status"].Properties {
 				// Lists that are one thing are written as one; a set would have an entry for each element in managedFields.
-				if want := map[string]string{"active": "atomic", "conditions": "map", "nodes": "atomic"}[name]; property.ListType != want {
+				if want := map[string]string{"active": "atomic", "conditions": "map",
+					"nodes": "atomic"}[name]; property.ListType != want {
 					t.Errorf("status.%s: list type %q, want %q", name, property.ListType, want)
 				}
 			}
@@ -88,25 +89,28 @@ func TestCRDs(t *testing.T) {
 				t.Errorf("columns: %s", got)
 			}
 			scale := version.Subresources.Scale
-			isScaled := scale["labelSelectorPath"] == ".status.selector" && scale["specReplicasPath"] != "" && scale["statusReplicasPath"] != ""
+			isScaled := scale["labelSelectorPath"] == ".status.selector" && scale["specReplicasPath"] != "" &&
+				scale["statusReplicasPath"] != ""
 			if version.Subresources.Status == nil || isScaled == (crd.Metadata.Name == cronJobs) {
 				t.Errorf("subresources: %v", version.Subresources)
 			}
 			hasShortNames := len(crd.Spec.Names.ShortNames) > 0
-			if hasShortNames == (crd.Metadata.Name == cronJobs) || !slices.Equal(crd.Spec.Names.Categories, []string{"all", "memcached-operator"}) {
+			if hasShortNames == (crd.Metadata.Name == cronJobs) ||
+				!slices.Equal(crd.Spec.Names.Categories, []string{"all", "memcached-operator"}) {
 				t.Errorf("names: %v", crd.Spec.Names)
 			}
 			// The API server serves groups under k8s.io only with this annotation.
 			const approved = "api-approved.kubernetes.io"
-			if got, isNeeded := crd.Metadata.Annotations[approved], strings.HasSuffix(crd.Spec.Group, ".k8s.io"); isNeeded && got != "unapproved, experimental-only" {
+			if got, isNeeded := crd.Metadata.Annotations[approved], strings.HasSuffix(crd.Spec.Group, ".k8s.io"); isNeeded &&
+				got != "unapproved, experimental-only" {
 				t.Errorf("%s: %q", approved, got)
 			}
 		})
 	}
 }
 
-// What "kubectl apply" notes of an object, in an annotation, to see next time what has been taken out of it. The API server takes
-// 256 KiB of all annotations together.
+// What "kubectl apply" notes of an object, in an annotation, to see next time what has been taken out of it. The API
+// server takes 256 KiB of all annotations together.
 func TestCRDsCanBeApplied(t *testing.T) {
 	paths, err := filepath.Glob("../config/crd/bases/*.yaml")
 	if err != nil {
@@ -129,8 +133,8 @@ func TestCRDsCanBeApplied(t *testing.T) {
 	}
 }
 
-// The template of Jobs is all that Kubernetes has, without a word of it, and with the labels and annotations of Jobs and pods: the
-// API server drops what is not in the schema.
+// The template of Jobs is all that Kubernetes has, without a word of it, and with the labels and annotations of Jobs
+// and pods: the API server drops what is not in the schema.
 func TestJobTemplateIsWhole(t *testing.T) {
 	content, err := os.ReadFile("../config/crd/bases/batch.tutorial.kubebuilder.io_cronjobs.yaml")
 	if err != nil {
@@ -187,7 +191,8 @@ func TestPROJECT(t *testing.T) {
 	if err := yaml.Unmarshal(content, &project); err != nil {
 		t.Fatal(err)
 	}
-	if project.Layout[0] != "go.kubebuilder.io/v4" || !project.Multigroup || project.Repo != "github.com/example/memcached-operator" {
+	if project.Layout[0] != "go.kubebuilder.io/v4" || !project.Multigroup ||
+		project.Repo != "github.com/example/memcached-operator" {
 		t.Errorf("%+v", project)
 	}
 	bases, err := filepath.Glob("../config/crd/bases/*.yaml")
@@ -195,7 +200,8 @@ func TestPROJECT(t *testing.T) {
 		t.Errorf("%d resources for %d CustomResourceDefinitions, %v", len(project.Resources), len(bases), err)
 	}
 	for _, resource := range project.Resources {
-		base := "../config/crd/bases/" + resource.Group + "." + resource.Domain + "_" + strings.ToLower(resource.Kind) + "s.yaml"
+		base := "../config/crd/bases/" + resource.Group + "." + resource.Domain + "_" + strings.ToLower(resource.Kind) +
+			"s.yaml"
 		types := strings.TrimPrefix(resource.Path, project.Repo+"/api/") + "/" + strings.ToLower(resource.Kind) + "_types.go"
 		for _, path := range []string{base, types} {
 			if _, err := os.Stat(path); err != nil || !resource.Controller || resource.API.CRDVersion != "v1" {
@@ -259,8 +265,10 @@ func limited(t *testing.T, path string, s schema) {
 				t.Errorf("%s has no maximal length", path)
 			}
 		}
-		if !strings.Contains(property.Description, "Changing it") || !strings.Contains(property.Description, "Required") && !strings.Contains(property.Description, "Optional") {
-			t.Errorf("%s: its description does not say whether it is needed, or what changing it does: %s", path, property.Description)
+		if !strings.Contains(property.Description, "Changing it") || !strings.Contains(property.Description, "Required") &&
+			!strings.Contains(property.Description, "Optional") {
+			t.Errorf("%s: its description does not say whether it is needed, or what changing it does: %s", path,
+				property.Description)
 		}
 		if path != jobTemplate {
 			limited(t, path, property)

@@ -53,7 +53,8 @@ var kinds = []kind{
 		addToScheme: samplev1alpha1.AddToScheme,
 		children:    foo.Children,
 		setup: func(mgr ctrl.Manager, c controller.Options, operands operands) error {
-			return (&foo.Reconciler{Image: operands.nginx, Platform: operands.platform, Clock: operands.clock}).SetupWithManager(mgr, c)
+			return (&foo.Reconciler{Image: operands.nginx, Platform: operands.platform, Clock: operands.clock}).
+				SetupWithManager(mgr, c)
 		},
 	},
 	{
@@ -106,14 +107,18 @@ func ask(ctx context.Context, config *rest.Config, controllers []string) (operan
 		}
 		resources, err := server.ServerResourcesForGroupVersionWithContext(ctx, kind.gvk.GroupVersion().String())
 		if err != nil && !apierrors.IsNotFound(err) {
-			return operand.Platform{}, fmt.Errorf("asking the API server at %s for %s: %w", config.Host, kind.gvk.GroupVersion(), err)
+			return operand.Platform{},
+				fmt.Errorf("asking the API server at %s for %s: %w", config.Host, kind.gvk.GroupVersion(), err)
 		}
-		if err != nil || !slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Name == kind.resource }) {
-			return operand.Platform{}, fmt.Errorf("the API server at %s does not serve %s in %s: install the CustomResourceDefinition %s.%s "+
-				"with 'kubectl apply -k config/crd' ('make install' does it), or leave the kind out with --controllers",
-				config.Host, kind.gvk.Kind, kind.gvk.GroupVersion(), kind.resource, kind.gvk.Group)
+		if err != nil ||
+			!slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Name == kind.resource }) {
+			return operand.Platform{},
+				fmt.Errorf("the API server at %s does not serve %s in %s: install the CustomResourceDefinition %s.%s "+
+					"with 'kubectl apply -k config/crd' ('make install' does it), or leave the kind out with --controllers",
+					config.Host, kind.gvk.Kind, kind.gvk.GroupVersion(), kind.resource, kind.gvk.Group)
 		}
 	}
-	isOpenShift := slices.ContainsFunc(groups.Groups, func(group metav1.APIGroup) bool { return group.Name == "security.openshift.io" })
+	isOpenShift := slices.ContainsFunc(groups.Groups,
+		func(group metav1.APIGroup) bool { return group.Name == "security.openshift.io" })
 	return operand.Platform{AssignsUsers: isOpenShift}, nil
 }

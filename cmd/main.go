@@ -60,7 +60,8 @@ func main() {
 		fmt.Fprintf(os.Stderr, "manager: %v\n", err)
 		os.Exit(exitUsage)
 	case o.version:
-		fmt.Printf("memcached-operator %s, commit %s, %s %s/%s\n", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		fmt.Printf("memcached-operator %s, commit %s, %s %s/%s\n", version, commit, runtime.Version(), runtime.GOOS,
+			runtime.GOARCH)
 		return
 	}
 	// A signal during startup cancels requests in flight; that is not an error.
@@ -110,7 +111,8 @@ func run(ctx context.Context, o *options, logs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	mgr.GetLogger().Info("Starting", "version", version, "commit", commit, "controllers", o.controllers, "namespaces", o.watchNamespaces)
+	mgr.GetLogger().Info("Starting", "version", version, "commit", commit, "controllers", o.controllers, "namespaces",
+		o.watchNamespaces)
 	return mgr.Start(ctx)
 }
 
@@ -151,8 +153,8 @@ func managerOptions(o *options) ctrl.Options {
 	}
 }
 
-// controllerOptions are those of one controller. What fails is tried again a minute later at the latest: often enough to heal soon
-// when, say, a quota is raised.
+// controllerOptions are those of one controller. What fails is tried again a minute later at the latest: often enough
+// to heal soon when, say, a quota is raised.
 func controllerOptions() controller.Options {
 	return controller.Options{RateLimiter: backOff(time.Minute)}
 }

@@ -51,7 +51,8 @@ func TestMemoryOfCaches(t *testing.T) {
 }
 
 // kept returns how many bytes of heap each of many objects takes in a cache.
-func kept(t *testing.T, file string, transforms map[string]toolscache.TransformFunc, fresh func() client.Object) uint64 {
+func kept(t *testing.T, file string, transforms map[string]toolscache.TransformFunc,
+	fresh func() client.Object) uint64 {
 	const count = 5000
 	content, err := os.ReadFile(filepath.Join("testdata", file))
 	if err != nil {
@@ -65,7 +66,8 @@ func kept(t *testing.T, file string, transforms map[string]toolscache.TransformF
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
+	store := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc,
+		toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
 	before := heap()
 	for number := range count {
 		object := fresh()

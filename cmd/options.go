@@ -55,21 +55,32 @@ type options struct {
 	memcachedImage  string
 }
 
-// parse reads flags and environment. An error names what is wrong and the remedy; --help goes to out, and is flag.ErrHelp.
+// parse reads flags and environment. An error names what is wrong and the remedy; --help goes to out, and is
+// flag.ErrHelp.
 func parse(args []string, getenv func(string) string, out io.Writer) (*options, error) {
 	o := &options{}
 	flags := flag.NewFlagSet("manager", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // the error says it
-	controllers := flags.String("controllers", "*", "The `kinds` to reconcile, comma-separated: "+strings.Join(kindNames(), ", ")+"; or * for all.")
+	controllers := flags.String("controllers", "*",
+		"The `kinds` to reconcile, comma-separated: "+strings.Join(kindNames(), ", ")+"; or * for all.")
 	flags.IntVar(&o.workers, "workers", 8, "How many resources of each kind to reconcile at the same time.")
-	flags.DurationVar(&o.syncPeriod, "sync-period", 10*time.Minute, "How often to look at every resource again although nothing happened. Costs no request while all is as it should be.")
-	flags.DurationVar(&o.imageDelay, "image-delay", 2*time.Minute, "How long after it has begun to lead a manager leaves what serves with the image it has. Operator Lifecycle Manager upgrades to a manager without the Subscription's settings first, and then to one with them.")
-	flags.BoolVar(&o.leaderElect, "leader-elect", false, "Take part in a leader election, so that of several managers one works and the others stand by.")
-	flags.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "", "The `namespace` of the leader election's Lease. Default: the one the manager runs in.")
-	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443", "The `address` to serve metrics on, by HTTPS and only to who may get the URL /metrics; 0 for none.")
-	flags.StringVar(&o.metricsCertDir, "metrics-cert-dir", "", "The `directory` with tls.crt and tls.key for the metrics. Default: a certificate signed by itself.")
-	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081", "The `address` to serve /healthz and /readyz on; 0 for none.")
-	flags.StringVar(&o.pprofAddress, "pprof-bind-address", "0", "The `address` to serve Go profiles on, without authentication; 0 for none.")
+	flags.DurationVar(&o.syncPeriod, "sync-period", 10*time.Minute,
+		"How often to look at every resource again although nothing happened. Costs no request while all is as it should be.")
+	flags.DurationVar(&o.imageDelay, "image-delay", 2*time.Minute,
+		"How long after it has begun to lead a manager leaves what serves with the image it has. Operator Lifecycle "+
+			"Manager upgrades to a manager without the Subscription's settings first, and then to one with them.")
+	flags.BoolVar(&o.leaderElect, "leader-elect", false,
+		"Take part in a leader election, so that of several managers one works and the others stand by.")
+	flags.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "",
+		"The `namespace` of the leader election's Lease. Default: the one the manager runs in.")
+	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443",
+		"The `address` to serve metrics on, by HTTPS and only to who may get the URL /metrics; 0 for none.")
+	flags.StringVar(&o.metricsCertDir, "metrics-cert-dir", "",
+		"The `directory` with tls.crt and tls.key for the metrics. Default: a certificate signed by itself.")
+	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081",
+		"The `address` to serve /healthz and /readyz on; 0 for none.")
+	flags.StringVar(&o.pprofAddress, "pprof-bind-address", "0",
+		"The `address` to serve Go profiles on, without authentication; 0 for none.")
 	flags.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "The lowest `level` to log: debug, info, warn or error.")
 	flags.StringVar(&o.logFormat, "log-format", "json", "How to write the log, to standard error: json or text.")
 	flags.BoolVar(&o.version, "version", false, "Print the version and exit.")

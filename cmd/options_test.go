@@ -18,25 +18,28 @@ func TestParseDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(o.controllers, []string{"foo", "memcached", "cronjob"}) || o.leaderElect || o.metricsAddress != ":8443" || o.pprofAddress != "0" ||
+	if !slices.Equal(o.controllers, []string{"foo", "memcached", "cronjob"}) || o.leaderElect ||
+		o.metricsAddress != ":8443" || o.pprofAddress != "0" ||
 		len(o.watchNamespaces) != 0 || o.nginxImage != "nginx:latest" || o.memcachedImage != defaultMemcachedImage {
 		t.Errorf("%+v", o)
 	}
 }
 
 func TestParseEnvironment(t *testing.T) {
-	environment := map[string]string{"WATCH_NAMESPACE": "a,b", "RELATED_IMAGE_NGINX": "n:1", "RELATED_IMAGE_MEMCACHED": "m:1"}
+	environment := map[string]string{"WATCH_NAMESPACE": "a,b", "RELATED_IMAGE_NGINX": "n:1",
+		"RELATED_IMAGE_MEMCACHED": "m:1"}
 	o, err := parse([]string{"--controllers=memcached"}, func(name string) string { return environment[name] }, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(o.watchNamespaces, []string{"a", "b"}) || o.nginxImage != "n:1" || o.memcachedImage != "m:1" || !slices.Equal(o.controllers, []string{"memcached"}) {
+	if !slices.Equal(o.watchNamespaces, []string{"a", "b"}) || o.nginxImage != "n:1" || o.memcachedImage != "m:1" ||
+		!slices.Equal(o.controllers, []string{"memcached"}) {
 		t.Errorf("%+v", o)
 	}
 }
 
-// The role of the leader election names the Lease of every choice of kinds: another one could be created, and then neither
-// read nor renewed.
+// The role of the leader election names the Lease of every choice of kinds: another one could be created, and then
+// neither read nor renewed.
 func TestLeasesAreGranted(t *testing.T) {
 	choices := []string{"*"}
 	for _, kind := range kindNames() {
@@ -54,7 +57,8 @@ func TestLeasesAreGranted(t *testing.T) {
 		want = append(want, o.lease)
 	}
 	var role rbacv1.Role
-	if content, err := os.ReadFile("../config/rbac/leader_election_role.yaml"); err != nil || yaml.UnmarshalStrict(content, &role) != nil {
+	if content, err := os.ReadFile("../config/rbac/leader_election_role.yaml"); err != nil ||
+		yaml.UnmarshalStrict(content, &role) != nil {
 		t.Fatalf("%v, %v", err, role)
 	}
 	granted := map[string][]string{}
@@ -68,7 +72,8 @@ func TestLeasesAreGranted(t *testing.T) {
 	slices.Sort(want)
 	for _, verb := range []string{"get", "update"} {
 		if slices.Sort(granted[verb]); !slices.Equal(granted[verb], want) {
-			t.Errorf("config/rbac/leader_election_role.yaml lets it %s %v; the managers of %v have %v", verb, granted[verb], choices, want)
+			t.Errorf("config/rbac/leader_election_role.yaml lets it %s %v; the managers of %v have %v", verb, granted[verb],
+				choices, want)
 		}
 	}
 }

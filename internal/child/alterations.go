@@ -44,7 +44,8 @@ func (a *alterations) retryAfter(want runtime.ApplyConfiguration, child client.O
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	known, ok := a.byUID[child.GetUID()]
-	if !ok || !equality.Semantic.DeepEqual(known.want, contentOf(want)) || !equality.Semantic.DeepEqual(known.child, withoutStatus(child)) {
+	if !ok || !equality.Semantic.DeepEqual(known.want, contentOf(want)) ||
+		!equality.Semantic.DeepEqual(known.child, withoutStatus(child)) {
 		return 0
 	}
 	return max(0, a.interval()-a.clock.Since(known.at))

@@ -1,8 +1,8 @@
 // Package child reads and writes children: the objects that our resources consist of. No other package writes them.
 //
-// Children are written by server-side apply: a builder states everything that we have an opinion on and nothing else, so
-// what other writers add stays, and what we no longer state is removed. A child that already has everything stated costs
-// no request. An object of that name that the owner does not control is left alone.
+// Children are written by server-side apply: a builder states everything that we have an opinion on and nothing else,
+// so what other writers add stays, and what we no longer state is removed. A child that already has everything stated
+// costs no request. An object of that name that the owner does not control is left alone.
 package child
 
 import (
@@ -33,8 +33,8 @@ import (
 // would stay behind forever.
 const FieldOwner = client.FieldOwner("memcached-operator")
 
-// WriteTimeout is how long the writes of one pass may take in all. It leaves time to report a failure: a pass ends after
-// 30 s, and a webhook that does not answer delays one write by up to that long.
+// WriteTimeout is how long the writes of one pass may take in all. It leaves time to report a failure: a pass ends
+// after 30 s, and a webhook that does not answer delays one write by up to that long.
 const WriteTimeout = 20 * time.Second
 
 // absent is a resource version that no object has: that of an empty store. What is applied with it is created only if
@@ -88,8 +88,8 @@ type Config[C any] interface {
 	WithResourceVersion(string) C
 }
 
-// New returns a client that reads from c's cache, or our own last write where the cache is behind, and writes through c.
-// Live reads without a cache; it is used where only that can decide.
+// New returns a client that reads from c's cache, or our own last write where the cache is behind, and writes through
+// c. Live reads without a cache; it is used where only that can decide.
 func New(c client.Client, live client.Reader, clock clock.PassiveClock) *Client {
 	return &Client{client: c, live: live, recent: recent.New(clock), alterations: alterations{clock: clock}}
 }
@@ -114,9 +114,10 @@ func Get[T any, P Object[T]](ctx context.Context, c *Client, namespace, name str
 	return object.(P), nil
 }
 
-// List returns the objects in the owner's namespace that the owner controls, found by the index [OwnerIndex], without those
-// that are known to be deleted. They must not be changed. The list is an empty one of their type.
-func List[T any, P Object[T]](ctx context.Context, c *Client, owner client.Object, list client.ObjectList) ([]P, error) {
+// List returns the objects in the owner's namespace that the owner controls, found by the index [OwnerIndex], without
+// those that are known to be deleted. They must not be changed. The list is an empty one of their type.
+func List[T any, P Object[T]](ctx context.Context, c *Client, owner client.Object,
+	list client.ObjectList) ([]P, error) {
 	if err := c.client.List(ctx, list, client.InNamespace(owner.GetNamespace()),
 		client.MatchingFields{OwnerIndex: OwnerKey(owner)}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing what %s %s controls: %w", c.kindOf(owner), client.ObjectKeyFromObject(owner), err)
@@ -271,7 +272,8 @@ func alternatives(want runtime.ApplyConfiguration, observed client.Object) ([]by
 }
 
 // send applies want and returns the answer.
-func send[T any, P Object[T]](ctx context.Context, c *Client, named P, want any, options ...client.PatchOption) (P, error) {
+func send[T any, P Object[T]](ctx context.Context, c *Client, named P, want any,
+	options ...client.PatchOption) (P, error) {
 	content, err := json.Marshal(want)
 	if err != nil {
 		return nil, err
@@ -307,9 +309,9 @@ func (c *Client) Live(ctx context.Context, named client.Object) (*metav1.Partial
 	return recent.Live(ctx, c.client, c.live, named)
 }
 
-// Create creates a child that is never changed afterwards, and returns it as the API server has it. A child of the owner
-// that exists already is success, whatever its content. An object is used once: Create adds the owner reference and our
-// annotation.
+// Create creates a child that is never changed afterwards, and returns it as the API server has it. A child of the
+// owner that exists already is success, whatever its content. An object is used once: Create adds the owner reference
+// and our annotation.
 //
 // An object that the owner does not control is not touched; the error is then a [*NotControlledError]. If the child
 // exists and the cache does not show it yet, the error is a [*recent.BehindError], and the metadata of the child is
@@ -366,7 +368,8 @@ func (c *Client) Delete(ctx context.Context, owner, child client.Object) error {
 		return c.notControlled(child, child)
 	}
 	uid := child.GetUID()
-	err := c.client.Delete(ctx, child, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err := c.client.Delete(ctx, child, client.Preconditions{UID: &uid},
+		client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if apierrors.IsConflict(err) {
 		found, readErr := recent.Live(ctx, c.client, c.live, child)
 		if readErr == nil && (found == nil || found.UID != uid) {

@@ -33,10 +33,12 @@ func TestIsControlled(t *testing.T) {
 		{"another resource controls it", []metav1.OwnerReference{{UID: "other", Controller: ptr.To(true)}}, "", false},
 		{"it has lost its reference", nil, "owner", true},
 		{"it was created for an earlier owner of the same name", nil, "other", false},
-		{"another resource has taken it over", []metav1.OwnerReference{{UID: "other", Controller: ptr.To(true)}}, "owner", false},
+		{"another resource has taken it over", []metav1.OwnerReference{{UID: "other", Controller: ptr.To(true)}},
+			"owner", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			child := &corev1.Service{ObjectMeta: metav1.ObjectMeta{OwnerReferences: test.references, Annotations: map[string]string{OwnerAnnotation: test.annotation}}}
+			child := &corev1.Service{ObjectMeta: metav1.ObjectMeta{OwnerReferences: test.references,
+				Annotations: map[string]string{OwnerAnnotation: test.annotation}}}
 			if got := IsControlled(child, owner); got != test.want {
 				t.Errorf("IsControlled = %t", got)
 			}
@@ -57,7 +59,8 @@ func TestForgetDeleted(t *testing.T) {
 }
 
 func TestToRetry(t *testing.T) {
-	other, notControlled := errors.New("other"), fmt.Errorf("applying: %w", &NotControlledError{Kind: "Service", Name: "it"})
+	other, notControlled := errors.New("other"),
+		fmt.Errorf("applying: %w", &NotControlledError{Kind: "Service", Name: "it"})
 	for _, test := range []struct {
 		name string
 		err  error
@@ -113,7 +116,8 @@ func TestAlteredChildrenAreRetried(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
 	altered := alterations{clock: clock}
 	want := corev1ac.ConfigMap("it", "ns").WithData(map[string]string{"a": "b"})
-	answer := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "0", ResourceVersion: "7"}, Data: map[string]string{"a": "other"}}
+	answer := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "0", ResourceVersion: "7"},
+		Data: map[string]string{"a": "other"}}
 	if after := altered.retryAfter(want, answer); after != 0 {
 		t.Errorf("before anything is known, the retry waits for %s", after)
 	}
@@ -126,7 +130,8 @@ func TestAlteredChildrenAreRetried(t *testing.T) {
 	if after := altered.retryAfter(want, answer); after != time.Second {
 		t.Errorf("what was altered is retried after %s", after)
 	}
-	if after := altered.retryAfter(corev1ac.ConfigMap("it", "ns").WithData(map[string]string{"a": "c"}), answer); after != 0 {
+	if after := altered.retryAfter(corev1ac.ConfigMap("it", "ns").WithData(map[string]string{"a": "c"}),
+		answer); after != 0 {
 		t.Errorf("another configuration waits for %s", after)
 	}
 	changed := answer.DeepCopy()

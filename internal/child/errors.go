@@ -83,6 +83,7 @@ func IsRefusal(err error) bool {
 // IsPredecessor reports whether the controller of an object was an earlier resource of the name and kind of owner. The
 // garbage collector is about to delete that object.
 func IsPredecessor(controller *metav1.OwnerReference, owner client.Object, kind schema.GroupVersionKind) bool {
-	return controller != nil && schema.FromAPIVersionAndKind(controller.APIVersion, controller.Kind).GroupKind() == kind.GroupKind() &&
+	return controller != nil &&
+		schema.FromAPIVersionAndKind(controller.APIVersion, controller.Kind).GroupKind() == kind.GroupKind() &&
 		controller.Name == owner.GetName() && controller.UID != owner.GetUID()
 }

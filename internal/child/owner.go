@@ -58,9 +58,9 @@ func IndexOwner(child client.Object) []string {
 	return nil
 }
 
-// OwnerKey returns the key of an owner in the index of [IndexOwner]. The objects of some other owners have it too, which
-// [IsControlled] tells apart: it is a prefix of the UID. An entry for each owner would take about 700 bytes, a seventh of
-// what a Foo takes with its Deployment; of 50,000 owners about twelve share a prefix.
+// OwnerKey returns the key of an owner in the index of [IndexOwner]. The objects of some other owners have it too,
+// which [IsControlled] tells apart: it is a prefix of the UID. An entry for each owner would take about 700 bytes, a
+// seventh of what a Foo takes with its Deployment; of 50,000 owners about twelve share a prefix.
 func OwnerKey(owner client.Object) string {
 	return prefix(owner.GetUID())
 }

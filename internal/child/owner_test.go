@@ -12,7 +12,8 @@ import (
 
 // The index finds what IsControlled takes for an owner's.
 func TestOwnersFindWhatIsTheirs(t *testing.T) {
-	const uid, alike, other = "e206e40f-acc0-4b10-b7fe-659f572cf04c", "e2076d1b-4dbb-4b07-9c55-3f1f2e4f3a1f", "116a2c60-33a4-4ec1-b2c1-df16a4c1c1a4"
+	const uid, alike, other = "e206e40f-acc0-4b10-b7fe-659f572cf04c", "e2076d1b-4dbb-4b07-9c55-3f1f2e4f3a1f",
+		"116a2c60-33a4-4ec1-b2c1-df16a4c1c1a4"
 	for _, test := range []struct {
 		name                  string
 		controller            types.UID

@@ -26,11 +26,13 @@ func want() *appsv1ac.DeploymentApplyConfiguration {
 	return appsv1ac.Deployment("it", "default").
 		WithLabels(map[string]string{"app": "it"}).
 		WithAnnotations(map[string]string{"ours": "yes"}).
-		WithOwnerReferences(metav1ac.OwnerReference().WithAPIVersion("v1").WithKind("K").WithName("n").WithUID("u").WithController(true)).
+		WithOwnerReferences(metav1ac.OwnerReference().WithAPIVersion("v1").WithKind("K").WithName("n").WithUID("u").
+			WithController(true)).
 		WithSpec(appsv1ac.DeploymentSpec().
 			WithReplicas(2).
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(pods)).
-			WithStrategy(appsv1ac.DeploymentStrategy().WithRollingUpdate(appsv1ac.RollingUpdateDeployment().WithMaxSurge(intstr.FromInt32(0)))).
+			WithStrategy(appsv1ac.DeploymentStrategy().
+				WithRollingUpdate(appsv1ac.RollingUpdateDeployment().WithMaxSurge(intstr.FromInt32(0)))).
 			WithTemplate(corev1ac.PodTemplateSpec().
 				WithLabels(pods).
 				WithSpec(corev1ac.PodSpec().
@@ -95,21 +97,31 @@ func TestCovers(t *testing.T) {
 		{"a label was removed", func(d *appsv1.Deployment) { delete(d.Labels, "app") }, false},
 		{"all labels were removed", func(d *appsv1.Deployment) { d.Labels = nil }, false},
 		{"our owner reference was removed", func(d *appsv1.Deployment) { d.OwnerReferences = d.OwnerReferences[:1] }, false},
-		{"our owner reference is no controller's", func(d *appsv1.Deployment) { d.OwnerReferences[1].Controller = nil }, false},
+		{"our owner reference is no controller's", func(d *appsv1.Deployment) {
+			d.OwnerReferences[1].Controller = nil
+		}, false},
 		{"a number was changed", func(d *appsv1.Deployment) { *d.Spec.Replicas = 3 }, false},
 		{"a number was removed", func(d *appsv1.Deployment) { d.Spec.Replicas = nil }, false},
-		{"a key was added to an atomic selector", func(d *appsv1.Deployment) { d.Spec.Selector.MatchLabels["x"] = "y" }, false},
-		{"an expression was added to an atomic selector", func(d *appsv1.Deployment) {
-			d.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "x", Operator: metav1.LabelSelectorOpExists}}
+		{"a key was added to an atomic selector", func(d *appsv1.Deployment) {
+			d.Spec.Selector.MatchLabels["x"] = "y"
 		}, false},
-		{"a key was added to an atomic node selector", func(d *appsv1.Deployment) { d.Spec.Template.Spec.NodeSelector["x"] = "y" }, false},
+		{"an expression was added to an atomic selector", func(d *appsv1.Deployment) {
+			d.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "x",
+				Operator: metav1.LabelSelectorOpExists}}
+		}, false},
+		{"a key was added to an atomic node selector",
+			func(d *appsv1.Deployment) { d.Spec.Template.Spec.NodeSelector["x"] = "y" }, false},
 		{"a pointer was made nil", func(d *appsv1.Deployment) { d.Spec.Strategy.RollingUpdate = nil }, false},
 		{"a number became a string", func(d *appsv1.Deployment) {
 			d.Spec.Strategy.RollingUpdate.MaxSurge = &intstr.IntOrString{Type: intstr.String, StrVal: "0"}
 		}, false},
-		{"a container was removed", func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers = d.Spec.Template.Spec.Containers[:2] }, false},
+		{"a container was removed", func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec.Containers = d.Spec.Template.Spec.Containers[:2]
+		}, false},
 		{"an image was changed", func(d *appsv1.Deployment) { container(d).Image = "other" }, false},
-		{"an argument was added", func(d *appsv1.Deployment) { container(d).Command = append(container(d).Command, "-x") }, false},
+		{"an argument was added", func(d *appsv1.Deployment) {
+			container(d).Command = append(container(d).Command, "-x")
+		}, false},
 		{"an environment variable was changed", func(d *appsv1.Deployment) { container(d).Env[0].Value = "b" }, false},
 		{"a port was changed", func(d *appsv1.Deployment) { container(d).Ports[0].ContainerPort = 81 }, false},
 		{"a mount was changed", func(d *appsv1.Deployment) { container(d).VolumeMounts[0].Name = "theirs" }, false},
@@ -118,10 +130,15 @@ func TestCovers(t *testing.T) {
 			container(d).Resources.Limits[corev1.ResourceMemory] = resource.MustParse("2Gi")
 		}, false},
 		{"a sysctl was added to an atomic list", func(d *appsv1.Deployment) {
-			d.Spec.Template.Spec.SecurityContext.Sysctls = append(d.Spec.Template.Spec.SecurityContext.Sysctls, corev1.Sysctl{Name: "x"})
+			d.Spec.Template.Spec.SecurityContext.Sysctls = append(d.Spec.Template.Spec.SecurityContext.Sysctls,
+				corev1.Sysctl{Name: "x"})
 		}, false},
-		{"a spread was changed", func(d *appsv1.Deployment) { d.Spec.Template.Spec.TopologySpreadConstraints[0].MaxSkew = 2 }, false},
-		{"a volume's source was changed", func(d *appsv1.Deployment) { d.Spec.Template.Spec.Volumes[1].EmptyDir = nil }, false},
+		{"a spread was changed", func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec.TopologySpreadConstraints[0].MaxSkew = 2
+		}, false},
+		{"a volume's source was changed", func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec.Volumes[1].EmptyDir = nil
+		}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			live := live(t)
@@ -160,7 +177,9 @@ func TestFieldsHash(t *testing.T) {
 		"a container less": func(w *appsv1ac.DeploymentApplyConfiguration) {
 			w.Spec.Template.Spec.Containers = w.Spec.Template.Spec.Containers[:1]
 		},
-		"a container renamed": func(w *appsv1ac.DeploymentApplyConfiguration) { w.Spec.Template.Spec.Containers[1].WithName("three") },
+		"a container renamed": func(w *appsv1ac.DeploymentApplyConfiguration) {
+			w.Spec.Template.Spec.Containers[1].WithName("three")
+		},
 		"a volume of another sort": func(w *appsv1ac.DeploymentApplyConfiguration) {
 			w.Spec.Template.Spec.Volumes[0].EmptyDir = nil
 			w.Spec.Template.Spec.Volumes[0].WithHostPath(corev1ac.HostPathVolumeSource())

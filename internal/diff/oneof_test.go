@@ -49,11 +49,15 @@ func TestAlternatives(t *testing.T) {
 		want   string
 	}{
 		{"nothing is replaced", func(*appsv1.Deployment) {}, `null`},
-		{"something else is changed", func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[1].Image = "other" }, `null`},
-		{"our alternative is removed", func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[1].ReadinessProbe.TCPSocket = nil }, `null`},
+		{"something else is changed", func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[1].Image = "other" },
+			`null`},
+		{"our alternative is removed", func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec.Containers[1].ReadinessProbe.TCPSocket = nil
+		}, `null`},
 		{"our container is removed", func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers = nil }, `null`},
 		{"a probe's handler is replaced", func(d *appsv1.Deployment) {
-			d.Spec.Template.Spec.Containers[1].ReadinessProbe.ProbeHandler = corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}
+			d.Spec.Template.Spec.Containers[1].ReadinessProbe.ProbeHandler =
+				corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}
 		}, `{"spec":{"template":{"spec":{"containers":[{"name":"one","readinessProbe":{"exec":null,"tcpSocket":{"port":"p"}}}]}}}}`},
 		{"a volume's source is replaced", func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.Volumes[1].VolumeSource = corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}
@@ -69,7 +73,8 @@ func TestAlternatives(t *testing.T) {
 		})
 	}
 
-	budget := policyv1ac.PodDisruptionBudget("it", "default").WithSpec(policyv1ac.PodDisruptionBudgetSpec().WithMaxUnavailable(intstr.FromInt32(1)))
+	budget := policyv1ac.PodDisruptionBudget("it",
+		"default").WithSpec(policyv1ac.PodDisruptionBudgetSpec().WithMaxUnavailable(intstr.FromInt32(1)))
 	got, err := json.Marshal(alternativesOf(t, budget, &policyv1.PodDisruptionBudget{
 		Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: ptr.To(intstr.FromInt32(2))}}))
 	if want := `{"spec":{"maxUnavailable":1,"minAvailable":null}}`; err != nil || string(got) != want {

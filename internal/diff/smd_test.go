@@ -108,7 +108,8 @@ func mergesUnchanged(t testing.TB, want runtime.ApplyConfiguration, live runtime
 			t.Fatal(err)
 		}
 		// Duplicates are what a live object may have.
-		converted, err := typed.AsTyped(value.NewValueInterface(reflected.Unstructured()), liveType.schema, liveType.ref, typed.AllowDuplicates)
+		converted, err := typed.AsTyped(value.NewValueInterface(reflected.Unstructured()), liveType.schema, liveType.ref,
+			typed.AllowDuplicates)
 		if err != nil {
 			t.Fatal(err)
 		}

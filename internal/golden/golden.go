@@ -49,6 +49,7 @@ func Check(t *testing.T, name string, objects ...any) {
 		t.Fatalf("%v; 'make golden' writes it", err)
 	}
 	if string(got) != string(want) {
-		t.Errorf("%s is not what is built now; 'make golden' writes it anew, and its diff is the change. Built:\n%s", file, got)
+		t.Errorf("%s is not what is built now; 'make golden' writes it anew, and its diff is the change. Built:\n%s",
+			file, got)
 	}
 }

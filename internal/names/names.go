@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Label returns name as the value of a label: the name itself up to 63 characters, else its beginning and a hash (32 bits)
-// of the whole. Two names can give one value, by chance or if a short name is made to look like a shortened one.
+// Label returns name as the value of a label: the name itself up to 63 characters, else its beginning and a hash (32
+// bits) of the whole. Two names can give one value, by chance or if a short name is made to look like a shortened one.
 //
 // Selectors are made of it, so what it returns for a name must never change.
 func Label(name string) string {
@@ -20,8 +20,8 @@ func Label(name string) string {
 	return shorten(name, name)
 }
 
-// Service returns name as the name of a Service, which is a DNS label (RFC 1035): the name itself where it is one, else a
-// shortened form without dots, with a hash.
+// Service returns name as the name of a Service, which is a DNS label (RFC 1035): the name itself where it is one, else
+// a shortened form without dots, with a hash.
 //
 // Clients have it in their configuration, so what it returns for a name must never change.
 func Service(name string) string {

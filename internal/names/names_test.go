@@ -17,7 +17,8 @@ func TestNamesNeverChange(t *testing.T) {
 		{"web.example", "web.example", "web-example-a6a670e9"},
 		{strings.Repeat("a", 63), strings.Repeat("a", 63), strings.Repeat("a", 63)},
 		{long, strings.Repeat("a", 54) + "-d96f0f85", strings.Repeat("a", 54) + "-d96f0f85"},
-		{strings.Repeat("a", 53) + "." + strings.Repeat("b", 10), strings.Repeat("a", 53) + "-c15775f6", strings.Repeat("a", 53) + "-c15775f6"},
+		{strings.Repeat("a", 53) + "." + strings.Repeat("b", 10), strings.Repeat("a", 53) + "-c15775f6",
+			strings.Repeat("a", 53) + "-c15775f6"},
 	} {
 		if got := Label(test.name); got != test.label {
 			t.Errorf("Label(%q) = %q, want %q", test.name, got, test.label)

@@ -16,10 +16,10 @@ type Image struct {
 	HoldOff *HoldOff
 }
 
-// HoldOff is the time after a manager has won the election. During an upgrade Operator Lifecycle Manager starts a manager
-// without the settings of the Subscription (spec.config) first, and one that has them when the first is ready: the first
-// must not restart every pod with another image. (OLM v0.46 looks for them in the Subscription whose installedCSV is the
-// new version, and records that after it has created the Deployment.)
+// HoldOff is the time after a manager has won the election. During an upgrade Operator Lifecycle Manager starts a
+// manager without the settings of the Subscription (spec.config) first, and one that has them when the first is ready:
+// the first must not restart every pod with another image. (OLM v0.46 looks for them in the Subscription whose
+// installedCSV is the new version, and records that after it has created the Deployment.)
 type HoldOff struct {
 	Delay time.Duration
 	Clock clock.PassiveClock
@@ -43,8 +43,8 @@ func (h *HoldOff) left() time.Duration {
 	return h.Delay
 }
 
-// For returns the image for a Deployment (nil if there is none yet) with a container of that name. If the hold-off keeps
-// another one than the operator's, wait is how long it still does.
+// For returns the image for a Deployment (nil if there is none yet) with a container of that name. If the hold-off
+// keeps another one than the operator's, wait is how long it still does.
 func (i Image) For(deployment *appsv1.Deployment, container string) (name string, wait time.Duration) {
 	wait = i.HoldOff.left()
 	if wait <= 0 || deployment == nil || deployment.Status.AvailableReplicas == 0 {

@@ -13,7 +13,8 @@ func TestImageFor(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	with := func(container, image string, available int32) *appsv1.Deployment {
 		d := &appsv1.Deployment{Status: appsv1.DeploymentStatus{AvailableReplicas: available}}
-		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "injected", Image: "sidecar:1"}, {Name: container, Image: image}}
+		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "injected", Image: "sidecar:1"},
+			{Name: container, Image: image}}
 		return d
 	}
 	holdOff := func(delay time.Duration) *HoldOff {
@@ -44,7 +45,8 @@ func TestImageFor(t *testing.T) {
 		{"time", leading(time.Minute), with("it", "old:1", 1), "new:1", 0},
 		{"no delay, not known to lead yet", holdOff(0), with("it", "old:1", 1), "new:1", 0},
 	} {
-		if got, wait := (Image{Name: "new:1", HoldOff: test.holdOff}).For(test.deployment, "it"); got != test.want || wait != test.wait {
+		if got, wait := (Image{Name: "new:1", HoldOff: test.holdOff}).For(test.deployment, "it"); got != test.want ||
+			wait != test.wait {
 			t.Errorf("%s: %s, wait %s; want %s, %s", test.name, got, wait, test.want, test.wait)
 		}
 	}

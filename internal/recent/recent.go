@@ -144,7 +144,8 @@ func isOlder(a, b client.Object) bool {
 
 // Live returns the metadata of the object that has the type, namespace and name of the given one as the API server has
 // it now, or nil if there is none. It is a list and not a get, which would need one more permission.
-func Live(ctx context.Context, c client.Client, live client.Reader, named client.Object) (*metav1.PartialObjectMetadata, error) {
+func Live(ctx context.Context, c client.Client, live client.Reader,
+	named client.Object) (*metav1.PartialObjectMetadata, error) {
 	gvk, err := apiutil.GVKForObject(named, c.Scheme())
 	if err != nil {
 		return nil, err

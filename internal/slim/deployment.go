@@ -17,8 +17,8 @@ import (
 	"github.com/example/memcached-operator/internal/child"
 )
 
-// Deployment is [Child] for Deployments, the largest of the objects that are kept, of which there may be very many. They
-// differ in names, labels and counts, and hardly in anything else: what is the same is kept once.
+// Deployment is [Child] for Deployments, the largest of the objects that are kept, of which there may be very many.
+// They differ in names, labels and counts, and hardly in anything else: what is the same is kept once.
 func Deployment(groups ...string) toolscache.TransformFunc {
 	slim := Child(&appsv1.Deployment{}, groups...)
 	shared := &templates{seed: maphash.MakeSeed(), byHash: lru.New(maxTemplates)}
@@ -37,27 +37,29 @@ func Deployment(groups ...string) toolscache.TransformFunc {
 // most have few users.
 const maxTemplates = 1024
 
-// templates are the specs that Deployments share, by a hash of what makes them differ: each template has an entry of its
-// own, so those of single resources do not displace one that many have.
+// templates are the specs that Deployments share, by a hash of what makes them differ: each template has an entry of
+// its own, so those of single resources do not displace one that many have.
 type templates struct {
 	mu     sync.Mutex
 	seed   maphash.Seed
 	byHash *lru.Cache
 }
 
-// share lets a Deployment share the spec of an earlier one that has the same, apart from its count and labels. Objects in
-// a cache are never changed, so sharing cannot be noticed.
+// share lets a Deployment share the spec of an earlier one that has the same, apart from its count and labels. Objects
+// in a cache are never changed, so sharing cannot be noticed.
 func (t *templates) share(deployment *appsv1.Deployment) {
 	own := deployment.Spec
 	common := own
 	common.Replicas, common.Selector, common.Template.Labels = nil, nil, nil
 	common.Template.Spec.TopologySpreadConstraints = nil // they select the pods of this Deployment
 	deployment.Spec = *t.find(&common)
-	deployment.Spec.Replicas, deployment.Spec.Selector, deployment.Spec.Template.Labels = own.Replicas, own.Selector, own.Template.Labels
+	deployment.Spec.Replicas, deployment.Spec.Selector, deployment.Spec.Template.Labels = own.Replicas, own.Selector,
+		own.Template.Labels
 	if equality.Semantic.DeepEqual(own.Selector.MatchLabels, own.Template.Labels) {
 		deployment.Spec.Template.Labels = own.Selector.MatchLabels
 	}
-	deployment.Spec.Template.Spec.TopologySpreadConstraints = shareConstraints(own.Template.Spec.TopologySpreadConstraints, own.Selector)
+	deployment.Spec.Template.Spec.TopologySpreadConstraints = shareConstraints(own.Template.Spec.TopologySpreadConstraints,
+		own.Selector)
 }
 
 // find returns the spec that is kept of those equal to the given one.
@@ -101,7 +103,8 @@ func (t *templates) hash(spec *appsv1.DeploymentSpec) uint64 {
 }
 
 // shareConstraints returns spread constraints that share the selector of their Deployment where they select the same.
-func shareConstraints(constraints []corev1.TopologySpreadConstraint, selector *metav1.LabelSelector) []corev1.TopologySpreadConstraint {
+func shareConstraints(constraints []corev1.TopologySpreadConstraint,
+	selector *metav1.LabelSelector) []corev1.TopologySpreadConstraint {
 	shared := slices.Clone(constraints)
 	for i := range shared {
 		c := &shared[i]

@@ -20,8 +20,9 @@ func deploymentOf(owner, container, image string) *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", Name: owner + "-web", UID: types.UID(owner + "-uid"), Labels: labels,
-			Annotations:     map[string]string{child.OwnerAnnotation: owner, child.FieldsAnnotation: "hash"},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "samplecontroller.k8s.io/v1alpha1", Kind: "Foo", Name: owner, UID: types.UID(owner), Controller: ptr.To(true)}},
+			Annotations: map[string]string{child.OwnerAnnotation: owner, child.FieldsAnnotation: "hash"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "samplecontroller.k8s.io/v1alpha1", Kind: "Foo", Name: owner,
+				UID: types.UID(owner), Controller: ptr.To(true)}},
 		},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: ptr.To[int32](3),
@@ -32,7 +33,8 @@ func deploymentOf(owner, container, image string) *appsv1.Deployment {
 			},
 		},
 		Status: appsv1.DeploymentStatus{AvailableReplicas: 3, Conditions: []appsv1.DeploymentCondition{
-			{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}, {Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue},
+			{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue},
+			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue},
 		}},
 	}
 }
@@ -41,7 +43,8 @@ func TestWhatIsSharedIsTheSame(t *testing.T) {
 	slim := Deployment("samplecontroller.k8s.io")
 	for round := range 2 { // the second time every spec is known
 		for _, want := range []*appsv1.Deployment{
-			deploymentOf("a", "nginx", "nginx:1"), deploymentOf("b", "nginx", "nginx:1"), deploymentOf("c", "nginx", "nginx:2"), deploymentOf("d", "memcached", "memcached"),
+			deploymentOf("a", "nginx", "nginx:1"), deploymentOf("b", "nginx", "nginx:1"), deploymentOf("c", "nginx", "nginx:2"),
+			deploymentOf("d", "memcached", "memcached"),
 		} {
 			given := want.DeepCopy()
 			want.Status.Conditions = nil
@@ -64,7 +67,8 @@ func TestWhatIsShared(t *testing.T) {
 	slim := Deployment("samplecontroller.k8s.io")
 	var all []*appsv1.Deployment
 	for _, given := range []*appsv1.Deployment{
-		deploymentOf("a", "nginx", "nginx:1"), deploymentOf("b", "memcached", "memcached"), deploymentOf("c", "nginx", "nginx:1"), deploymentOf("d", "nginx", "nginx:2"),
+		deploymentOf("a", "nginx", "nginx:1"), deploymentOf("b", "memcached", "memcached"),
+		deploymentOf("c", "nginx", "nginx:1"), deploymentOf("d", "nginx", "nginx:2"),
 	} {
 		out, err := slim(given)
 		if err != nil {

@@ -14,8 +14,8 @@ import (
 )
 
 // Child returns the transform for a type of children: of an object that carries our annotation, or that a resource of
-// one of our API groups controls, all but managedFields is kept; of any other object only what tells whether its name is
-// taken, and by what. Objects of other types than the given one pass unchanged.
+// one of our API groups controls, all but managedFields is kept; of any other object only what tells whether its name
+// is taken, and by what. Objects of other types than the given one pass unchanged.
 func Child(objectType client.Object, groups ...string) toolscache.TransformFunc {
 	empty := objectType.DeepCopyObject()
 	return func(in any) (any, error) {

@@ -14,14 +14,16 @@ func TestChild(t *testing.T) {
 	controller := metav1.OwnerReference{UID: "other", Controller: ptr.To(true)}
 	full := func(annotation string) *corev1.Service {
 		return &corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "it", UID: "1", ResourceVersion: "2", Labels: map[string]string{"a": "b"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "it", UID: "1", ResourceVersion: "2",
+				Labels:      map[string]string{"a": "b"},
 				Annotations: map[string]string{child.OwnerAnnotation: annotation}, ManagedFields: []metav1.ManagedFieldsEntry{{}},
 				OwnerReferences: []metav1.OwnerReference{{UID: "other"}, controller}},
 			Spec: corev1.ServiceSpec{ClusterIP: "None"},
 		}
 	}
 	ours, err := Child(&corev1.Service{})(full("ours"))
-	if kept := ours.(*corev1.Service); err != nil || kept.Spec.ClusterIP != "None" || kept.Labels["a"] != "b" || kept.ManagedFields != nil {
+	if kept := ours.(*corev1.Service); err != nil || kept.Spec.ClusterIP != "None" || kept.Labels["a"] != "b" ||
+		kept.ManagedFields != nil {
 		t.Errorf("of ours is kept: %+v, %v", ours, err)
 	}
 	controller.APIVersion = "cache.example.com/v1"
@@ -31,7 +33,8 @@ func TestChild(t *testing.T) {
 	}
 	other, err := Child(&corev1.Service{}, "example.com")(full(""))
 	kept := other.(*corev1.Service)
-	if err != nil || kept.Spec.ClusterIP != "" || kept.Labels != nil || kept.Name != "it" || kept.UID != "1" || kept.ResourceVersion != "2" ||
+	if err != nil || kept.Spec.ClusterIP != "" || kept.Labels != nil || kept.Name != "it" || kept.UID != "1" ||
+		kept.ResourceVersion != "2" ||
 		len(kept.OwnerReferences) != 1 || kept.OwnerReferences[0].UID != "other" {
 		t.Errorf("of an object that is not ours is kept: %+v, %v", kept, err)
 	}

@@ -47,8 +47,8 @@ func AlteredProblems(deployment *appsv1.Deployment, applied int32) []Problem {
 		deployment.Name, applied, has)}}
 }
 
-// RolloutProblems evaluates what a Deployment itself reports: pods that cannot be created, or that do not become ready in
-// time. What it reported of an earlier spec counts no more.
+// RolloutProblems evaluates what a Deployment itself reports: pods that cannot be created, or that do not become ready
+// in time. What it reported of an earlier spec counts no more.
 func RolloutProblems(deployment *appsv1.Deployment) []Problem {
 	if deployment == nil || !isObserved(deployment) {
 		return nil

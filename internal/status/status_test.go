@@ -129,7 +129,8 @@ func TestConditionsKeepTheTimeOfTheirTransition(t *testing.T) {
 	for i := range got {
 		got[i].LastTransitionTime = metav1.Unix(1, 0)
 	}
-	SetConditions(&got, 2, Condition{Status: "True", Reason: "Some"}, Condition{Status: "True", Reason: "Rolling"}, Condition{Status: "False", Reason: "AsExpected", Message: strings.Repeat("ä", 2000)})
+	SetConditions(&got, 2, Condition{Status: "True", Reason: "Some"}, Condition{Status: "True", Reason: "Rolling"},
+		Condition{Status: "False", Reason: "AsExpected", Message: strings.Repeat("ä", 2000)})
 	for i, changed := range []bool{false, true, false} {
 		if (got[i].LastTransitionTime.Unix() != 1) != changed || got[i].ObservedGeneration != 2 {
 			t.Errorf("%s: since %s, of generation %d", got[i].Type, got[i].LastTransitionTime, got[i].ObservedGeneration)
@@ -158,32 +159,48 @@ func TestRolloutOf(t *testing.T) {
 		isOver                    bool
 		progress, problem         string
 	}{
-		{name: "done", desired: ptr.To[int32](2), generation: 3, observed: 3, total: 2, updated: 2, available: 2, isOver: true, progress: "2 of 2 pods are available"},
-		{name: "not seen", desired: ptr.To[int32](2), generation: 4, observed: 3, total: 2, updated: 2, available: 2, progress: "waiting for the Deployment controller to take up the change"},
-		{name: "being updated", desired: ptr.To[int32](2), total: 2, updated: 1, available: 2, progress: "1 of 2 pods are up to date"},
-		{name: "old ones left", desired: ptr.To[int32](2), total: 3, updated: 2, available: 3, progress: "1 pods more than wanted are being stopped"},
-		{name: "not serving yet", desired: ptr.To[int32](2), total: 2, updated: 2, available: 1, progress: "1 of 2 pods are available"},
+		{name: "done", desired: ptr.To[int32](2), generation: 3, observed: 3, total: 2, updated: 2, available: 2,
+			isOver: true, progress: "2 of 2 pods are available"},
+		{name: "not seen", desired: ptr.To[int32](2), generation: 4, observed: 3, total: 2, updated: 2, available: 2,
+			progress: "waiting for the Deployment controller to take up the change"},
+		{name: "being updated", desired: ptr.To[int32](2), total: 2, updated: 1, available: 2,
+			progress: "1 of 2 pods are up to date"},
+		{name: "old ones left", desired: ptr.To[int32](2), total: 3, updated: 2, available: 3,
+			progress: "1 pods more than wanted are being stopped"},
+		{name: "not serving yet", desired: ptr.To[int32](2), total: 2, updated: 2, available: 1,
+			progress: "1 of 2 pods are available"},
 		{name: "no count is one", total: 1, updated: 1, available: 1, isOver: true, progress: "1 of 1 pods are available"},
 		{name: "none wanted", desired: ptr.To[int32](0), isOver: true, progress: "0 of 0 pods are available"},
-		{name: "pods refused", desired: ptr.To[int32](1), progress: "0 of 1 pods are up to date", problem: "Deployment : FailedCreate: quota",
-			condition: &appsv1.DeploymentCondition{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: "quota"}},
-		{name: "too slow", desired: ptr.To[int32](1), progress: "0 of 1 pods are up to date", problem: "Deployment : ProgressDeadlineExceeded: late",
-			condition: &appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded", Message: "late"}},
-		{name: "too slow before the latest change", desired: ptr.To[int32](1), generation: 4, observed: 3, progress: "waiting for the Deployment controller to take up the change",
-			condition: &appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded", Message: "late"}},
+		{name: "pods refused", desired: ptr.To[int32](1), progress: "0 of 1 pods are up to date",
+			problem: "Deployment : FailedCreate: quota",
+			condition: &appsv1.DeploymentCondition{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue,
+				Reason: "FailedCreate", Message: "quota"}},
+		{name: "too slow", desired: ptr.To[int32](1), progress: "0 of 1 pods are up to date",
+			problem: "Deployment : ProgressDeadlineExceeded: late",
+			condition: &appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse,
+				Reason: "ProgressDeadlineExceeded", Message: "late"}},
+		{name: "too slow before the latest change", desired: ptr.To[int32](1), generation: 4, observed: 3,
+			progress: "waiting for the Deployment controller to take up the change",
+			condition: &appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse,
+				Reason: "ProgressDeadlineExceeded", Message: "late"}},
 		{name: "paused by somebody", desired: ptr.To[int32](1), progress: "0 of 1 pods are up to date",
-			condition: &appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "DeploymentPaused"}},
+			condition: &appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse,
+				Reason: "DeploymentPaused"}},
 		{name: "progressing", desired: ptr.To[int32](1), progress: "0 of 1 pods are up to date",
-			condition: &appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "ReplicaSetUpdated"}},
+			condition: &appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue,
+				Reason: "ReplicaSetUpdated"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Generation: test.generation}, Spec: appsv1.DeploymentSpec{Replicas: test.desired},
-				Status: appsv1.DeploymentStatus{ObservedGeneration: test.observed, Replicas: test.total, UpdatedReplicas: test.updated, AvailableReplicas: test.available}}
+			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Generation: test.generation},
+				Spec: appsv1.DeploymentSpec{Replicas: test.desired},
+				Status: appsv1.DeploymentStatus{ObservedGeneration: test.observed, Replicas: test.total,
+					UpdatedReplicas: test.updated, AvailableReplicas: test.available}}
 			if test.condition != nil {
 				d.Status.Conditions = append(d.Status.Conditions, *test.condition)
 			}
 			got := RolloutOf(d)
-			if got.IsOver != test.isOver || got.Progress != test.progress || problemOf(d) != test.problem || got.Total != test.total || got.Available != test.available {
+			if got.IsOver != test.isOver || got.Progress != test.progress || problemOf(d) != test.problem ||
+				got.Total != test.total || got.Available != test.available {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -204,9 +221,11 @@ func TestChildProblems(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "it", errors.New("quota"))
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "services"}, "it", errors.New("a webhook"))
 	taken := &child.NotControlledError{Kind: "Service", Name: "it"}
-	got := ChildProblems(errors.Join(errors.New("reset"), errors.Join(conflict, fmt.Errorf("applying: %w", forbidden)), taken), "ns", " or else")
+	got := ChildProblems(errors.Join(errors.New("reset"), errors.Join(conflict, fmt.Errorf("applying: %w", forbidden)),
+		taken), "ns", " or else")
 	want := []Problem{
-		{"NameTaken", `Service "it" exists and is not controlled by anything; delete it (kubectl -n ns delete service it) or else`},
+		{"NameTaken",
+			`Service "it" exists and is not controlled by anything; delete it (kubectl -n ns delete service it) or else`},
 		{"Refused", "applying: " + forbidden.Error()},
 		{"Error", "reset"},
 		{"Error", conflict.Error()},

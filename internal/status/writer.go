@@ -60,13 +60,15 @@ func Latest[P client.Object](w *Writer, cached P) P {
 }
 
 // Patch stores the status of after, which is before with another status, if it has news, and returns the resource as it
-// is then. It is stored only over the very version that it was computed from; else the error is a [*recent.BehindError],
-// and the pass that observes the newer version computes the status from that. So neither a late answer nor a manager
-// that has lost the lead without noticing sets anything back. Another conflict, such as a webhook's, is an error.
+// is then. It is stored only over the very version that it was computed from; else the error is a
+// [*recent.BehindError], and the pass that observes the newer version computes the status from that. So neither a late
+// answer nor a manager that has lost the lead without noticing sets anything back. Another conflict, such as a
+// webhook's, is an error.
 //
 // A progress update may have to wait: then stored is nil, as it is without news, and wait says when to make another
 // pass.
-func Patch[P client.Object](ctx context.Context, w *Writer, before, after P, isOutcome bool) (stored P, wait time.Duration, err error) {
+func Patch[P client.Object](ctx context.Context, w *Writer, before, after P, isOutcome bool) (stored P,
+	wait time.Duration, err error) {
 	isNew := !equality.Semantic.DeepEqual(before, after)
 	if isNew && !isOutcome {
 		if wait := w.untilDue(after.GetUID()); wait > 0 {

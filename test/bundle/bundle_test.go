@@ -35,10 +35,12 @@ func TestMetadata(t *testing.T) {
 		"containerImage": "ghcr.io/example/memcached-operator:v" + version,
 		"repository":     "https://github.com/example/memcached-operator",
 		"support":        "The memcached-operator authors, https://github.com/example/memcached-operator/issues",
-		"operatorframework.io/suggested-namespace":         "memcached-operator-system",
-		"features.operators.openshift.io/disconnected":     "false", // images are named by tag, which not every mirror follows
-		"features.operators.openshift.io/fips-compliant":   "false", // nobody has certified it
-		"features.operators.openshift.io/proxy-aware":      "true",  // it asks the API server only, and heeds the variables that OLM sets
+		"operatorframework.io/suggested-namespace": "memcached-operator-system",
+		// images are named by tag, which not every mirror follows
+		"features.operators.openshift.io/disconnected":   "false",
+		"features.operators.openshift.io/fips-compliant": "false", // nobody has certified it
+		// it asks the API server only, and heeds the variables that OLM sets
+		"features.operators.openshift.io/proxy-aware":      "true",
 		"features.operators.openshift.io/tls-profiles":     "false", // metrics are served with Go's defaults
 		"features.operators.openshift.io/token-auth-aws":   "false", // no cloud is asked for anything
 		"features.operators.openshift.io/token-auth-azure": "false",
@@ -61,18 +63,22 @@ func TestMetadata(t *testing.T) {
 	}
 	// The namespace that the console makes enforces what the manager's pods keep anyway.
 	var namespace corev1.Namespace
-	if err := json.Unmarshal([]byte(csv.Annotations["operatorframework.io/suggested-namespace-template"]), &namespace); err != nil ||
-		namespace.Name != "memcached-operator-system" || namespace.Labels["pod-security.kubernetes.io/enforce"] != "restricted" {
+	if err := json.Unmarshal([]byte(csv.Annotations["operatorframework.io/suggested-namespace-template"]),
+		&namespace); err != nil ||
+		namespace.Name != "memcached-operator-system" ||
+		namespace.Labels["pod-security.kubernetes.io/enforce"] != "restricted" {
 		t.Errorf("suggested namespace: %v, %v", namespace, err)
 	}
-	// Who finds it by what, whom it is from, and whom to ask. It is a beta: its kinds are v1alpha1, and it is ready to be used.
+	// Who finds it by what, whom it is from, and whom to ask. It is a beta: its kinds are v1alpha1, and it is ready to be
+	// used.
 	const source = "https://github.com/example/memcached-operator"
 	if diff := cmp.Diff(operatorsv1alpha1.ClusterServiceVersionSpec{
 		DisplayName: "Memcached Operator",
 		Keywords:    []string{"memcached", "cache", "key-value", "nginx", "sample-controller"},
 		Maturity:    "beta",
 		Provider:    operatorsv1alpha1.AppLink{Name: "The memcached-operator authors", URL: source},
-		Maintainers: []operatorsv1alpha1.Maintainer{{Name: "The memcached-operator authors", Email: "memcached-operator@example.com"}},
+		Maintainers: []operatorsv1alpha1.Maintainer{{Name: "The memcached-operator authors",
+			Email: "memcached-operator@example.com"}},
 		Links: []operatorsv1alpha1.AppLink{
 			{Name: "Source code and documentation", URL: source},
 			{Name: "Issues", URL: source + "/issues"},
@@ -100,10 +106,12 @@ func TestMetadata(t *testing.T) {
 	}
 	find(t, "bundle/metadata/annotations.yaml", `(?m)^  (com.redhat.openshift.versions: v4.17)$`)
 	find(t, "bundle.Dockerfile", `(?m)^LABEL (com.redhat.openshift.versions=v4.17)$`)
-	if len(csv.Spec.InstallModes) != 4 || slices.ContainsFunc(csv.Spec.InstallModes, func(mode operatorsv1alpha1.InstallMode) bool { return !mode.Supported }) {
+	if len(csv.Spec.InstallModes) != 4 ||
+		slices.ContainsFunc(csv.Spec.InstallModes, func(mode operatorsv1alpha1.InstallMode) bool { return !mode.Supported }) {
 		t.Errorf("install modes %v: WATCH_NAMESPACE makes all of them work", csv.Spec.InstallModes)
 	}
-	if svg := readFile(t, filepath.Join(repo, "config/manifests/icon.svg")); len(csv.Spec.Icon) != 1 || csv.Spec.Icon[0].MediaType != "image/svg+xml" || csv.Spec.Icon[0].Data != base64.StdEncoding.EncodeToString(svg) {
+	if svg := readFile(t, filepath.Join(repo, "config/manifests/icon.svg")); len(csv.Spec.Icon) != 1 ||
+		csv.Spec.Icon[0].MediaType != "image/svg+xml" || csv.Spec.Icon[0].Data != base64.StdEncoding.EncodeToString(svg) {
 		t.Error("the icon is not config/manifests/icon.svg: base64 -w0 makes what has to be in config/manifests/bases")
 	}
 	architectures := map[string]string{"operatorframework.io/os.linux": "supported"}
@@ -140,7 +148,10 @@ func TestOwnedKinds(t *testing.T) {
 		}
 		// operator-sdk takes the rights to Events and PodDisruptionBudgets for rights to versions that are gone, unless
 		// they are among the resources.
-		if owned.DisplayName == "" || owned.Description == "" || !slices.ContainsFunc(owned.Resources, func(r operatorsv1alpha1.APIResourceReference) bool { return r.Kind == "Event" }) {
+		if owned.DisplayName == "" || owned.Description == "" ||
+			!slices.ContainsFunc(owned.Resources, func(r operatorsv1alpha1.APIResourceReference) bool {
+				return r.Kind == "Event"
+			}) {
 			t.Errorf("%s: name, description or resources are missing", owned.Kind)
 		}
 		for _, version := range crd.Spec.Versions {
@@ -160,7 +171,8 @@ func TestOwnedKinds(t *testing.T) {
 			covered(t, owned.Kind+".status", "", properties["status"], status)
 			// The scorecard looks at the fields of the example only.
 			example, _, _ := unstructured.NestedMap(examples[owned.Kind], "spec")
-			if got, want := slices.Sorted(maps.Keys(example)), slices.Sorted(maps.Keys(properties["spec"].Properties)); !slices.Equal(got, want) {
+			if got, want := slices.Sorted(maps.Keys(example)),
+				slices.Sorted(maps.Keys(properties["spec"].Properties)); !slices.Equal(got, want) {
 				t.Errorf("%s: the example has %v of the fields %v", owned.Kind, got, want)
 			}
 		}
@@ -174,7 +186,8 @@ func TestOwnedKinds(t *testing.T) {
 		}
 	}
 	if described != served || described != len(bundle.csv.Spec.CustomResourceDefinitions.Owned) {
-		t.Errorf("%d versions are served and %d of %d described", served, described, len(bundle.csv.Spec.CustomResourceDefinitions.Owned))
+		t.Errorf("%d versions are served and %d of %d described", served, described,
+			len(bundle.csv.Spec.CustomResourceDefinitions.Owned))
 	}
 }
 
@@ -187,7 +200,8 @@ func complete(t *testing.T, field, displayName, description string, x []string) 
 	return x
 }
 
-// covered checks that every field has a descriptor, or else all fields below it, and that there is none without a field.
+// covered checks that every field has a descriptor, or else all fields below it, and that there is none without a
+// field.
 func covered(t *testing.T, kind, path string, schema apiextensionsv1.JSONSchemaProps, descriptors map[string][]string) {
 	t.Helper()
 	for name, property := range schema.Properties {
@@ -228,7 +242,8 @@ func TestSelectorsAreFrozen(t *testing.T) {
 	frozen := map[string]string{"app.kubernetes.io/name": "memcached-operator", "control-plane": "controller-manager"}
 	for _, dir := range append(releases(t), "bundle") {
 		bundle := readBundle(t, dir)
-		if selector := manager(t, bundle.csv).Selector; cmp.Diff(frozen, selector.MatchLabels) != "" || len(selector.MatchExpressions) > 0 {
+		if selector := manager(t, bundle.csv).Selector; cmp.Diff(frozen, selector.MatchLabels) != "" ||
+			len(selector.MatchExpressions) > 0 {
 			t.Errorf("%s: the Deployment selects %v", dir, selector)
 		}
 		for _, object := range bundle.objects {
@@ -258,7 +273,8 @@ func TestRelatedImages(t *testing.T) {
 	for _, image := range csv.Spec.RelatedImages {
 		got[image.Image] = true
 		// Another image under the same name would change without a release.
-		if !strings.Contains(image.Image, "@sha256:") && (!strings.Contains(filepath.Base(image.Image), ":") || strings.HasSuffix(image.Image, ":latest")) {
+		if !strings.Contains(image.Image, "@sha256:") &&
+			(!strings.Contains(filepath.Base(image.Image), ":") || strings.HasSuffix(image.Image, ":latest")) {
 			t.Errorf("%s has no version", image.Image)
 		}
 	}
@@ -290,13 +306,14 @@ func TestCRDsAreThoseOfConfig(t *testing.T) {
 			continue
 		}
 		if diff := cmp.Diff(want.Spec, got.Spec); diff != "" || cmp.Diff(want.Annotations, got.Annotations) != "" {
-			t.Errorf("%s: 'make bundle' makes it what config/crd has (-want +got):\n%s%s", want.Name, diff, cmp.Diff(want.Annotations, got.Annotations))
+			t.Errorf("%s: 'make bundle' makes it what config/crd has (-want +got):\n%s%s", want.Name, diff,
+				cmp.Diff(want.Annotations, got.Annotations))
 		}
 	}
 }
 
-// Where things go that "kustomize build config/manifests" renders and that are no manifests of the bundle. What operator-sdk
-// does not know it leaves out without a word.
+// Where things go that "kustomize build config/manifests" renders and that are no manifests of the bundle. What
+// operator-sdk does not know it leaves out without a word.
 var elsewhere = map[string]string{
 	"Namespace":          "who installs it chooses one",
 	"ServiceAccount":     "OLM makes it of the ClusterServiceVersion",
@@ -310,12 +327,12 @@ var elsewhere = map[string]string{
 	"Memcached":          "an example, in an annotation",
 }
 
-// What OLM makes its own of, for each kind that it installs: <crd>-<version>-{admin,edit,view}, which are aggregated to the
-// roles of Kubernetes of these names.
+// What OLM makes its own of, for each kind that it installs: <crd>-<version>-{admin,edit,view}, which are aggregated to
+// the roles of Kubernetes of these names.
 var replaced = regexp.MustCompile(`^ClusterRole memcached-operator-[a-z]+-(admin|editor|viewer)-role$`)
 
-// The kinds of manifests that a bundle may have. Others are refused by old versions of OLM, by some catalogs (NetworkPolicy),
-// or by clusters without their API (ServiceMonitor, PrometheusRule).
+// The kinds of manifests that a bundle may have. Others are refused by old versions of OLM, by some catalogs
+// (NetworkPolicy), or by clusters without their API (ServiceMonitor, PrometheusRule).
 var allowed = []string{"ClusterServiceVersion", "CustomResourceDefinition", "Service", "ClusterRole"}
 
 func TestNothingIsLost(t *testing.T) {
@@ -386,7 +403,8 @@ func TestNothingIsLost(t *testing.T) {
 		}
 	}
 	spec := bundle.csv.Spec.InstallStrategy.StrategySpec
-	if diff := cmp.Diff(roles["ClusterRoleBinding"], spec.ClusterPermissions[0].Rules) + cmp.Diff(roles["RoleBinding"], spec.Permissions[0].Rules); diff != "" {
+	if diff := cmp.Diff(roles["ClusterRoleBinding"], spec.ClusterPermissions[0].Rules) +
+		cmp.Diff(roles["RoleBinding"], spec.Permissions[0].Rules); diff != "" {
 		t.Errorf("permissions (-config/rbac +bundle):\n%s", diff)
 	}
 	for _, object := range all {
@@ -400,8 +418,8 @@ func TestNothingIsLost(t *testing.T) {
 	}
 }
 
-// slim returns an object without its namespace, which is for who installs it to choose, and without what operator-sdk writes of
-// fields that nobody has set.
+// slim returns an object without its namespace, which is for who installs it to choose, and without what operator-sdk
+// writes of fields that nobody has set.
 func slim(object unstructured.Unstructured) map[string]any {
 	content := object.DeepCopy().Object
 	unstructured.RemoveNestedField(content, "metadata", "namespace")
@@ -424,12 +442,13 @@ func manager(t *testing.T, csv *operatorsv1alpha1.ClusterServiceVersion) appsv1.
 
 // What there is of the kinds that Kubernetes has in namespaces and that the operator may do something with.
 var inNamespaces = []string{
-	"/events", "/pods", "/services", "apps/deployments", "apps/replicasets", "batch/cronjobs", "batch/jobs", "coordination.k8s.io/leases", "events.k8s.io/events",
+	"/events", "/pods", "/services", "apps/deployments", "apps/replicasets", "batch/cronjobs", "batch/jobs",
+	"coordination.k8s.io/leases", "events.k8s.io/events",
 	"policy/poddisruptionbudgets",
 }
 
-// OLM gives permissions in the namespaces that the operator is installed for, and clusterPermissions everywhere. What is not in
-// a namespace nobody gets by permissions there, and what is in one nobody should get everywhere.
+// OLM gives permissions in the namespaces that the operator is installed for, and clusterPermissions everywhere. What
+// is not in a namespace nobody gets by permissions there, and what is in one nobody should get everywhere.
 func TestPermissionsAreWhereTheyBelong(t *testing.T) {
 	bundle := readBundle(t, "bundle")
 	namespaced := slices.Clone(inNamespaces)
@@ -453,7 +472,8 @@ func TestPermissionsAreWhereTheyBelong(t *testing.T) {
 						name, _, _ := strings.Cut(group+"/"+resource, "/status")
 						name, _, _ = strings.Cut(name, "/finalizers")
 						if slices.Contains(namespaced, name) != wantNamespaced {
-							t.Errorf("%s has %s: config/manifests/kustomization.yaml says how roles are bound, and inNamespaces above what is in a namespace", field, name)
+							t.Errorf("%s has %s: config/manifests/kustomization.yaml says how roles are bound, and inNamespaces above "+
+								"what is in a namespace", field, name)
 						}
 					}
 				}
@@ -464,14 +484,16 @@ func TestPermissionsAreWhereTheyBelong(t *testing.T) {
 	check("clusterPermissions", spec.ClusterPermissions, false)
 }
 
-// OLM makes a ClusterRole of it where the operator works in all namespaces: it must not grant what hurts there. Leases of others
-// are what keeps their leaders apart.
+// OLM makes a ClusterRole of it where the operator works in all namespaces: it must not grant what hurts there. Leases
+// of others are what keeps their leaders apart.
 func TestLeaderElectionMayDoLittle(t *testing.T) {
 	for _, rule := range readBundle(t, "bundle").csv.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules {
-		if slices.Contains(rule.Resources, "leases") && !slices.Equal(rule.Verbs, []string{"create"}) && len(rule.ResourceNames) == 0 {
+		if slices.Contains(rule.Resources, "leases") && !slices.Equal(rule.Verbs, []string{"create"}) &&
+			len(rule.ResourceNames) == 0 {
 			t.Errorf("%v of all leases", rule.Verbs)
 		}
-		if slices.Equal(rule.APIGroups, []string{""}) && slices.Contains(rule.Resources, "events") && !slices.Equal(rule.Verbs, []string{"create"}) {
+		if slices.Equal(rule.APIGroups, []string{""}) && slices.Contains(rule.Resources, "events") &&
+			!slices.Equal(rule.Verbs, []string{"create"}) {
 			t.Errorf("%v of events", rule.Verbs)
 		}
 	}

@@ -15,13 +15,14 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Tightened tells what a CustomResourceDefinition takes from users of an earlier one: everything that was there and is gone,
-// that was accepted and is refused, or that means something else. There is one sentence for each, with the path of the field
-// and what to do; there is none for what is only loosened or added and optional.
+// Tightened tells what a CustomResourceDefinition takes from users of an earlier one: everything that was there and is
+// gone, that was accepted and is refused, or that means something else. There is one sentence for each, with the path
+// of the field and what to do; there is none for what is only loosened or added and optional.
 //
-// The rules are those of OLM v1, which refuses to upgrade across most of this (operator-controller's CRD upgrade safety), and
-// our own: limits are only ever loosened, new fields are optional. What cannot be decided without running it, such as whether
-// another pattern or CEL rule accepts more, counts as tightened. The schema of the status counts too: clients read it.
+// The rules are those of OLM v1, which refuses to upgrade across most of this (operator-controller's CRD upgrade
+// safety), and our own: limits are only ever loosened, new fields are optional. What cannot be decided without running
+// it, such as whether another pattern or CEL rule accepts more, counts as tightened. The schema of the status counts
+// too: clients read it.
 func Tightened(old, new *apiextensionsv1.CustomResourceDefinition) []string {
 	c := &comparison{where: new.Name}
 	c.definition(&old.Spec, &new.Spec)
@@ -92,7 +93,8 @@ func (c *comparison) definition(before, after *apiextensionsv1.CustomResourceDef
 	}
 }
 
-// The API server fills in what is left out here, so that a definition that was read from it compares with one from a file.
+// The API server fills in what is left out here, so that a definition that was read from it compares with one from a
+// file.
 func singular(spec *apiextensionsv1.CustomResourceDefinitionSpec) string {
 	return cmp.Or(spec.Names.Singular, strings.ToLower(spec.Names.Kind))
 }
@@ -109,7 +111,8 @@ func conversion(spec *apiextensionsv1.CustomResourceDefinitionSpec) apiextension
 }
 
 // version returns the version of a name, or nil.
-func version(spec *apiextensionsv1.CustomResourceDefinitionSpec, name string) *apiextensionsv1.CustomResourceDefinitionVersion {
+func version(spec *apiextensionsv1.CustomResourceDefinitionSpec,
+	name string) *apiextensionsv1.CustomResourceDefinitionVersion {
 	for i := range spec.Versions {
 		if spec.Versions[i].Name == name {
 			return &spec.Versions[i]
@@ -118,10 +121,12 @@ func version(spec *apiextensionsv1.CustomResourceDefinitionSpec, name string) *a
 	return nil
 }
 
-// newVersions compares versions that are new with the one that objects have been stored in. Without conversion they are the
-// same objects, which have to be valid in both.
+// newVersions compares versions that are new with the one that objects have been stored in. Without conversion they are
+// the same objects, which have to be valid in both.
 func (c *comparison) newVersions(name string, before, after *apiextensionsv1.CustomResourceDefinitionSpec) {
-	stored := slices.IndexFunc(before.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
+	stored := slices.IndexFunc(before.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+		return v.Storage
+	})
 	if stored < 0 || conversion(after) != apiextensionsv1.NoneConverter {
 		return
 	}
@@ -162,7 +167,8 @@ func (c *comparison) subresources(before, after apiextensionsv1.CustomResourceSu
 	case before.Status != nil && after.Status == nil:
 		c.say("", "the subresource status is gone: put it back")
 	case before.Status == nil && after.Status != nil:
-		c.say("", "the subresource status is new, so that a write of the whole resource does not write the status any more: leave it out")
+		c.say("", "the subresource status is new, so that a write of the whole resource does not write the status any "+
+			"more: leave it out")
 	}
 	if before.Scale == nil {
 		return
@@ -174,7 +180,8 @@ func (c *comparison) subresources(before, after apiextensionsv1.CustomResourceSu
 	changed(c, "", "scale's specReplicasPath", before.Scale.SpecReplicasPath, after.Scale.SpecReplicasPath)
 	changed(c, "", "scale's statusReplicasPath", before.Scale.StatusReplicasPath, after.Scale.StatusReplicasPath)
 	if before.Scale.LabelSelectorPath != nil {
-		changed(c, "", "scale's labelSelectorPath", *before.Scale.LabelSelectorPath, ptr.Deref(after.Scale.LabelSelectorPath, ""))
+		changed(c, "", "scale's labelSelectorPath", *before.Scale.LabelSelectorPath,
+			ptr.Deref(after.Scale.LabelSelectorPath, ""))
 	}
 }
 
@@ -257,7 +264,8 @@ func (c *comparison) limit(path, name string, before, after *float64, tighter fl
 	case before == nil:
 		c.say(path, "%s %s is new, and limits are only ever loosened: take it away", name, decimal(*after))
 	case (*after-*before)*tighter > 0:
-		c.say(path, "%s is %s and was %s, and limits are only ever loosened: put it back", name, decimal(*after), decimal(*before))
+		c.say(path, "%s is %s and was %s, and limits are only ever loosened: put it back", name, decimal(*after),
+			decimal(*before))
 	}
 }
 
@@ -268,7 +276,8 @@ func decimal(n float64) string {
 // values compares which single values are allowed, and which one there is if nobody names any.
 func (c *comparison) values(path string, before, after *apiextensionsv1.JSONSchemaProps) {
 	if after.Pattern != "" && after.Pattern != before.Pattern {
-		c.say(path, "pattern %q is new or has changed from %q: put it as it was, or take it away", after.Pattern, before.Pattern)
+		c.say(path, "pattern %q is new or has changed from %q: put it as it was, or take it away", after.Pattern,
+			before.Pattern)
 	}
 	if after.Format != "" && after.Format != before.Format {
 		c.say(path, "format %q is new or has changed from %q: put it as it was, or take it away", after.Format, before.Format)
@@ -377,7 +386,8 @@ func (c *comparison) properties(path string, before, after *apiextensionsv1.JSON
 	anything := ptr.Deref(before.XPreserveUnknownFields, false) || before.AdditionalProperties != nil
 	for _, name := range slices.Sorted(maps.Keys(after.Properties)) {
 		if _, known := before.Properties[name]; !known && anything {
-			c.say(join(path, name), "the field is new where any name was allowed, and may refuse what is stored under it: choose another place")
+			c.say(join(path, name),
+				"the field is new where any name was allowed, and may refuse what is stored under it: choose another place")
 		}
 	}
 }

@@ -90,7 +90,8 @@ var fields = []struct{ before, after, want string }{
 	{`{}`, `{x-kubernetes-embedded-resource: true}`, `x-kubernetes-embedded-resource is "true"`},
 	{`{x-kubernetes-list-type: set}`, `{x-kubernetes-list-type: atomic}`, `the list type is "atomic" and was "set"`},
 	{`{}`, `{x-kubernetes-list-type: atomic}`, ``},
-	{`{x-kubernetes-list-map-keys: [a]}`, `{x-kubernetes-list-map-keys: [a, b]}`, `the list of map keys is "a,b" and was "a"`},
+	{`{x-kubernetes-list-map-keys: [a]}`, `{x-kubernetes-list-map-keys: [a, b]}`,
+		`the list of map keys is "a,b" and was "a"`},
 	{`{}`, `{x-kubernetes-map-type: atomic}`, `the map type is "atomic"`},
 
 	{`{maximum: 2147483647}`, `{maximum: 8}`, `maximum is 8 and was 2147483647`},
@@ -130,9 +131,12 @@ var fields = []struct{ before, after, want string }{
 	{`{default: 1}`, `{default: 2}`, `the default is 2 and was 1`},
 	{`{default: {a: 1, b: 2}}`, `{default: {b: 2, a: 1}}`, ``},
 	{`{}`, `{x-kubernetes-validations: [{rule: self > 0}]}`, `the rule "self > 0" is new`},
-	{`{x-kubernetes-validations: [{rule: self > 0}]}`, `{x-kubernetes-validations: [{rule: self > 1}]}`, `the rule "self > 1" is new or has changed`},
-	{`{x-kubernetes-validations: [{rule: self > 0}]}`, `{x-kubernetes-validations: [{rule: self > 0, optionalOldSelf: true}]}`, `is new or has changed`},
-	{`{x-kubernetes-validations: [{rule: self > 0}]}`, `{x-kubernetes-validations: [{rule: self > 0, message: more}]}`, ``},
+	{`{x-kubernetes-validations: [{rule: self > 0}]}`, `{x-kubernetes-validations: [{rule: self > 1}]}`,
+		`the rule "self > 1" is new or has changed`},
+	{`{x-kubernetes-validations: [{rule: self > 0}]}`,
+		`{x-kubernetes-validations: [{rule: self > 0, optionalOldSelf: true}]}`, `is new or has changed`},
+	{`{x-kubernetes-validations: [{rule: self > 0}]}`,
+		`{x-kubernetes-validations: [{rule: self > 0, message: more}]}`, ``},
 	{`{x-kubernetes-validations: [{rule: self > 0}]}`, `{}`, ``},
 	{`{}`, `{allOf: [{maximum: 1}]}`, `a schema in allOf`},
 	{`{allOf: [{maximum: 1}]}`, `{}`, ``},
@@ -157,7 +161,8 @@ func TestTightenedField(t *testing.T) {
 			t.Errorf("%s to %s: %s", test.before, test.after, wrong)
 		}
 		for i := range reflect.TypeOf(was).NumField() {
-			if !equality.Semantic.DeepEqual(reflect.ValueOf(was).Field(i).Interface(), reflect.ValueOf(now).Field(i).Interface()) {
+			if !equality.Semantic.DeepEqual(reflect.ValueOf(was).Field(i).Interface(),
+				reflect.ValueOf(now).Field(i).Interface()) {
 				changed[reflect.TypeOf(was).Field(i).Name] = true
 			}
 		}
@@ -179,7 +184,8 @@ var parts = []struct {
 	name, before, after string // a piece of the definition, and what it becomes
 	where, want         string
 }{
-	{"the scope", "scope: Namespaced", "scope: Cluster", "things.example.com", `the scope is "Cluster" and was "Namespaced"`},
+	{"the scope", "scope: Namespaced", "scope: Cluster", "things.example.com",
+		`the scope is "Cluster" and was "Namespaced"`},
 	{"the group", "group: example.com", "group: example.org", "things.example.com", `the group is "example.org"`},
 	{"the kind", "kind: Thing,", "kind: Thin,", "things.example.com", `the kind is "Thin"`},
 	{"the plural", "plural: things", "plural: thingies", "things.example.com", `the plural is "thingies"`},
@@ -189,24 +195,36 @@ var parts = []struct {
 	{"a short name", "[th]", "[ti]", "things.example.com", `the short name th is gone`},
 	{"another short name", "[th]", "[th, ti]", "", ""},
 	{"a category", "[all]", "[]", "things.example.com", `the category all is gone`},
-	{"conversion", "scope: Namespaced", "scope: Namespaced\n  conversion: {strategy: Webhook}", "things.example.com", `the conversion is "Webhook" and was "None"`},
+	{"conversion", "scope: Namespaced", "scope: Namespaced\n  conversion: {strategy: Webhook}", "things.example.com",
+		`the conversion is "Webhook" and was "None"`},
 	{"conversion as it is", "scope: Namespaced", "scope: Namespaced\n  conversion: {strategy: None}", "", ""},
 	{"a version", "name: v1", "name: v2", "things.example.com/v1", "the version is gone"},
 	{"served", "served: true", "served: false", "things.example.com/v1", "not served any more"},
 	{"a field", "field: {}", "", "things.example.com/v1 spec.field", "the field is gone"},
-	{"a field's name", "other: {type: string}", "another: {type: string}", "things.example.com/v1 spec.other", "the field is gone"},
+	{"a field's name", "other: {type: string}", "another: {type: string}", "things.example.com/v1 spec.other",
+		"the field is gone"},
 	{"a field of the status", "ready: {type: integer}", "", "things.example.com/v1 status.ready", "the field is gone"},
-	{"the type of a field of the status", "ready: {type: integer}", "ready: {type: string}", "things.example.com/v1 status.ready", "the type"},
-	{"an optional field", "field: {}", "field: {}\n              more: {type: object, required: [a], properties: {a: {type: string, maxLength: 1}}}", "", ""},
+	{"the type of a field of the status", "ready: {type: integer}", "ready: {type: string}",
+		"things.example.com/v1 status.ready", "the type"},
+	{"an optional field", "field: {}",
+		"field: {}\n              more: {type: object, required: [a], properties: {a: {type: string, maxLength: 1}}}",
+		"", ""},
 	{"a required field", "field: {}", "field: {}\n              more: {type: string}", "", ""},
-	{"a field that is required", "required: [field]", "required: [field, other]", "things.example.com/v1 spec.other", "it is required, which is new"},
+	{"a field that is required", "required: [field]", "required: [field, other]", "things.example.com/v1 spec.other",
+		"it is required, which is new"},
 	{"a field that is optional", "required: [field]", "required: []", "", ""},
 	{"the status", "status: {}", "", "things.example.com/v1", "the subresource status is gone"},
-	{"the scale", "scale: {specReplicasPath: .spec.size, statusReplicasPath: .status.size, labelSelectorPath: .status.selector}", "", "things.example.com/v1", "the subresource scale is gone"},
-	{"where scale writes", "specReplicasPath: .spec.size", "specReplicasPath: .spec.count", "things.example.com/v1", `specReplicasPath is ".spec.count" and was ".spec.size"`},
-	{"where scale reads", "statusReplicasPath: .status.size", "statusReplicasPath: .status.count", "things.example.com/v1", "statusReplicasPath"},
-	{"the selector of scale", ", labelSelectorPath: .status.selector", "", "things.example.com/v1", `labelSelectorPath is "" and was ".status.selector"`},
-	{"a selectable field", "- jsonPath: .spec.other", "- jsonPath: .spec.field", "things.example.com/v1", "the selectable field .spec.other is gone"},
+	{"the scale",
+		"scale: {specReplicasPath: .spec.size, statusReplicasPath: .status.size, labelSelectorPath: .status.selector}", "",
+		"things.example.com/v1", "the subresource scale is gone"},
+	{"where scale writes", "specReplicasPath: .spec.size", "specReplicasPath: .spec.count", "things.example.com/v1",
+		`specReplicasPath is ".spec.count" and was ".spec.size"`},
+	{"where scale reads", "statusReplicasPath: .status.size", "statusReplicasPath: .status.count", "things.example.com/v1",
+		"statusReplicasPath"},
+	{"the selector of scale", ", labelSelectorPath: .status.selector", "", "things.example.com/v1",
+		`labelSelectorPath is "" and was ".status.selector"`},
+	{"a selectable field", "- jsonPath: .spec.other", "- jsonPath: .spec.field", "things.example.com/v1",
+		"the selectable field .spec.other is gone"},
 	{"a column", "- {name: Other, type: string, jsonPath: .spec.other}", "", "", ""},
 }
 
@@ -229,15 +247,18 @@ var nested = []struct{ before, after, where, want string }{
 	{`{}`, `{items: {}}`, "[]", "which is new"},
 	{`{items: {}}`, `{}`, "[]", "is gone"},
 	{`{additionalProperties: {maximum: 2}}`, `{additionalProperties: {maximum: 1}}`, "{}", "maximum is 1"},
-	{`{additionalProperties: {items: {minimum: 2}}}`, `{additionalProperties: {items: {minimum: 3}}}`, "{}[]", "minimum is 3"},
+	{`{additionalProperties: {items: {minimum: 2}}}`, `{additionalProperties: {items: {minimum: 3}}}`, "{}[]",
+		"minimum is 3"},
 	{`{additionalProperties: true}`, `{additionalProperties: {type: string}}`, "{}", "which is new"},
 	{`{additionalProperties: true}`, `{additionalProperties: false}`, "", "cannot any more"},
 	{`{additionalProperties: {}}`, `{}`, "", "cannot any more"},
 	{`{additionalProperties: {}}`, `{additionalProperties: true}`, "", ""},
 	{`{}`, `{additionalProperties: {}}`, "", ""},
 	{`{additionalProperties: false}`, `{}`, "", ""},
-	{`{properties: {a: {properties: {b: {maximum: 2}}}}}`, `{properties: {a: {properties: {b: {maximum: 1}}}}}`, ".a.b", "maximum is 1"},
-	{`{x-kubernetes-preserve-unknown-fields: true}`, `{x-kubernetes-preserve-unknown-fields: true, properties: {a: {}}}`, ".a", "new where any name was allowed"},
+	{`{properties: {a: {properties: {b: {maximum: 2}}}}}`, `{properties: {a: {properties: {b: {maximum: 1}}}}}`, ".a.b",
+		"maximum is 1"},
+	{`{x-kubernetes-preserve-unknown-fields: true}`, `{x-kubernetes-preserve-unknown-fields: true, properties: {a: {}}}`,
+		".a", "new where any name was allowed"},
 }
 
 func TestTightenedInside(t *testing.T) {
@@ -253,7 +274,8 @@ func TestTightenedInside(t *testing.T) {
 
 func TestTightenedVersions(t *testing.T) {
 	before := parse(t, definition)
-	addVersion := func(change func(*apiextensionsv1.CustomResourceDefinition, *apiextensionsv1.JSONSchemaProps)) *apiextensionsv1.CustomResourceDefinition {
+	addVersion := func(change func(*apiextensionsv1.CustomResourceDefinition,
+		*apiextensionsv1.JSONSchemaProps)) *apiextensionsv1.CustomResourceDefinition {
 		after := parse(t, definition)
 		added := *after.Spec.Versions[0].DeepCopy()
 		added.Name, added.Storage = "v2", false
@@ -274,7 +296,8 @@ func TestTightenedVersions(t *testing.T) {
 	tighter := addVersion(func(_ *apiextensionsv1.CustomResourceDefinition, schema *apiextensionsv1.JSONSchemaProps) {
 		require(schema)
 	})
-	if wrong := is(Tightened(before, tighter), "things.example.com/v2, compared with v1, spec.other", "it is required"); wrong != "" {
+	if wrong := is(Tightened(before, tighter), "things.example.com/v2, compared with v1, spec.other",
+		"it is required"); wrong != "" {
 		t.Errorf("a version that is tighter: %s", wrong)
 	}
 	converted := addVersion(func(crd *apiextensionsv1.CustomResourceDefinition, schema *apiextensionsv1.JSONSchemaProps) {

@@ -95,7 +95,8 @@ func readFile(t *testing.T, path string) []byte {
 // find returns what a pattern finds in a file of the repository.
 func find(t *testing.T, path, pattern string) (found []string) {
 	t.Helper()
-	for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(string(readFile(t, filepath.Join(repo, path))), -1) {
+	for _, match := range regexp.MustCompile(pattern).
+		FindAllStringSubmatch(string(readFile(t, filepath.Join(repo, path))), -1) {
 		found = append(found, match[1])
 	}
 	if len(found) == 0 {
@@ -104,8 +105,8 @@ func find(t *testing.T, path, pattern string) (found []string) {
 	return found
 }
 
-// look reads all of config/. "go test" repeats a test when a file has changed that the test has read; it does not see which
-// files kubectl and scripts have read.
+// look reads all of config/. "go test" repeats a test when a file has changed that the test has read; it does not see
+// which files kubectl and scripts have read.
 func look(t *testing.T) {
 	t.Helper()
 	if err := filepath.WalkDir(filepath.Join(repo, "config"), func(path string, entry fs.DirEntry, err error) error {

@@ -50,10 +50,12 @@ func TestReleasesAreFrozen(t *testing.T) {
 			continue
 		}
 		if released := string(run(t, "git", "-C", repo, "ls-tree", "-r", commit+":bundle")); released != files {
-			t.Errorf("%s is not the bundle of the commit %s: 'git diff %s:bundle HEAD:%s' tells the difference", dir, commit, commit, dir)
+			t.Errorf("%s is not the bundle of the commit %s: 'git diff %s:bundle HEAD:%s' tells the difference", dir, commit,
+				commit, dir)
 		}
 		if err := git("rev-parse", "-q", "--verify", "refs/tags/v"+version); err == nil {
-			if tagged := strings.TrimSpace(string(run(t, "git", "-C", repo, "rev-parse", "v"+version+"^{commit}"))); tagged != commit {
+			if tagged := strings.TrimSpace(string(run(t, "git", "-C", repo, "rev-parse",
+				"v"+version+"^{commit}"))); tagged != commit {
 				t.Errorf("the tag v%s is on the commit %s, and the frozen bundle is of %s", version, tagged, commit)
 			}
 		}
@@ -110,7 +112,8 @@ func TestEveryReleaseIsInAChannel(t *testing.T) {
 		entries, _, _ := unstructured.NestedSlice(document.Object, "entries")
 		for _, entry := range entries {
 			name := document.Object["name"].(string)
-			channels[name] = append(channels[name], strings.TrimPrefix(entry.(map[string]any)["name"].(string), "memcached-operator.v"))
+			channels[name] = append(channels[name],
+				strings.TrimPrefix(entry.(map[string]any)["name"].(string), "memcached-operator.v"))
 		}
 	}
 	dirs := releases(t)
@@ -129,7 +132,8 @@ func TestEveryReleaseIsInAChannel(t *testing.T) {
 				t.Errorf("%s is in the channel %s, and no bundle of it is frozen", version, channel)
 			}
 			if !slices.Contains(channels["candidate"], version) {
-				t.Errorf("%s is in the channel %s and not in candidate: who changes to candidate could not be upgraded", version, channel)
+				t.Errorf("%s is in the channel %s and not in candidate: who changes to candidate could not be upgraded", version,
+					channel)
 			}
 		}
 	}

@@ -52,7 +52,8 @@ func TestComponents(t *testing.T) {
 		t.Errorf("the ServiceMonitor asks for the port %v, the Service has %s", port, service.Spec.Ports[0].Name)
 	}
 	rules := string(readFile(t, filepath.Join(repo, "config/prometheus/rule.yaml")))
-	if strings.Count(rules, "{job=") < 4 || strings.Count(rules, "{job=") != strings.Count(rules, `{job="`+service.Name+`"}`) {
+	if strings.Count(rules, "{job=") < 4 ||
+		strings.Count(rules, "{job=") != strings.Count(rules, `{job="`+service.Name+`"}`) {
 		t.Errorf("not every alert is about the job %s", service.Name)
 	}
 
@@ -60,7 +61,9 @@ func TestComponents(t *testing.T) {
 		t.Errorf("the pods of the Deployment and of the NetworkPolicy: %s", diff)
 	}
 	port := policy.Spec.Ingress[0].Ports[0].Port.StrVal
-	if service.Spec.Ports[0].TargetPort.StrVal != port || !slices.ContainsFunc(deployment.Spec.Template.Spec.Containers[0].Ports, func(p corev1.ContainerPort) bool { return p.Name == port }) {
+	if service.Spec.Ports[0].TargetPort.StrVal != port ||
+		!slices.ContainsFunc(deployment.Spec.Template.Spec.Containers[0].Ports,
+			func(p corev1.ContainerPort) bool { return p.Name == port }) {
 		t.Errorf("the NetworkPolicy opens the port %q", port)
 	}
 }
@@ -69,11 +72,13 @@ func TestComponents(t *testing.T) {
 func TestRenderPutsImagesIn(t *testing.T) {
 	look(t)
 	render := func(args ...string) (string, error) {
-		out, err := exec.Command("../../config/render.sh", append([]string{"../../config/default"}, args...)...).CombinedOutput()
+		out, err := exec.Command("../../config/render.sh",
+			append([]string{"../../config/default"}, args...)...).CombinedOutput()
 		return string(out), err
 	}
 	t.Setenv("KUBECTL", kubectl())
-	out, err := render("controller:latest=registry:5000/a/b@sha256:0", "RELATED_IMAGE_NGINX=here/nginx:1", "RELATED_IMAGE_MEMCACHED=")
+	out, err := render("controller:latest=registry:5000/a/b@sha256:0", "RELATED_IMAGE_NGINX=here/nginx:1",
+		"RELATED_IMAGE_MEMCACHED=")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -86,27 +91,31 @@ func TestRenderPutsImagesIn(t *testing.T) {
 		for _, variable := range container.Env {
 			got[variable.Name] = variable.Value
 		}
-		if got[""] != "registry:5000/a/b@sha256:0" || got["RELATED_IMAGE_NGINX"] != "here/nginx:1" || !strings.HasPrefix(got["RELATED_IMAGE_MEMCACHED"], "docker.io/library/memcached:") {
+		if got[""] != "registry:5000/a/b@sha256:0" || got["RELATED_IMAGE_NGINX"] != "here/nginx:1" ||
+			!strings.HasPrefix(got["RELATED_IMAGE_MEMCACHED"], "docker.io/library/memcached:") {
 			t.Errorf("%v", got)
 		}
 	}
-	if out, err := render("RELATED_IMAGE_NGNIX=here/nginx:1"); err == nil || !strings.Contains(out, "no RELATED_IMAGE_NGNIX to put here/nginx:1 in") {
+	if out, err := render("RELATED_IMAGE_NGNIX=here/nginx:1"); err == nil ||
+		!strings.Contains(out, "no RELATED_IMAGE_NGNIX to put here/nginx:1 in") {
 		t.Errorf("an image that goes nowhere: %v, %s", err, out)
 	}
 }
 
-// Every version follows the next older one of its channel, and can be skipped to from every older one; the fix of an old release
-// too, which is never led back to.
+// Every version follows the next older one of its channel, and can be skipped to from every older one; the fix of an
+// old release too, which is never led back to.
 func TestEnter(t *testing.T) {
 	look(t)
 	path := filepath.Join(t.TempDir(), "template.yaml")
 	const channel = "schema: olm.channel\npackage: memcached-operator\nname: "
-	const first = "# A package.\nschema: olm.package\nname: memcached-operator\n---\n" + channel + "candidate\nentries:\n---\n# A channel.\n" + channel + "stable\nentries:\n"
+	const first = "# A package.\nschema: olm.package\nname: memcached-operator\n---\n" + channel +
+		"candidate\nentries:\n---\n# A channel.\n" + channel + "stable\nentries:\n"
 	if err := os.WriteFile(path, []byte(first), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	enter := func(version string, channels ...string) string {
-		out, _ := exec.Command("../../config/catalog/enter.sh", append([]string{path, version}, channels...)...).CombinedOutput()
+		out, _ := exec.Command("../../config/catalog/enter.sh",
+			append([]string{path, version}, channels...)...).CombinedOutput()
 		return string(out)
 	}
 	for _, step := range []struct {
@@ -124,7 +133,8 @@ func TestEnter(t *testing.T) {
 		{"0.2.0", []string{"candidate"}, "memcached-operator.v0.2.0 is in the channel candidate already"},
 		{"0.3.0", []string{"candidate", "fast"}, "there is no channel fast"},
 	} {
-		if got := enter(step.version, step.channels...); !strings.Contains(got, step.words) || (got == "") != (step.words == "") {
+		if got := enter(step.version, step.channels...); !strings.Contains(got, step.words) ||
+			(got == "") != (step.words == "") {
 			t.Errorf("%s in %v: %q", step.version, step.channels, got)
 		}
 	}
@@ -213,7 +223,8 @@ func TestImagesArePushed(t *testing.T) {
 			if err != nil || entry.IsDir() || filepath.Ext(path) != ".yaml" {
 				return err
 			}
-			for _, match := range regexp.MustCompile(`ghcr\.io/example/([a-z-]+)`).FindAllStringSubmatch(string(readFile(t, path)), -1) {
+			for _, match := range regexp.MustCompile(`ghcr\.io/example/([a-z-]+)`).
+				FindAllStringSubmatch(string(readFile(t, path)), -1) {
 				images[match[1]] = true
 			}
 			return nil
@@ -236,7 +247,8 @@ func TestImagesArePushed(t *testing.T) {
 		}
 		named := regexp.MustCompile(`make [a-z -]*\b(` + strings.Join(targets, "|") + `)\b`)
 		if len(targets) == 0 || !named.MatchString(manual) || !named.MatchString(script) {
-			t.Errorf("%s: of the targets %v that push it, docs/releasing.md and what release.sh says at the end must both name one", image, targets)
+			t.Errorf("%s: of the targets %v that push it, docs/releasing.md and what release.sh says at the end must both "+
+				"name one", image, targets)
 		}
 	}
 }

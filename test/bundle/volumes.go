@@ -12,10 +12,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Dangling tells what the deployments of a bundle lean on that is not there under OLM: mounts of volumes that do not exist,
-// volumes that nobody mounts, Secrets, ConfigMaps and claims that nobody creates, and arguments that name files outside of
-// every mount. There is one sentence for each, with what to do. Any of them keeps a pod from starting or has it crash, or
-// is left over from something that would.
+// Dangling tells what the deployments of a bundle lean on that is not there under OLM: mounts of volumes that do not
+// exist, volumes that nobody mounts, Secrets, ConfigMaps and claims that nobody creates, and arguments that name files
+// outside of every mount. There is one sentence for each, with what to do. Any of them keeps a pod from starting or has
+// it crash, or is left over from something that would.
 //
 // The bundle is taken to ship no Secret and no ConfigMap of its own; optional ones may be absent.
 func Dangling(csv *operatorsv1alpha1.ClusterServiceVersion) []string {
@@ -32,8 +32,10 @@ func Dangling(csv *operatorsv1alpha1.ClusterServiceVersion) []string {
 
 // certificateMounts returns where OLM itself mounts certificates into a deployment that serves webhooks or an API.
 func certificateMounts(csv *operatorsv1alpha1.ClusterServiceVersion, deployment string) []string {
-	serves := slices.ContainsFunc(csv.Spec.WebhookDefinitions, func(w operatorsv1alpha1.WebhookDescription) bool { return w.DeploymentName == deployment }) ||
-		slices.ContainsFunc(csv.Spec.APIServiceDefinitions.Owned, func(a operatorsv1alpha1.APIServiceDescription) bool { return a.DeploymentName == deployment })
+	serves := slices.ContainsFunc(csv.Spec.WebhookDefinitions,
+		func(w operatorsv1alpha1.WebhookDescription) bool { return w.DeploymentName == deployment }) ||
+		slices.ContainsFunc(csv.Spec.APIServiceDefinitions.Owned,
+			func(a operatorsv1alpha1.APIServiceDescription) bool { return a.DeploymentName == deployment })
 	if !serves {
 		return nil
 	}
@@ -54,7 +56,9 @@ func unmounted(pod corev1.PodSpec) []string {
 	use := func(container, volume, where string) {
 		mounted[volume] = true
 		if !volumes[volume] {
-			found = append(found, fmt.Sprintf("container %s mounts the volume %s at %s, and there is no such volume: take the mount away, or add the volume", container, volume, where))
+			found = append(found,
+				fmt.Sprintf("container %s mounts the volume %s at %s, and there is no such volume: take the mount away, or add "+
+					"the volume", container, volume, where))
 		}
 	}
 	for _, container := range containers(pod) {
@@ -83,7 +87,8 @@ func absent(pod corev1.PodSpec) []string {
 		if ptr.Deref(optional, false) || kind == "ConfigMap" && name == rootCA {
 			return
 		}
-		found = append(found, fmt.Sprintf("%s needs the %s %s, and OLM creates none: take it away, or make it optional", what, kind, name))
+		found = append(found,
+			fmt.Sprintf("%s needs the %s %s, and OLM creates none: take it away, or make it optional", what, kind, name))
 	}
 	for _, volume := range pod.Volumes {
 		what := "the volume " + volume.Name
@@ -159,7 +164,9 @@ func outside(pod corev1.PodSpec, certificates []string) []string {
 		for _, flag := range flags(container) {
 			isFile := path.IsAbs(flag.value) || flag.value != "" && namesFile.MatchString(flag.name)
 			if isFile && !slices.ContainsFunc(mounts, func(mount string) bool { return within(mount, flag.value) }) {
-				found = append(found, fmt.Sprintf("container %s has the argument %s=%s, which lies in no mount: take the argument away together with its volume", container.Name, flag.name, flag.value))
+				found = append(found,
+					fmt.Sprintf("container %s has the argument %s=%s, which lies in no mount: take the argument away together with "+
+						"its volume", container.Name, flag.name, flag.value))
 			}
 		}
 	}

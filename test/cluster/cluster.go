@@ -47,8 +47,8 @@ type cluster struct {
 	http        *http.Client // trusts the cluster's authority, and is its administrator
 }
 
-// newCluster is the cluster that keeps its things in dir and has its programs in bin. Both are made real paths, for that is
-// how the kernel names mounts and programs.
+// newCluster is the cluster that keeps its things in dir and has its programs in bin. Both are made real paths, for
+// that is how the kernel names mounts and programs.
 func newCluster(dir, bin string) (*cluster, error) {
 	c := &cluster{controllers: "*", clock: progress.Start()}
 	var err error
@@ -156,7 +156,8 @@ func (c *cluster) down(ctx context.Context) error {
 	if err := c.stopParts(ctx, parts...); err != nil {
 		return err
 	}
-	if err := errors.Join(c.sweep(), c.removeRules(ctx), c.removeLinks(ctx), removeCgroup(), c.removeTraces(), c.restoreSettings()); err != nil {
+	if err := errors.Join(c.sweep(), c.removeRules(ctx), c.removeLinks(ctx), removeCgroup(), c.removeTraces(),
+		c.restoreSettings()); err != nil {
 		return err
 	}
 	if err := errors.Join(os.RemoveAll(c.dir), os.RemoveAll(ownerFile)); err != nil {
@@ -191,7 +192,8 @@ func (c *cluster) status(ctx context.Context) error {
 		fmt.Printf("%-24s %-8s %s\n", p.name, p.pid(), state)
 	}
 	if unwell > 0 {
-		return fmt.Errorf("%d parts are not well; 'make cluster' starts them again, their logs are in %s", unwell, c.path("logs"))
+		return fmt.Errorf("%d parts are not well; 'make cluster' starts them again, their logs are in %s", unwell,
+			c.path("logs"))
 	}
 	fmt.Printf("\nexport KUBECONFIG=%s\n\n", c.path("kubeconfig"))
 	out, err := c.kubectl(ctx, nil, "get", "nodes,pods", "--all-namespaces")
@@ -205,8 +207,8 @@ const (
 	ownerFile = "/run/memcached-operator.owner"
 )
 
-// lock waits until no other process works on a cluster. The owner is the directory of the cluster that is there, empty if
-// none is; it must be this one. Only root may work on one.
+// lock waits until no other process works on a cluster. The owner is the directory of the cluster that is there, empty
+// if none is; it must be this one. Only root may work on one.
 func (c *cluster) lock(ctx context.Context) (owner string, unlock func(), err error) {
 	if os.Geteuid() != 0 {
 		return "", nil, errNotRoot
@@ -232,7 +234,8 @@ func (c *cluster) lock(ctx context.Context) (owner string, unlock func(), err er
 		case errors.Is(err, os.ErrNotExist):
 			err = nil
 		case err == nil && owner != c.dir:
-			err = fmt.Errorf("the cluster of %s is up, and there can be one: 'make cluster-down CACHE=%s' first", owner, filepath.Dir(owner))
+			err = fmt.Errorf("the cluster of %s is up, and there can be one: 'make cluster-down CACHE=%s' first", owner,
+				filepath.Dir(owner))
 		}
 	}
 	if err != nil {
@@ -244,7 +247,8 @@ func (c *cluster) lock(ctx context.Context) (owner string, unlock func(), err er
 
 // kubectl runs kubectl as the cluster's administrator and returns what it printed.
 func (c *cluster) kubectl(ctx context.Context, input []byte, args ...string) (string, error) {
-	command := exec.CommandContext(ctx, filepath.Join(c.bin, "kubectl"), append([]string{"--kubeconfig", c.path("kubeconfig")}, args...)...)
+	command := exec.CommandContext(ctx, filepath.Join(c.bin, "kubectl"),
+		append([]string{"--kubeconfig", c.path("kubeconfig")}, args...)...)
 	command.Env = append(os.Environ(), "NO_PROXY="+noProxy)
 	command.Stdin = bytes.NewReader(input)
 	var stderr bytes.Buffer

@@ -13,8 +13,9 @@ import (
 	"testing"
 )
 
-// TestLifeOfACluster brings a cluster up, kills all of it without warning, brings it up again by two processes at once, and
-// takes it down. "make cluster-test" runs it: it needs root, the programs in CLUSTER_BIN, and a machine that runs no cluster.
+// TestLifeOfACluster brings a cluster up, kills all of it without warning, brings it up again by two processes at once,
+// and takes it down. "make cluster-test" runs it: it needs root, the programs in CLUSTER_BIN, and a machine that runs
+// no cluster.
 func TestLifeOfACluster(t *testing.T) {
 	bin := os.Getenv("CLUSTER_BIN")
 	if bin == "" {
@@ -39,7 +40,8 @@ func TestLifeOfACluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	pods := func(what string) string {
-		out, err := c.kubectl(t.Context(), nil, "get", "pods", "--namespace=olm", "--sort-by=.metadata.name", "--output=jsonpath="+what)
+		out, err := c.kubectl(t.Context(), nil, "get", "pods", "--namespace=olm", "--sort-by=.metadata.name",
+			"--output=jsonpath="+what)
 		if err != nil {
 			t.Error(err)
 		}
@@ -80,7 +82,8 @@ func TestLifeOfACluster(t *testing.T) {
 	if after := pods("{.items[*].metadata.uid}"); after != ran {
 		t.Errorf("the pods were %s, and are %s after all processes were killed", ran, after)
 	}
-	if out, err := exec.Command(filepath.Join(bin, "cluster"), "--bin="+bin, "--dir="+other, "up").CombinedOutput(); err == nil || !strings.Contains(string(out), dir) {
+	if out, err := exec.Command(filepath.Join(bin, "cluster"), "--bin="+bin, "--dir="+other,
+		"up").CombinedOutput(); err == nil || !strings.Contains(string(out), dir) {
 		t.Errorf("a second cluster on the machine: %v, %s", err, out)
 	}
 	pids := map[string]string{}

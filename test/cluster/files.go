@@ -37,8 +37,9 @@ func (c *cluster) writeFiles() error {
 		}
 	}
 	values := map[string]string{
-		"Dir": c.dir, "RunDir": runDir, "Socket": containerdSocket, "Registry": registry, "NodeIP": nodeIP, "NodeName": nodeName,
-		"PodCIDR": podCIDR, "PodLink": podLink, "Cgroup": cgroup, "CA": c.cert("ca"),
+		"Dir": c.dir, "RunDir": runDir, "Socket": containerdSocket, "Registry": registry, "NodeIP": nodeIP,
+		"NodeName": nodeName,
+		"PodCIDR":  podCIDR, "PodLink": podLink, "Cgroup": cgroup, "CA": c.cert("ca"),
 		"KubeletCert": c.cert("kubelet"), "KubeletKey": c.key("kubelet"),
 		"ProxyKubeconfig": c.path("pki", "proxy.kubeconfig"), "DNSKubeconfig": c.path("pki", "coredns.kubeconfig"),
 	}
@@ -72,10 +73,11 @@ func writeFile(path string, content []byte, mode fs.FileMode) error {
 	return os.Rename(temporary, path)
 }
 
-// linkProxyPrograms makes the directory that is all of PATH for kube-proxy. It would also use modprobe and nft, to delete
-// what it takes for remains of its other modes, and that may be somebody else's.
+// linkProxyPrograms makes the directory that is all of PATH for kube-proxy. It would also use modprobe and nft, to
+// delete what it takes for remains of its other modes, and that may be somebody else's.
 func (c *cluster) linkProxyPrograms() error {
-	for _, program := range []string{"iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore", "conntrack"} {
+	for _, program := range []string{"iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save",
+		"ip6tables-restore", "conntrack"} {
 		path, err := lookup(program)
 		if err != nil {
 			return err
@@ -153,7 +155,8 @@ const hostsConfig = `server = "https://{{.Registry}}"
   ca = "{{.CA}}"
 `
 
-// Traffic between pods stays on the bridge; what goes to a service leaves it for the rules of kube-proxy and comes back.
+// Traffic between pods stays on the bridge; what goes to a service leaves it for the rules of kube-proxy and comes
+// back.
 const cniConfig = `{
   "cniVersion": "1.0.0",
   "name": "{{.PodLink}}",
@@ -172,8 +175,8 @@ const cniConfig = `{
 }
 `
 
-// auditPolicy has logged what test/bench compares: the requests of the controller of batch/v1's CronJobs, and those of the manager
-// that is measured. What they are about is enough.
+// auditPolicy has logged what test/bench compares: the requests of the controller of batch/v1's CronJobs, and those of
+// the manager that is measured. What they are about is enough.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -227,7 +230,8 @@ evictionHard: {memory.available: 100Mi, nodefs.available: "0%", imagefs.availabl
 imageGCHighThresholdPercent: 100
 `
 
-// Replies must come back through the rules that changed the address, also on the bridge that both pods hang on: hence masqueradeAll.
+// Replies must come back through the rules that changed the address, also on the bridge that both pods hang on: hence
+// masqueradeAll.
 const proxyConfig = `apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration
 mode: iptables

@@ -19,8 +19,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var errNotRoot = errors.New("a cluster with real pods needs root: run it as root, for instance by 'sudo env \"PATH=$PATH\" make cluster'. " +
-	"Without root, 'make test' checks everything that needs no pods, and KUBECONFIG and TEST_REGISTRY may name a cluster of yours")
+var errNotRoot = errors.New("a cluster with real pods needs root: run it as root, for instance by 'sudo env " +
+	"\"PATH=$PATH\" make cluster'. " +
+	"Without root, 'make test' checks everything that needs no pods, and KUBECONFIG and TEST_REGISTRY may name a " +
+	"cluster of yours")
 
 // systemPath is where programs are looked for besides those of the cluster.
 const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -48,8 +50,8 @@ func lookup(name string) (string, error) {
 	return "", fmt.Errorf("this machine has no program %s in %s", name, systemPath)
 }
 
-// prepareHost checks that this machine can carry the cluster, and installs what is missing. Ours says whether a cluster of
-// ours is there already.
+// prepareHost checks that this machine can carry the cluster, and installs what is missing. Ours says whether a cluster
+// of ours is there already.
 func (c *cluster) prepareHost(ctx context.Context, ours bool) error {
 	// Of one of us who was killed while packages were installed.
 	if content, err := os.ReadFile(servicePolicy); err == nil && string(content) == noServices {
@@ -95,7 +97,8 @@ const (
 )
 
 func (c *cluster) installPackages(ctx context.Context, what, names []string) error {
-	remedy := fmt.Sprintf("this machine lacks %s: install them (Debian's packages: %s) and try again", strings.Join(what, ", "), strings.Join(names, " "))
+	remedy := fmt.Sprintf("this machine lacks %s: install them (Debian's packages: %s) and try again",
+		strings.Join(what, ", "), strings.Join(names, " "))
 	if _, err := lookup("apt-get"); err != nil {
 		return errors.New(remedy)
 	}
@@ -107,7 +110,8 @@ func (c *cluster) installPackages(ctx context.Context, what, names []string) err
 		defer func() { _ = os.Remove(servicePolicy) }()
 	}
 	// Nothing that is there goes for it: on a machine with Docker, runc may be part of another package.
-	install := append([]string{"install", "--yes", "--quiet", "--no-install-recommends", "--no-remove", "-o", "DPkg::Lock::Timeout=300"}, names...)
+	install := append([]string{"install", "--yes", "--quiet", "--no-install-recommends", "--no-remove", "-o",
+		"DPkg::Lock::Timeout=300"}, names...)
 	for _, args := range [][]string{{"update", "--quiet"}, install} {
 		apt := exec.CommandContext(ctx, "apt-get", args...)
 		apt.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "NEEDRESTART_SUSPEND=1")
@@ -133,7 +137,8 @@ func (c *cluster) installPackages(ctx context.Context, what, names []string) err
 // noOtherKubernetes refuses a machine that another Kubernetes is on: two would delete each other's rules and sockets.
 func noOtherKubernetes(ctx context.Context) error {
 	const remedy = "use it through KUBECONFIG and TEST_REGISTRY, or stop it first"
-	if out, err := command(ctx, "iptables", "--wait", "--table=nat", "--list-rules"); err == nil && strings.Contains(out, "-N KUBE-SERVICES") {
+	if out, err := command(ctx, "iptables", "--wait", "--table=nat", "--list-rules"); err == nil &&
+		strings.Contains(out, "-N KUBE-SERVICES") {
 		return errors.New("another Kubernetes has its rules on this machine (iptables' chain KUBE-SERVICES): " + remedy)
 	}
 	if exists(devicePlugins + "/kubelet.sock") {
@@ -153,7 +158,8 @@ func (c *cluster) addLinks(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, args := range [][]string{{"address", "replace", nodeIP + "/32", "dev", nodeLink}, {"link", "set", nodeLink, "up"}} {
+	for _, args := range [][]string{{"address", "replace", nodeIP + "/32", "dev", nodeLink},
+		{"link", "set", nodeLink, "up"}} {
 		if _, err := command(ctx, "ip", args...); err != nil {
 			return err
 		}
@@ -198,7 +204,8 @@ var rules = [][]string{
 }
 
 func rule(action string, r []string) []string {
-	return slices.Concat([]string{"--wait", action}, r, []string{"--match", "comment", "--comment", "memcached-operator", "--jump", "ACCEPT"})
+	return slices.Concat([]string{"--wait", action}, r,
+		[]string{"--match", "comment", "--comment", "memcached-operator", "--jump", "ACCEPT"})
 }
 
 func (c *cluster) addRules(ctx context.Context) error {
@@ -232,7 +239,8 @@ func (c *cluster) removeRules(ctx context.Context) error {
 	// It leaves one chain to the kubelet, which no longer makes it.
 	for _, program := range []string{"iptables", "ip6tables"} {
 		for _, chain := range []string{"INPUT", "OUTPUT"} {
-			_, _ = command(ctx, program, "--wait", "--delete", chain, "--jump", "KUBE-FIREWALL") // gone already, or --delete-chain fails
+			// gone already, or --delete-chain fails
+			_, _ = command(ctx, program, "--wait", "--delete", chain, "--jump", "KUBE-FIREWALL")
 		}
 		if _, err := command(ctx, program, "--wait", "--flush", "KUBE-FIREWALL"); err != nil {
 			continue // it is not there
@@ -246,8 +254,8 @@ func (c *cluster) removeRules(ctx context.Context) error {
 
 const devicePlugins = "/var/lib/kubelet/device-plugins"
 
-// removeTraces removes what the kubelet and the network plugins write to directories that they have fixed, if nobody else
-// uses these.
+// removeTraces removes what the kubelet and the network plugins write to directories that they have fixed, if nobody
+// else uses these.
 func (c *cluster) removeTraces() error {
 	const results = "/var/lib/cni/results"
 	ours, err := filepath.Glob(results + "/" + podLink + "-*-eth0")
@@ -374,7 +382,8 @@ func handOn(parent, own string) error {
 		}
 		for _, dir := range []string{parent, own} {
 			if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+controller), 0o644); err != nil {
-				return fmt.Errorf("%w: a cgroup that has processes of its own has no children with controllers, which is so in containers; use a machine or a virtual machine", err)
+				return fmt.Errorf("%w: a cgroup that has processes of its own has no children with controllers, which is so in "+
+					"containers; use a machine or a virtual machine", err)
 			}
 		}
 	}

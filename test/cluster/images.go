@@ -37,7 +37,9 @@ func (c *cluster) pushImages(ctx context.Context) error {
 // writeSettings writes what others have to know to use the cluster, for make and for shells.
 func (c *cluster) writeSettings(list []images.Image) error {
 	var settings strings.Builder
-	fmt.Fprintf(&settings, "export TEST_CLUSTER=ours\nexport KUBECONFIG=%s\nexport TEST_REGISTRY=%s\nexport SSL_CERT_FILE=%s\n", c.path("kubeconfig"), registry, c.path("trust.crt"))
+	fmt.Fprintf(&settings,
+		"export TEST_CLUSTER=ours\nexport KUBECONFIG=%s\nexport TEST_REGISTRY=%s\nexport SSL_CERT_FILE=%s\n",
+		c.path("kubeconfig"), registry, c.path("trust.crt"))
 	fmt.Fprintf(&settings, "export NO_PROXY=\"${NO_PROXY:+$NO_PROXY,}%s\"\n", noProxy)
 	for _, image := range list {
 		name, _, _ := strings.Cut(image.Name, ":")
@@ -128,10 +130,14 @@ func (c *cluster) images(ctx context.Context) ([]images.Image, error) {
 	return []images.Image{
 		{Name: "pause:1", Files: bin("pause"), Entrypoint: []string{"/bin/pause"}},
 		// Bundles are unpacked with its cp.
-		{Name: "olm:" + c.version("olm"), Files: with(bin("olm", "catalog", "package-server", "copy-content", "cpb"), busybox), Links: shell, Entrypoint: []string{"/bin/olm"}},
+		{Name: "olm:" + c.version("olm"),
+			Files: with(bin("olm", "catalog", "package-server", "copy-content", "cpb"), busybox), Links: shell,
+			Entrypoint: []string{"/bin/olm"}},
 		// The label and a first file are what operator-sdk's "run bundle" looks for.
 		{
-			Name: "opm:" + c.version("opm"), Files: with(with(bin("opm"), busybox), map[string]string{"configs/empty.json": c.path("tmp", "empty.json")}), Links: shell,
+			Name:       "opm:" + c.version("opm"),
+			Files:      with(with(bin("opm"), busybox), map[string]string{"configs/empty.json": c.path("tmp", "empty.json")}),
+			Links:      shell,
 			Labels:     map[string]string{"operators.operatorframework.io.index.configs.v1": "/configs"},
 			Entrypoint: []string{"/bin/opm"}, Cmd: []string{"serve", "/configs", "--cache-dir=/tmp/cache"},
 		},
@@ -140,7 +146,8 @@ func (c *cluster) images(ctx context.Context) ([]images.Image, error) {
 		{Name: "scorecard-test:" + c.version("operator-sdk"), Files: bin("scorecard-test")},
 		{Name: "memcached:" + debianVersion(ctx, paths["memcached"]), Files: memcached, Cmd: []string{"memcached"}},
 		// As root within its container, as the image of that name at Docker Hub: it listens on port 80.
-		{Name: "nginx:" + debianVersion(ctx, paths["nginx"]), Files: nginx, Cmd: []string{"nginx", "-g", "daemon off;"}, User: "0"},
+		{Name: "nginx:" + debianVersion(ctx, paths["nginx"]), Files: nginx, Cmd: []string{"nginx", "-g", "daemon off;"},
+			User: "0"},
 	}, nil
 }
 
@@ -159,7 +166,8 @@ func debianVersion(ctx context.Context, path string) string {
 	owner, err := exec.CommandContext(ctx, "dpkg-query", "--search", path).Output()
 	if err != nil {
 		// Merged directories have files under two paths, and dpkg knows one.
-		if owner, err = exec.CommandContext(ctx, "dpkg-query", "--search", strings.TrimPrefix(path, "/usr")).Output(); err != nil {
+		if owner, err = exec.CommandContext(ctx, "dpkg-query", "--search",
+			strings.TrimPrefix(path, "/usr")).Output(); err != nil {
 			return unknown
 		}
 	}

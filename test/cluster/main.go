@@ -43,9 +43,12 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	flags := flag.NewFlagSet("cluster", flag.ExitOnError)
-	dir := flags.String("dir", filepath.Join(cache, "memcached-operator", "cluster"), "the directory for all that the cluster keeps")
-	bin := flags.String("bin", filepath.Join(cache, "memcached-operator", "bin"), "the directory of the programs, as test/cluster/build.sh fills it")
-	controllers := flags.String("controllers", "*", "the controllers of kube-controller-manager, as its own flag has them; test/bench runs one of them itself")
+	dir := flags.String("dir", filepath.Join(cache, "memcached-operator", "cluster"),
+		"the directory for all that the cluster keeps")
+	bin := flags.String("bin", filepath.Join(cache, "memcached-operator", "bin"),
+		"the directory of the programs, as test/cluster/build.sh fills it")
+	controllers := flags.String("controllers", "*",
+		"the controllers of kube-controller-manager, as its own flag has them; test/bench runs one of them itself")
 	_ = flags.Parse(args) // it ends the process on errors
 	c, err := newCluster(*dir, *bin)
 	if err != nil {

@@ -32,7 +32,9 @@ func (c *cluster) installOLM(ctx context.Context) error {
 			return err
 		}
 	}
-	if _, err := c.kubectl(ctx, nil, append([]string{"wait", "--for=condition=Established", "--timeout=60s", "--filename"}, strings.Join(definitions, ","))...); err != nil {
+	if _, err := c.kubectl(ctx, nil,
+		append([]string{"wait", "--for=condition=Established", "--timeout=60s", "--filename"},
+			strings.Join(definitions, ","))...); err != nil {
 		return err
 	}
 	manifests, err := c.renderOLM()
@@ -81,7 +83,8 @@ func (c *cluster) renderOLM() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	image := map[string]any{"image": map[string]any{"ref": registry + "/olm:" + c.version("olm"), "pullPolicy": "IfNotPresent"}}
+	image := map[string]any{"image": map[string]any{"ref": registry + "/olm:" + c.version("olm"),
+		"pullPolicy": "IfNotPresent"}}
 	values = loader.MergeMaps(values, map[string]any{
 		"olm": image,
 		"catalog": loader.MergeMaps(image, map[string]any{
@@ -91,7 +94,8 @@ func (c *cluster) renderOLM() ([]byte, error) {
 		// One node, one server.
 		"package": loader.MergeMaps(image, map[string]any{"replicaCount": 1}),
 	})
-	full, err := util.ToRenderValues(chart, values, common.ReleaseOptions{Name: "olm", Namespace: "olm"}, common.DefaultCapabilities)
+	full, err := util.ToRenderValues(chart, values, common.ReleaseOptions{Name: "olm", Namespace: "olm"},
+		common.DefaultCapabilities)
 	if err != nil {
 		return nil, err
 	}

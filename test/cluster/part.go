@@ -152,8 +152,8 @@ func (p *part) recordPath() string {
 	return filepath.Join(p.dir, p.name+".pid")
 }
 
-// record reads the record, and looks for the process if there is none: it, or the process that started it, may have been
-// killed or deleted in between.
+// record reads the record, and looks for the process if there is none: it, or the process that started it, may have
+// been killed or deleted in between.
 func (p *part) record() record {
 	var r record
 	content, err := os.ReadFile(p.recordPath())

@@ -44,7 +44,8 @@ func (c *cluster) parts() []*part {
 				"--kubelet-client-certificate="+c.cert("apiserver-kubelet"), "--kubelet-client-key="+c.key("apiserver-kubelet"),
 				"--kubelet-preferred-address-types=InternalIP",
 				"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
-				"--service-account-key-file="+c.key("service-accounts"), "--service-account-signing-key-file="+c.key("service-accounts"),
+				"--service-account-key-file="+c.key("service-accounts"),
+				"--service-account-signing-key-file="+c.key("service-accounts"),
 				// The machine may have no route to Services.
 				"--enable-aggregator-routing",
 				"--requestheader-client-ca-file="+c.cert("ca"), "--requestheader-allowed-names=front-proxy",
@@ -161,8 +162,8 @@ func (c *cluster) answers(url string) func(context.Context) error {
 	}
 }
 
-// awaitNode waits until pods can run. What the API server has of an earlier life of the kubelet does not count: its lease
-// must have been renewed since the kubelet of now began.
+// awaitNode waits until pods can run. What the API server has of an earlier life of the kubelet does not count: its
+// lease must have been renewed since the kubelet of now began.
 func (c *cluster) awaitNode(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startupTime)
 	defer cancel()
@@ -176,7 +177,8 @@ func (c *cluster) awaitNode(ctx context.Context) error {
 			cancel()
 			return errors.New("the kubelet has ended")
 		}
-		out, err := c.kubectl(ctx, nil, "get", "lease/"+nodeName, "--namespace=kube-node-lease", "--output=jsonpath={.spec.renewTime}")
+		out, err := c.kubectl(ctx, nil, "get", "lease/"+nodeName, "--namespace=kube-node-lease",
+			"--output=jsonpath={.spec.renewTime}")
 		if err != nil {
 			return err
 		}
@@ -188,7 +190,8 @@ func (c *cluster) awaitNode(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("the node is not ready: %w\nThe last lines of %s:\n%s", err, kubelet.log, lastLines(kubelet.log, 15))
+		return fmt.Errorf("the node is not ready: %w\nThe last lines of %s:\n%s", err, kubelet.log,
+			lastLines(kubelet.log, 15))
 	}
 	c.clock.Say("The node is ready.")
 	return nil

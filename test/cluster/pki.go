@@ -43,8 +43,9 @@ func certificates() map[string]x509.Certificate {
 	node := server("system:node:"+nodeName, nodeIP, nodeName)
 	node.Subject.Organization = []string{"system:nodes"}
 	return map[string]x509.Certificate{
-		"admin":              client("admin", "system:masters"),
-		"apiserver":          server("kube-apiserver", nodeIP, serviceIP, "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"),
+		"admin": client("admin", "system:masters"),
+		"apiserver": server("kube-apiserver", nodeIP, serviceIP, "kubernetes", "kubernetes.default",
+			"kubernetes.default.svc", "kubernetes.default.svc.cluster.local"),
 		"apiserver-kubelet":  client("kube-apiserver-kubelet-client", "system:masters"),
 		"controller-manager": server("system:kube-controller-manager", nodeIP),
 		"coredns":            client("system:coredns"),
@@ -127,7 +128,8 @@ func writeKey(path string) (crypto.Signer, error) {
 
 // writeCertificate fills in what all templates have in common. The certificate is written whole or not at all, for its
 // presence says that its key is there too.
-func writeCertificate(path string, template, parent *x509.Certificate, key crypto.PublicKey, signer crypto.Signer) error {
+func writeCertificate(path string, template, parent *x509.Certificate, key crypto.PublicKey,
+	signer crypto.Signer) error {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
 		return err

@@ -22,7 +22,8 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// What happens in the moments in which the cache is behind. They are too short to be met by chance, so here it stands still.
+// What happens in the moments in which the cache is behind. They are too short to be met by chance, so here it stands
+// still.
 var _ = Describe("With a cache that is behind, the operator", func() {
 	var (
 		ns    string
@@ -37,7 +38,8 @@ var _ = Describe("With a cache that is behind, the operator", func() {
 	// frozen returns children whose cache holds one object for ever, or none.
 	frozen := func(cached *corev1.Service) *child.Client {
 		stale := interceptor.NewClient(k8s, interceptor.Funcs{
-			Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+			Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, into client.Object,
+				_ ...client.GetOption) error {
 				if cached == nil {
 					return apierrors.NewNotFound(corev1.Resource("services"), key.Name)
 				}
@@ -63,7 +65,8 @@ var _ = Describe("With a cache that is behind, the operator", func() {
 		GinkgoHelper()
 		service := &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "it"},
-			Spec:       corev1.ServiceSpec{Selector: map[string]string{"theirs": "yes"}, Ports: []corev1.ServicePort{{Port: 80}}},
+			Spec: corev1.ServiceSpec{Selector: map[string]string{"theirs": "yes"},
+				Ports: []corev1.ServicePort{{Port: 80}}},
 		}
 		Expect(k8s.Create(ctx, service)).To(Succeed())
 		return service

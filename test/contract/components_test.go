@@ -23,10 +23,12 @@ var _ = Describe("The components", func() {
 		kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", "testdata/monitoring.yaml")
 		DeferCleanup(kubectl, "delete", "--ignore-not-found", "-k", "testdata/components")
 		Expect(kubectl("apply", "--server-side", "--validate=strict", "-k", "testdata/components")).To(And(
-			ContainSubstring("networkpolicy.networking.k8s.io/"), ContainSubstring("servicemonitor.monitoring.coreos.com/"), ContainSubstring("prometheusrule.monitoring.coreos.com/")))
+			ContainSubstring("networkpolicy.networking.k8s.io/"), ContainSubstring("servicemonitor.monitoring.coreos.com/"),
+			ContainSubstring("prometheusrule.monitoring.coreos.com/")))
 
 		_, served := scrape(scraper)
-		expressions := kubectl("get", "prometheusrules", "-A", "-o", "jsonpath={range .items[*].spec.groups[*].rules[*]}{.expr}{'\\n'}{end}")
+		expressions := kubectl("get", "prometheusrules", "-A", "-o",
+			"jsonpath={range .items[*].spec.groups[*].rules[*]}{.expr}{'\\n'}{end}")
 		Expect(strings.Count(expressions, "\n")).To(BeNumerically(">=", 4))
 		for expression := range strings.Lines(expressions) {
 			metric := regexp.MustCompile(`(\w+)\{job=`).FindStringSubmatch(expression)[1]
@@ -34,7 +36,8 @@ var _ = Describe("The components", func() {
 				continue
 			}
 			Expect(served).To(ContainSubstring("\n" + metric + "{"))
-			by := regexp.MustCompile(`by \(namespace, (.*?)\)`).FindStringSubmatch(expression)[1] // the namespace is Prometheus's too
+			// the namespace is Prometheus's too
+			by := regexp.MustCompile(`by \(namespace, (.*?)\)`).FindStringSubmatch(expression)[1]
 			for label := range strings.SplitSeq(by, ", ") {
 				Expect(served).To(MatchRegexp(`\n` + metric + `\{(.*,)?` + label + `="`))
 			}

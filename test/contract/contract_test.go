@@ -56,7 +56,8 @@ func everyKind(k kind) {
 			{"that another kind controls", []metav1.OwnerReference{controlledBy("apps/v1", "StatefulSet", "one")}},
 			{"that another " + k.Name + " controls", []metav1.OwnerReference{controlledBy(k.APIVersion(), k.Name, "another")}},
 			{"of an earlier one of the same name", []metav1.OwnerReference{controlledBy(k.APIVersion(), k.Name, "one")}},
-			{"of the same kind and name in another group", []metav1.OwnerReference{controlledBy("example.org/v1", k.Name, "one")}},
+			{"of the same kind and name in another group",
+				[]metav1.OwnerReference{controlledBy("example.org/v1", k.Name, "one")}},
 		} {
 			It(foreign.what, func(ctx context.Context) {
 				controllers, name := foreign.controllers, k.firstChildName("one")
@@ -72,7 +73,8 @@ func everyKind(k kind) {
 				Eventually(ctx, k.says(object)).Should(And(
 					HaveKeyWithValue("Degraded", "True/NameTaken"), HaveKeyWithValue("Progressing", "False/Blocked")))
 				Expect(k.message(object, "Degraded")).To(And(
-					ContainSubstring("%s %q exists", k.Children[0].Kind, name), ContainSubstring("kubectl -n %s delete %s %s", ns, strings.ToLower(k.Children[0].Kind), name)))
+					ContainSubstring("%s %q exists", k.Children[0].Kind, name),
+					ContainSubstring("kubectl -n %s delete %s %s", ns, strings.ToLower(k.Children[0].Kind), name)))
 				Eventually(ctx, func() []string { return eventsAbout(ctx, object) }).Should(HaveLen(1))
 
 				var passesMade int
@@ -82,13 +84,15 @@ func everyKind(k kind) {
 					passesBefore, begun := passesAtRest(k.Controller()), cp.Audit.Now()
 					time.Sleep(time.Second)
 					passesMade, found = passes(k.Controller())-passesBefore, requests(begun, ns)
-					return len(cp.Audit.Since(begun, testenv.Request.IsWrite, func(r testenv.Request) bool { return strings.HasPrefix(r.Resource, k.Children[0].Resource) })) == 0
+					return len(cp.Audit.Since(begun, testenv.Request.IsWrite,
+						func(r testenv.Request) bool { return strings.HasPrefix(r.Resource, k.Children[0].Resource) })) == 0
 				}).Should(BeTrue(), "somebody writes one all the time")
 				Expect(passesMade).To(BeNumerically("<=", 2), "a hot loop")
 				Expect(len(found)).To(BeNumerically("<=", passesMade), "more than a look for each pass: %v", found)
 				Expect(slices.ContainsFunc(found, testenv.Request.IsWrite)).To(BeFalse(), "%v", found)
 				Expect(eventsAbout(ctx, object)).To(ConsistOf(HavePrefix("Warning " + k.NameTaken + ": ")))
-				Expect(cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns), func(r testenv.Request) bool { return r.Name == name })).To(BeEmpty())
+				Expect(cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns),
+					func(r testenv.Request) bool { return r.Name == name })).To(BeEmpty())
 				Expect(get(ctx, foreign).GetLabels()).To(Equal(before.GetLabels()))
 				Expect(foreign.GetOwnerReferences()).To(Equal(before.GetOwnerReferences()))
 
@@ -137,7 +141,8 @@ func everyKind(k kind) {
 		Eventually(ctx, k.says(later)).Should(settled)
 		if k.Deploys {
 			Eventually(ctx, func(g Gomega) {
-				g.Expect(k8s.Get(ctx, client.ObjectKeyFromObject(children[len(children)-1]), children[len(children)-1])).To(Succeed())
+				g.Expect(k8s.Get(ctx, client.ObjectKeyFromObject(children[len(children)-1]), children[len(children)-1])).
+					To(Succeed())
 			}).Should(Succeed())
 		}
 		for _, child := range k.children(ended) {
@@ -150,7 +155,8 @@ func everyKind(k kind) {
 		children := k.own(ctx, object)
 		Expect(k8s.Delete(ctx, object, client.PropagationPolicy(propagation))).To(Succeed())
 		for _, child := range append(children, object) {
-			Eventually(ctx, func() bool { return apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(child), child)) }).Should(BeTrue(), "%T", child)
+			Eventually(ctx, func() bool { return apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(child), child)) }).
+				Should(BeTrue(), "%T", child)
 		}
 		Eventually(ctx, func(g Gomega) {
 			var pods corev1.PodList
@@ -166,7 +172,9 @@ func everyKind(k kind) {
 		children := k.own(ctx, object)
 		collectorHasSeen(ctx, ns)
 		Expect(k8s.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
-		Eventually(ctx, func() bool { return apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(object), object)) }).Should(BeTrue())
+		Eventually(ctx,
+			func() bool { return apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(object), object)) }).
+			Should(BeTrue())
 		before := resourceVersions(ctx, children...)
 
 		again := k.Make(ns, "one", 1)
@@ -205,7 +213,8 @@ func everyKind(k kind) {
 		Eventually(ctx, k.says(object)).Should(HaveKeyWithValue("Degraded", "True/Refused"))
 		Expect(k.message(object, "Degraded")).To(ContainSubstring("exceeded quota: nothing"))
 		time.Sleep(2 * time.Second)
-		refused := cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns), func(r testenv.Request) bool { return r.Code == 403 })
+		refused := cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns),
+			func(r testenv.Request) bool { return r.Code == 403 })
 		Expect(len(refused)).To(BeNumerically("<=", 8), "tried again without backing off: %v", refused)
 		Expect(eventsAbout(ctx, object)).To(ConsistOf(HavePrefix("Warning Refused: ")))
 
@@ -223,7 +232,8 @@ func everyKind(k kind) {
 		k.put(ctx, object)
 		Eventually(ctx, k.says(object)).Should(HaveKeyWithValue("Degraded", "True/Refused"))
 		Expect(k.message(object, "Degraded")).To(ContainSubstring(message))
-		Eventually(ctx, func() []string { return eventsAbout(ctx, object) }).Should(ConsistOf(HavePrefix("Warning Refused: ")))
+		Eventually(ctx, func() []string { return eventsAbout(ctx, object) }).
+			Should(ConsistOf(HavePrefix("Warning Refused: ")))
 		allow(ctx)
 		Eventually(ctx, k.says(object)).Should(settled)
 	})
@@ -252,22 +262,24 @@ func everyDeployingKind(k kind) {
 			HaveKeyWithValue("Available", HavePrefix("False/No")),
 			HaveKeyWithValue("Progressing", "True/RollingOut"),
 			HaveKeyWithValue("Degraded", "False/AsExpected")))
-		Eventually(ctx, func() string { k.says(object)(ctx); return k.message(object, "Progressing") }).Should(Equal("0 of 2 pods are available"))
+		Eventually(ctx, func() string { k.says(object)(ctx); return k.message(object, "Progressing") }).
+			Should(Equal("0 of 2 pods are available"))
 		Eventually(ctx, func() []string { return eventsAbout(ctx, object) }).Should(HaveLen(1))
 	})
 
-	It("warns of nothing when it is deleted and created anew, while its predecessor's children are collected", func(ctx context.Context) {
-		object := k.Make(ns, "one", 1)
-		k.create(ctx, object)
-		for range 3 {
-			Expect(k8s.Delete(ctx, object)).To(Succeed())
-			object = k.Make(ns, "one", 1)
-			Expect(k8s.Create(ctx, object)).To(Succeed())
-		}
-		Eventually(ctx, k.says(object)).Should(settled)
-		Expect(eventsAbout(ctx, object)).NotTo(ContainElement(HavePrefix("Warning")))
-		k.own(ctx, object)
-	})
+	It("warns of nothing when it is deleted and created anew, while its predecessor's children are collected",
+		func(ctx context.Context) {
+			object := k.Make(ns, "one", 1)
+			k.create(ctx, object)
+			for range 3 {
+				Expect(k8s.Delete(ctx, object)).To(Succeed())
+				object = k.Make(ns, "one", 1)
+				Expect(k8s.Create(ctx, object)).To(Succeed())
+			}
+			Eventually(ctx, k.says(object)).Should(settled)
+			Expect(eventsAbout(ctx, object)).NotTo(ContainElement(HavePrefix("Warning")))
+			k.own(ctx, object)
+		})
 
 	It("makes a deleted child again", func(ctx context.Context) {
 		object := k.create(ctx, k.Make(ns, "one", 1))
@@ -345,49 +357,52 @@ func everyDeployingKind(k kind) {
 		Expect(deployment.Spec.MinReadySeconds).To(Equal(int32(1)))
 		Expect(deployment.Spec.Template.Annotations).To(HaveKey("kubectl.kubernetes.io/restartedAt"))
 		Expect(deployment.Spec.Selector).To(Equal(before.Spec.Selector))
-		Expect(cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns), func(r testenv.Request) bool { return r.Resource == "deployments" })).To(HaveLen(1))
+		Expect(cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns),
+			func(r testenv.Request) bool { return r.Resource == "deployments" })).To(HaveLen(1))
 	})
 
-	It("refuses a Deployment that has lost everything that made it ours, until it is given back", func(ctx context.Context) {
-		object := k.create(ctx, k.Make(ns, "one", 1))
-		deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
-		stop()
-		stripped := deployment.DeepCopy()
-		edit(ctx, stripped, func(stripped *appsv1.Deployment) {
-			stripped.OwnerReferences, stripped.Annotations, stripped.Labels = nil, nil, nil
+	It("refuses a Deployment that has lost everything that made it ours, until it is given back",
+		func(ctx context.Context) {
+			object := k.create(ctx, k.Make(ns, "one", 1))
+			deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
+			stop()
+			stripped := deployment.DeepCopy()
+			edit(ctx, stripped, func(stripped *appsv1.Deployment) {
+				stripped.OwnerReferences, stripped.Annotations, stripped.Labels = nil, nil, nil
+			})
+			start(ctx, nil)
+			Eventually(ctx, k.says(object)).Should(HaveKeyWithValue("Degraded", "True/NameTaken"))
+			Expect(get(ctx, stripped).Labels).To(BeEmpty())
+
+			edit(ctx, stripped, func(stripped *appsv1.Deployment) { stripped.OwnerReferences = deployment.OwnerReferences })
+			Eventually(ctx, k.says(object)).Should(settled)
+			Expect(get(ctx, stripped).Labels).To(Equal(deployment.Labels))
+			Expect(stripped.UID).To(Equal(deployment.UID))
 		})
-		start(ctx, nil)
-		Eventually(ctx, k.says(object)).Should(HaveKeyWithValue("Degraded", "True/NameTaken"))
-		Expect(get(ctx, stripped).Labels).To(BeEmpty())
 
-		edit(ctx, stripped, func(stripped *appsv1.Deployment) { stripped.OwnerReferences = deployment.OwnerReferences })
-		Eventually(ctx, k.says(object)).Should(settled)
-		Expect(get(ctx, stripped).Labels).To(Equal(deployment.Labels))
-		Expect(stripped.UID).To(Equal(deployment.UID))
-	})
+	It("says what the Deployment says when a quota refuses its pods, until the Deployment can make them",
+		func(ctx context.Context) {
+			quota := &corev1.ResourceQuota{
+				ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "one-pod"},
+				Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/pods": resource.MustParse("1")}},
+			}
+			Expect(k8s.Create(ctx, quota)).To(Succeed())
+			Eventually(ctx, func() corev1.ResourceList { return get(ctx, quota).Status.Hard }).ShouldNot(BeEmpty())
 
-	It("says what the Deployment says when a quota refuses its pods, until the Deployment can make them", func(ctx context.Context) {
-		quota := &corev1.ResourceQuota{
-			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "one-pod"},
-			Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/pods": resource.MustParse("1")}},
-		}
-		Expect(k8s.Create(ctx, quota)).To(Succeed())
-		Eventually(ctx, func() corev1.ResourceList { return get(ctx, quota).Status.Hard }).ShouldNot(BeEmpty())
+			object := k.Make(ns, "one", 2)
+			Expect(k8s.Create(ctx, object)).To(Succeed())
+			Eventually(ctx, k.says(object)).Should(And(
+				HaveKeyWithValue("Degraded", "True/RolloutStuck"), HaveKeyWithValue("Available", HavePrefix("True/Some"))))
+			Expect(k.message(object, "Degraded")).To(ContainSubstring("exceeded quota: one-pod"))
 
-		object := k.Make(ns, "one", 2)
-		Expect(k8s.Create(ctx, object)).To(Succeed())
-		Eventually(ctx, k.says(object)).Should(And(
-			HaveKeyWithValue("Degraded", "True/RolloutStuck"), HaveKeyWithValue("Available", HavePrefix("True/Some"))))
-		Expect(k.message(object, "Degraded")).To(ContainSubstring("exceeded quota: one-pod"))
-
-		Expect(k8s.Delete(ctx, quota)).To(Succeed())
-		// The ReplicaSet controller backs off; an edit of the Deployment has it look again.
-		deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
-		edit(ctx, deployment, func(deployment *appsv1.Deployment) {
-			deployment.Spec.Template.Annotations = map[string]string{"look": "again"}
+			Expect(k8s.Delete(ctx, quota)).To(Succeed())
+			// The ReplicaSet controller backs off; an edit of the Deployment has it look again.
+			deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
+			edit(ctx, deployment, func(deployment *appsv1.Deployment) {
+				deployment.Spec.Template.Annotations = map[string]string{"look": "again"}
+			})
+			Eventually(ctx, k.says(object)).Should(settled)
 		})
-		Eventually(ctx, k.says(object)).Should(settled)
-	})
 
 	It("does not argue with a policy that changes its children", func(ctx context.Context) {
 		remove := change(ctx, ns, `Object{metadata: Object.metadata{labels: {"app": "theirs"}}}`)
@@ -403,7 +418,8 @@ func everyDeployingKind(k kind) {
 
 		By("but puts back all else")
 		edit(ctx, deployment, func(deployment *appsv1.Deployment) { delete(deployment.Labels, "app.kubernetes.io/name") })
-		Eventually(ctx, func() map[string]string { return get(ctx, deployment).Labels }).Should(HaveKey("app.kubernetes.io/name"))
+		Eventually(ctx, func() map[string]string { return get(ctx, deployment).Labels }).
+			Should(HaveKey("app.kubernetes.io/name"))
 		remove(ctx)
 	})
 
@@ -418,13 +434,15 @@ func everyDeployingKind(k kind) {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}
 		Expect(k8s.Delete(ctx, namespace)).To(Succeed())
 		for _, child := range k.children(object) {
-			Eventually(ctx, func() bool { return apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(child), child)) }).Should(BeTrue(), "%T", child)
+			Eventually(ctx, func() bool { return apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(child), child)) }).
+				Should(BeTrue(), "%T", child)
 		}
 		passesAtRest(k.Controller())
 		atRest := cp.Audit.Now()
 		time.Sleep(2 * time.Second)
 		Expect(get(ctx, object).GetDeletionTimestamp()).To(BeNil())
-		Expect(cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns), func(r testenv.Request) bool { return r.Code == 403 })).NotTo(BeEmpty(), "nothing was tried")
+		Expect(cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns),
+			func(r testenv.Request) bool { return r.Code == 403 })).NotTo(BeEmpty(), "nothing was tried")
 		Expect(requests(atRest, ns)).To(BeEmpty(), "it is tried again")
 		Expect(k.says(object)(ctx)).To(HaveKeyWithValue("Degraded", "False/AsExpected"))
 
@@ -445,13 +463,14 @@ func everyDeployingKind(k kind) {
 		k.settle(ctx, object)
 		Expect(eventsAbout(ctx, object)).To(HaveLen(2), "one for each change")
 		Expect(run("get", "deployment", "one", "-o", "jsonpath={.status.availableReplicas}")).To(Equal("3"))
-		Expect(run("get", "--raw", fmt.Sprintf("/apis/%s/namespaces/%s/%s/one/scale", k.APIVersion(), ns, strings.Split(k.CRD(), ".")[0]))).
+		Expect(run("get", "--raw",
+			fmt.Sprintf("/apis/%s/namespaces/%s/%s/one/scale", k.APIVersion(), ns, strings.Split(k.CRD(), ".")[0]))).
 			To(And(ContainSubstring(`"spec":{"replicas":3}`), ContainSubstring(`"status":{"replicas":3,"selector":"app=`)))
 	})
 }
 
-// collectorHasSeen waits until the garbage collector ends an object that was made just now. What it has not seen yet it does not
-// orphan but ends later, and on a busy machine it is behind.
+// collectorHasSeen waits until the garbage collector ends an object that was made just now. What it has not seen yet it
+// does not orphan but ends later, and on a busy machine it is behind.
 func collectorHasSeen(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	garbage := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "garbage",
@@ -470,13 +489,15 @@ func kubectlIn(namespace string) func(args ...string) string {
 	}
 }
 
-// change has the API server change every Deployment in a namespace by an apply configuration in CEL. It returns what ends that.
+// change has the API server change every Deployment in a namespace by an apply configuration in CEL. It returns what
+// ends that.
 func change(ctx context.Context, namespace, expression string) (remove func(context.Context)) {
 	GinkgoHelper()
 	policy := &admissionregistrationv1.MutatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "change-" + namespace},
 		Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
-			MatchConstraints:   in(namespace, "apps", "deployments", admissionregistrationv1.Create, admissionregistrationv1.Update),
+			MatchConstraints: in(namespace, "apps", "deployments", admissionregistrationv1.Create,
+				admissionregistrationv1.Update),
 			ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
 			Mutations: []admissionregistrationv1.Mutation{{PatchType: admissionregistrationv1.PatchTypeApplyConfiguration,
 				ApplyConfiguration: &admissionregistrationv1.ApplyConfiguration{Expression: expression}}},
@@ -495,9 +516,10 @@ func change(ctx context.Context, namespace, expression string) (remove func(cont
 	return remove
 }
 
-// refuse has the API server refuse an operation on a resource in a namespace, where conditions are met, with a message, and
-// waits until a probe that tries it is told so. It returns what allows it again.
-func refuse(ctx context.Context, namespace string, operation admissionregistrationv1.OperationType, group, resource, message string,
+// refuse has the API server refuse an operation on a resource in a namespace, where conditions are met, with a message,
+// and waits until a probe that tries it is told so. It returns what allows it again.
+func refuse(ctx context.Context, namespace string, operation admissionregistrationv1.OperationType, group, resource,
+	message string,
 	probe func() error, conditions ...admissionregistrationv1.MatchCondition) (allow func(context.Context)) {
 	GinkgoHelper()
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
@@ -511,7 +533,8 @@ func refuse(ctx context.Context, namespace string, operation admissionregistrati
 	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: policy.Name},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: policy.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}},
+			PolicyName:        policy.Name,
+			ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}},
 	}
 	allow = put(ctx, policy, binding)
 	Eventually(ctx, probe).Should(MatchError(ContainSubstring(message)), "the API server does not take the policy up")
@@ -519,13 +542,17 @@ func refuse(ctx context.Context, namespace string, operation admissionregistrati
 }
 
 // in returns what a policy for operations on a resource in a namespace matches.
-func in(namespace, group, resource string, operations ...admissionregistrationv1.OperationType) *admissionregistrationv1.MatchResources {
+func in(namespace, group, resource string,
+	operations ...admissionregistrationv1.OperationType) *admissionregistrationv1.MatchResources {
 	return &admissionregistrationv1.MatchResources{
 		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
-		ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-			Operations: operations,
-			Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: []string{resource}},
-		}}},
+		ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+			RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+				Operations: operations,
+				Rule: admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"},
+					Resources: []string{resource}},
+			},
+		}},
 	}
 }
 

@@ -60,8 +60,8 @@ var _ = Describe("CronJob", func() {
 		cj.Spec.Schedule, cj.Spec.SuccessfulJobsHistoryLimit = "@every 1s", ptr.To[int32](1000)
 		return cj
 	}
-	// putSince creates one and has it scheduled since so many hours before lastHour, which is one of its times. Before is what to do
-	// when it is there.
+	// putSince creates one and has it scheduled since so many hours before lastHour, which is one of its times. Before is
+	// what to do when it is there.
 	putSince := func(ctx context.Context, cj *tutorialv1.CronJob, hours int, before ...func()) {
 		GinkgoHelper()
 		k := k
@@ -90,11 +90,13 @@ var _ = Describe("CronJob", func() {
 			return names
 		}
 	}
-	// adopted creates a Job that is one's own, and is suspended, as if the operator had made it, and waits until that has been seen.
+	// adopted creates a Job that is one's own, and is suspended, as if the operator had made it, and waits until that has
+	// been seen.
 	adopted := func(ctx context.Context, cj *tutorialv1.CronJob, name string, change ...func(*batchv1.Job)) *batchv1.Job {
 		GinkgoHelper()
 		job := testkinds.NewJob(ns, name)
-		job.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cj, tutorialv1.GroupVersion.WithKind("CronJob"))}
+		job.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cj,
+			tutorialv1.GroupVersion.WithKind("CronJob"))}
 		for _, change := range change {
 			change(job)
 		}
@@ -105,17 +107,20 @@ var _ = Describe("CronJob", func() {
 		return job
 	}
 	deletions := func(mark testenv.Mark) []testenv.Request {
-		return cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns), func(r testenv.Request) bool { return r.Verb == "delete" })
+		return cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns),
+			func(r testenv.Request) bool { return r.Verb == "delete" })
 	}
 
 	It("makes a Job at each time, of the template, named after the time", func(ctx context.Context) {
 		cj := often()
 		cj.Spec.JobTemplate.Labels = map[string]string{"theirs": "label"}
-		cj.Spec.JobTemplate.Annotations = map[string]string{"theirs": "annotation", tutorialv1.ScheduledAtAnnotation: "yesterday"}
+		cj.Spec.JobTemplate.Annotations = map[string]string{"theirs": "annotation",
+			tutorialv1.ScheduledAtAnnotation: "yesterday"}
 		Expect(k8s.Create(ctx, cj)).To(Succeed())
 		Eventually(ctx, func() int { return len(jobNames(ctx, ns)) }).Should(BeNumerically(">=", 3))
 		Eventually(ctx, func() *metav1.Time { return get(ctx, cj).Status.LastSuccessfulTime }).ShouldNot(BeNil())
-		// What is told of a time that was missed, on a machine that is slow, is told after the Job that comes after it is made.
+		// What is told of a time that was missed, on a machine that is slow, is told after the Job that comes after it is
+		// made.
 		events, jobs := eventsAbout(ctx, cj), jobsIn(ctx, ns)
 		for _, job := range jobs {
 			tick := tickOf(job.Name)
@@ -129,7 +134,8 @@ var _ = Describe("CronJob", func() {
 			Expect(*job.Spec.BackoffLimit).To(BeZero())
 		}
 		if missed := skipped(cj.CreationTimestamp.Time, time.Second, jobs); missed > 0 {
-			Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).Should(ContainElement(HavePrefix("Warning MissedSchedule")), "%d missed", missed)
+			Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).
+				Should(ContainElement(HavePrefix("Warning MissedSchedule")), "%d missed", missed)
 		} else {
 			Expect(events).To(ConsistOf(HavePrefix("Normal Synced")), "a run is no news")
 		}
@@ -139,7 +145,8 @@ var _ = Describe("CronJob", func() {
 	It("costs at most four requests for a run, and none in between", func(ctx context.Context) {
 		cj := often()
 		cj.Spec.Schedule = "@every 2s"
-		mark := cp.Audit.Now() // a mark between two runs may come before the API server has logged the last write of the first
+		// a mark between two runs may come before the API server has logged the last write of the first
+		mark := cp.Audit.Now()
 		Expect(k8s.Create(ctx, cj)).To(Succeed())
 		Eventually(ctx, func() int { return len(jobNames(ctx, ns)) }).Should(BeNumerically(">=", 3))
 		Eventually(ctx, func() []corev1.ObjectReference { return get(ctx, cj).Status.Active }).Should(BeEmpty())
@@ -147,10 +154,11 @@ var _ = Describe("CronJob", func() {
 		Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "False/Suspended"))
 		all, jobs := requests(mark, ns), jobsIn(ctx, ns)
 		ofJobs := slices.DeleteFunc(slices.Clone(all), func(r testenv.Request) bool { return r.Resource != "jobs" })
-		// A status and an event each for being made and for being suspended. There may be more than three runs on a machine that is
-		// slow, and an event of a time that was missed.
+		// A status and an event each for being made and for being suspended. There may be more than three runs on a machine
+		// that is slow, and an event of a time that was missed.
 		runs, missed := len(jobs), skipped(cj.CreationTimestamp.Time, 2*time.Second, jobs)
-		report(fmt.Sprintf("requests of a CronJob for being made, for %d runs, and for being suspended", runs), len(all), 2+runs*4+2+missed)
+		report(fmt.Sprintf("requests of a CronJob for being made, for %d runs, and for being suspended", runs), len(all),
+			2+runs*4+2+missed)
 		report("writes of a CronJob that change nothing", noOps(mark, ns), 0)
 		report(fmt.Sprintf("requests of a CronJob for Jobs in %d runs", runs), len(ofJobs), runs)
 	})
@@ -173,14 +181,16 @@ var _ = Describe("CronJob", func() {
 		cj.Spec.StartingDeadlineSeconds = ptr.To[int64](60)
 		putSince(ctx, cj, 3)
 		Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).Should(ConsistOf(HavePrefix("Normal Synced"), And(
-			HavePrefix("Warning MissedSchedule: missed 3 runs, from "), ContainSubstring("spec.startingDeadlineSeconds has passed"))))
+			HavePrefix("Warning MissedSchedule: missed 3 runs, from "),
+			ContainSubstring("spec.startingDeadlineSeconds has passed"))))
 		passesAtRest(k.Controller())
 		mark := cp.Audit.Now()
 		touch(ctx, cj)
 		Expect(requests(mark, ns)).To(BeEmpty())
 		Expect(eventsAbout(ctx, cj)).To(ConsistOf(HavePrefix("Warning MissedSchedule"), HavePrefix("Normal Synced")))
 		Expect(jobNames(ctx, ns)).To(BeEmpty())
-		Expect(get(ctx, cj).Status).To(And(HaveField("LastScheduleTime", BeNil()), HaveField("LastMissedTime.Time", BeTemporally("==", lastHour))))
+		Expect(get(ctx, cj).Status).
+			To(And(HaveField("LastScheduleTime", BeNil()), HaveField("LastMissedTime.Time", BeTemporally("==", lastHour))))
 
 		By("also when a longer deadline comes later")
 		edit(ctx, cj, func(cj *tutorialv1.CronJob) { cj.Spec.StartingDeadlineSeconds = nil })
@@ -209,9 +219,11 @@ var _ = Describe("CronJob", func() {
 		operator, err := cp.ClientAs(testenv.OperatorUser)
 		Expect(err).NotTo(HaveOccurred())
 		change := client.RawPatch(types.MergePatchType, []byte(`{"status":{"observedSchedule":"probe"}}`))
-		return refuse(ctx, ns, admissionregistrationv1.Update, tutorialv1.GroupVersion.Group, "cronjobs/status", "no status on Fridays",
+		return refuse(ctx, ns, admissionregistrationv1.Update, tutorialv1.GroupVersion.Group, "cronjobs/status",
+			"no status on Fridays",
 			func() error { return operator.Status().Patch(ctx, cj.DeepCopy(), change, client.DryRunAll) },
-			admissionregistrationv1.MatchCondition{Name: "operator", Expression: `request.userInfo.username == "` + testenv.OperatorUser + `"`})
+			admissionregistrationv1.MatchCondition{Name: "operator",
+				Expression: `request.userInfo.username == "` + testenv.OperatorUser + `"`})
 	}
 
 	It("counts from when it was resumed, also if that could not be stored", func(ctx context.Context) {
@@ -228,42 +240,43 @@ var _ = Describe("CronJob", func() {
 		Expect(cj.Status.ScheduledSince.Before(cj.Status.LastScheduleTime)).To(BeTrue())
 	})
 
-	It("does not run a time again whose status could not be stored, as long as the manager lives", func(ctx context.Context) {
-		cj := hourly()
-		var allow func(context.Context)
-		mark := cp.Audit.Now()
-		putSince(ctx, cj, 1, func() { allow = refuseStatus(ctx, cj) })
-		job := jobAt(cj, lastHour)
-		Eventually(ctx, func() error { return k8s.Get(ctx, client.ObjectKeyFromObject(job), job) }).Should(Succeed())
-		made := func() []testenv.Request {
-			return cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns), testenv.Request.IsCreation,
-				func(r testenv.Request) bool { return r.Resource == "jobs" })
-		}
-		refused := func(since testenv.Mark) func() []testenv.Request {
-			return func() []testenv.Request {
-				return cp.Audit.Since(since, testenv.ByOperator, testenv.In(ns),
-					func(r testenv.Request) bool { return r.Resource == "cronjobs/status" && r.Code >= 400 })
+	It("does not run a time again whose status could not be stored, as long as the manager lives",
+		func(ctx context.Context) {
+			cj := hourly()
+			var allow func(context.Context)
+			mark := cp.Audit.Now()
+			putSince(ctx, cj, 1, func() { allow = refuseStatus(ctx, cj) })
+			job := jobAt(cj, lastHour)
+			Eventually(ctx, func() error { return k8s.Get(ctx, client.ObjectKeyFromObject(job), job) }).Should(Succeed())
+			made := func() []testenv.Request {
+				return cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns), testenv.Request.IsCreation,
+					func(r testenv.Request) bool { return r.Resource == "jobs" })
 			}
-		}
-		Eventually(refused(mark)).ShouldNot(BeEmpty())
-		Expect(k8s.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
-		deleted := cp.Audit.Now()
-		touch(ctx, cj)
-		Eventually(refused(deleted)).ShouldNot(BeEmpty(), "nothing was tried")
-		touch(ctx, cj)
-		Expect(made()).To(HaveLen(1), "the manager knows of it")
-		Expect(jobNames(ctx, ns)).To(BeEmpty())
-		Expect(get(ctx, cj).Status.LastScheduleTime).To(BeNil())
+			refused := func(since testenv.Mark) func() []testenv.Request {
+				return func() []testenv.Request {
+					return cp.Audit.Since(since, testenv.ByOperator, testenv.In(ns),
+						func(r testenv.Request) bool { return r.Resource == "cronjobs/status" && r.Code >= 400 })
+				}
+			}
+			Eventually(refused(mark)).ShouldNot(BeEmpty())
+			Expect(k8s.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+			deleted := cp.Audit.Now()
+			touch(ctx, cj)
+			Eventually(refused(deleted)).ShouldNot(BeEmpty(), "nothing was tried")
+			touch(ctx, cj)
+			Expect(made()).To(HaveLen(1), "the manager knows of it")
+			Expect(jobNames(ctx, ns)).To(BeEmpty())
+			Expect(get(ctx, cj).Status.LastScheduleTime).To(BeNil())
 
-		allow(ctx)
-		Eventually(ctx, func() *metav1.Time {
-			touch(ctx, cj) // rather than wait until it is tried again
-			return get(ctx, cj).Status.LastScheduleTime
-		}).Should(HaveField("Time", BeTemporally("==", lastHour)))
-		touch(ctx, cj)
-		Expect(made()).To(HaveLen(1), "the status tells of it")
-		Expect(jobNames(ctx, ns)).To(BeEmpty())
-	})
+			allow(ctx)
+			Eventually(ctx, func() *metav1.Time {
+				touch(ctx, cj) // rather than wait until it is tried again
+				return get(ctx, cj).Status.LastScheduleTime
+			}).Should(HaveField("Time", BeTemporally("==", lastHour)))
+			touch(ctx, cj)
+			Expect(made()).To(HaveLen(1), "the status tells of it")
+			Expect(jobNames(ctx, ns)).To(BeEmpty())
+		})
 
 	// What doc.go says cannot be told apart, and nothing else.
 	It("runs a time again only where neither a status nor a Job tells of it", func(ctx context.Context) {
@@ -316,7 +329,8 @@ var _ = Describe("CronJob", func() {
 
 		It("runs both (Allow)", func(ctx context.Context) {
 			put(ctx, tutorialv1.AllowConcurrent)
-			Eventually(ctx, func() []string { return jobNames(ctx, ns) }).Should(Equal([]string{early.Name, jobName("one", lastHour)}))
+			Eventually(ctx, func() []string { return jobNames(ctx, ns) }).
+				Should(Equal([]string{early.Name, jobName("one", lastHour)}))
 			Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Progressing", "True/JobsRunning"))
 		})
 
@@ -329,15 +343,18 @@ var _ = Describe("CronJob", func() {
 			Expect(eventsAbout(ctx, cj)).To(ConsistOf(HavePrefix("Normal Synced")), "nothing is missed yet")
 
 			finish(ctx, early, batchv1.JobComplete)
-			Eventually(ctx, func() []string { return jobNames(ctx, ns) }).Should(Equal([]string{early.Name, jobName("one", lastHour)}))
-			Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).Should(ContainElement(HavePrefix("Warning MissedSchedule: missed 2 runs")))
+			Eventually(ctx, func() []string { return jobNames(ctx, ns) }).
+				Should(Equal([]string{early.Name, jobName("one", lastHour)}))
+			Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).
+				Should(ContainElement(HavePrefix("Warning MissedSchedule: missed 2 runs")))
 			Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Progressing", "False/Idle"))
 		})
 
 		It("deletes it, and no other of its name, once, and then runs (Replace; #59676)", func(ctx context.Context) {
 			mark := cp.Audit.Now()
 			put(ctx, tutorialv1.ReplaceConcurrent, func(job *batchv1.Job) { job.Finalizers = []string{"example.com/hold"} })
-			Eventually(ctx, func() []string { return jobNames(ctx, ns) }).Should(Equal([]string{early.Name, jobName("one", lastHour)}))
+			Eventually(ctx, func() []string { return jobNames(ctx, ns) }).
+				Should(Equal([]string{early.Name, jobName("one", lastHour)}))
 			Expect(get(ctx, early).DeletionTimestamp).NotTo(BeNil())
 			for range 2 {
 				touch(ctx, cj)
@@ -395,13 +412,18 @@ var _ = Describe("CronJob", func() {
 			Expect(eventsAbout(ctx, cj)).To(HaveLen(1))
 
 			edit(ctx, cj, func(cj *tutorialv1.CronJob) { cj.Spec.Schedule, cj.Spec.TimeZone = schedule, nil })
-			Eventually(ctx, k.says(cj)).Should(And(HaveKeyWithValue("Available", "True/Scheduled"), HaveKeyWithValue("Degraded", "False/AsExpected")))
+			Eventually(ctx,
+				k.says(cj)).
+				Should(And(HaveKeyWithValue("Available", "True/Scheduled"), HaveKeyWithValue("Degraded", "False/AsExpected")))
 			Expect(jobNames(ctx, ns)).To(BeEmpty())
 			Expect(cj.Status.NextScheduleTime.UTC()).To(Equal(lastHour.Add(time.Hour)))
 		},
-		Entry("it ends before it begins", func(cj *tutorialv1.CronJob) { cj.Spec.Schedule = "5-1 * * * *" }, "InvalidSchedule", `spec.schedule "5-1 * * * *" is not valid`),
-		Entry("it never comes", func(cj *tutorialv1.CronJob) { cj.Spec.Schedule = "0 0 31 2 *" }, "NeverFires", `"0 0 31 2 *"`),
-		Entry("no zone has the name", func(cj *tutorialv1.CronJob) { cj.Spec.TimeZone = ptr.To("Atlantis/Nowhere") }, "UnknownTimeZone", `"Atlantis/Nowhere"`))
+		Entry("it ends before it begins", func(cj *tutorialv1.CronJob) { cj.Spec.Schedule = "5-1 * * * *" },
+			"InvalidSchedule", `spec.schedule "5-1 * * * *" is not valid`),
+		Entry("it never comes", func(cj *tutorialv1.CronJob) { cj.Spec.Schedule = "0 0 31 2 *" }, "NeverFires",
+			`"0 0 31 2 *"`),
+		Entry("no zone has the name", func(cj *tutorialv1.CronJob) { cj.Spec.TimeZone = ptr.To("Atlantis/Nowhere") },
+			"UnknownTimeZone", `"Atlantis/Nowhere"`))
 
 	Describe("does not run for times before", func() {
 		// ran has one that has run an hourly time a hundred hours ago, and has nobody look at it since.
@@ -412,26 +434,29 @@ var _ = Describe("CronJob", func() {
 			GinkgoHelper()
 			Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "True/Scheduled"))
 			Expect(cj.Status.ScheduledSince.After(lastHour)).To(BeTrue(), "since %s", cj.Status.ScheduledSince)
-			Expect(cj.Status).To(And(HaveField("ObservedSchedule", cj.Spec.Schedule), HaveField("ObservedTimeZone", ptr.Deref(cj.Spec.TimeZone, "")),
-				HaveField("LastScheduleTime.Time", BeTemporally("==", hoursBefore(100))), HaveField("LastMissedTime", BeNil())))
+			Expect(cj.Status).
+				To(And(HaveField("ObservedSchedule", cj.Spec.Schedule),
+					HaveField("ObservedTimeZone", ptr.Deref(cj.Spec.TimeZone, "")),
+					HaveField("LastScheduleTime.Time", BeTemporally("==", hoursBefore(100))), HaveField("LastMissedTime", BeNil())))
 			Expect(cj.Status.NextScheduleTime.After(time.Now())).To(BeTrue(), "next at %s", cj.Status.NextScheduleTime)
 			touch(ctx, cj)
 			Expect(jobNames(ctx, ns)).To(BeEmpty())
 			Expect(eventsAbout(ctx, cj)).NotTo(ContainElement(HavePrefix("Warning")))
 		}
 
-		DescribeTable("its schedule was changed (#63371, #130838)", func(ctx context.Context, change func(*tutorialv1.CronJob)) {
-			cj := hourly()
-			schedule := cj.Spec.Schedule
-			cj.Spec.Schedule = "@yearly"
-			change(cj)
-			Expect(k8s.Create(ctx, cj)).To(Succeed())
-			Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "True/Scheduled"))
-			backdate(ctx, cj, hoursBefore(101), ran)
-			Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "True/Scheduled"))
-			edit(ctx, cj, func(cj *tutorialv1.CronJob) { cj.Spec.Schedule, cj.Spec.TimeZone = schedule, nil })
-			expectNone(ctx, cj)
-		},
+		DescribeTable("its schedule was changed (#63371, #130838)",
+			func(ctx context.Context, change func(*tutorialv1.CronJob)) {
+				cj := hourly()
+				schedule := cj.Spec.Schedule
+				cj.Spec.Schedule = "@yearly"
+				change(cj)
+				Expect(k8s.Create(ctx, cj)).To(Succeed())
+				Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "True/Scheduled"))
+				backdate(ctx, cj, hoursBefore(101), ran)
+				Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "True/Scheduled"))
+				edit(ctx, cj, func(cj *tutorialv1.CronJob) { cj.Spec.Schedule, cj.Spec.TimeZone = schedule, nil })
+				expectNone(ctx, cj)
+			},
 			Entry("alone", func(*tutorialv1.CronJob) {}),
 			Entry("with its zone", func(cj *tutorialv1.CronJob) { cj.Spec.TimeZone = ptr.To("Asia/Tokyo") }))
 
@@ -452,7 +477,9 @@ var _ = Describe("CronJob", func() {
 			cj := hourly()
 			cj.Spec.Suspend = ptr.To(true)
 			Expect(k8s.Create(ctx, cj)).To(Succeed())
-			Eventually(ctx, k.says(cj)).Should(And(HaveKeyWithValue("Available", "False/Suspended"), HaveKeyWithValue("Degraded", "False/AsExpected")))
+			Eventually(ctx,
+				k.says(cj)).
+				Should(And(HaveKeyWithValue("Available", "False/Suspended"), HaveKeyWithValue("Degraded", "False/AsExpected")))
 			Expect(cj.Status).To(And(HaveField("NextScheduleTime", BeNil()), HaveField("ScheduledSince", BeNil())))
 			backdate(ctx, cj, time.Time{}, ran)
 			Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "False/Suspended"))
@@ -461,38 +488,42 @@ var _ = Describe("CronJob", func() {
 		})
 	})
 
-	It("makes no Job while it is suspended, and goes on when it is not any more, as kubectl says", func(ctx context.Context) {
-		run := kubectlIn(ns)
-		cj := often()
-		Expect(k8s.Create(ctx, cj)).To(Succeed())
-		Eventually(ctx, func() []string { return jobNames(ctx, ns) }).ShouldNot(BeEmpty())
-		run("patch", k.CRD(), "one", "--type=merge", "--patch", `{"spec":{"suspend":true}}`)
-		Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "False/Suspended"))
-		before := jobNames(ctx, ns)
-		time.Sleep(2 * time.Second)
-		Expect(jobNames(ctx, ns)).To(Equal(before))
+	It("makes no Job while it is suspended, and goes on when it is not any more, as kubectl says",
+		func(ctx context.Context) {
+			run := kubectlIn(ns)
+			cj := often()
+			Expect(k8s.Create(ctx, cj)).To(Succeed())
+			Eventually(ctx, func() []string { return jobNames(ctx, ns) }).ShouldNot(BeEmpty())
+			run("patch", k.CRD(), "one", "--type=merge", "--patch", `{"spec":{"suspend":true}}`)
+			Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "False/Suspended"))
+			before := jobNames(ctx, ns)
+			time.Sleep(2 * time.Second)
+			Expect(jobNames(ctx, ns)).To(Equal(before))
 
-		run("patch", k.CRD(), "one", "--type=merge", "--patch", `{"spec":{"suspend":false}}`)
-		Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "True/Scheduled"))
-		since := cj.Status.ScheduledSince.Time
-		Eventually(ctx, func() int { return len(jobNames(ctx, ns)) }).Should(BeNumerically(">", len(before)))
-		events, jobs := eventsAbout(ctx, cj), jobsIn(ctx, ns)
-		for _, job := range jobs[len(before):] {
-			Expect(tickOf(job.Name)).To(BeTemporally(">", since))
-		}
-		Expect(jobNames(ctx, ns)[:len(before)]).To(Equal(before))
-		if skipped(cj.CreationTimestamp.Time, time.Second, jobs[:len(before)])+skipped(since, time.Second, jobs) == 0 {
-			Expect(events).To(HaveEach(HavePrefix("Normal Synced")))
-		}
-	})
+			run("patch", k.CRD(), "one", "--type=merge", "--patch", `{"spec":{"suspend":false}}`)
+			Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "True/Scheduled"))
+			since := cj.Status.ScheduledSince.Time
+			Eventually(ctx, func() int { return len(jobNames(ctx, ns)) }).Should(BeNumerically(">", len(before)))
+			events, jobs := eventsAbout(ctx, cj), jobsIn(ctx, ns)
+			for _, job := range jobs[len(before):] {
+				Expect(tickOf(job.Name)).To(BeTemporally(">", since))
+			}
+			Expect(jobNames(ctx, ns)[:len(before)]).To(Equal(before))
+			if skipped(cj.CreationTimestamp.Time, time.Second, jobs[:len(before)])+skipped(since, time.Second, jobs) == 0 {
+				Expect(events).To(HaveEach(HavePrefix("Normal Synced")))
+			}
+		})
 
 	It("warns of a CronJob of Kubernetes with its name, until that is gone (#120181)", func(ctx context.Context) {
 		theirs := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "one"}, Spec: batchv1.CronJobSpec{
-			Schedule: "@yearly", Suspend: ptr.To(true), JobTemplate: batchv1.JobTemplateSpec{Spec: testkinds.NewJob("", "").Spec}}}
+			Schedule: "@yearly", Suspend: ptr.To(true),
+			JobTemplate: batchv1.JobTemplateSpec{Spec: testkinds.NewJob("", "").Spec}}}
 		Expect(k8s.Create(ctx, theirs)).To(Succeed())
 		cj := hourly()
 		Expect(k8s.Create(ctx, cj)).To(Succeed())
-		Eventually(ctx, k.says(cj)).Should(And(HaveKeyWithValue("Available", "True/Scheduled"), HaveKeyWithValue("Degraded", "True/NameShared")))
+		Eventually(ctx,
+			k.says(cj)).
+			Should(And(HaveKeyWithValue("Available", "True/Scheduled"), HaveKeyWithValue("Degraded", "True/NameShared")))
 		Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).Should(ConsistOf(HavePrefix("Warning NameShared")))
 		Expect(k8s.Delete(ctx, theirs)).To(Succeed())
 		Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Degraded", "False/AsExpected"))
@@ -507,11 +538,15 @@ var _ = Describe("CronJob", func() {
 		putSince(ctx, cj, 1)
 		Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).Should(ConsistOf(HavePrefix("Normal Synced")))
 		job := jobAt(cj, lastHour)
-		edit(ctx, job, func(job *batchv1.Job) { job.Spec.ActiveDeadlineSeconds = ptr.To[int64](0) }) // now: one that fails at once is told of in one event
-		Eventually(ctx, k.says(cj)).Should(And(HaveKeyWithValue("Available", "True/Scheduled"), HaveKeyWithValue("Degraded", "True/LastRunFailed")))
+		// now: one that fails at once is told of in one event
+		edit(ctx, job, func(job *batchv1.Job) { job.Spec.ActiveDeadlineSeconds = ptr.To[int64](0) })
+		Eventually(ctx,
+			k.says(cj)).
+			Should(And(HaveKeyWithValue("Available", "True/Scheduled"), HaveKeyWithValue("Degraded", "True/LastRunFailed")))
 		Expect(k.message(cj, "Degraded")).To(And(ContainSubstring("Job %s failed: DeadlineExceeded", job.Name),
 			ContainSubstring("kubectl -n %s logs --selector=batch.kubernetes.io/job-name=%s", ns, job.Name)))
-		Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).Should(ConsistOf(HavePrefix("Normal Synced"), HavePrefix("Warning LastRunFailed")))
+		Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).
+			Should(ConsistOf(HavePrefix("Normal Synced"), HavePrefix("Warning LastRunFailed")))
 		Expect(k8s.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 		Eventually(ctx, isGone(job)).Should(BeTrue())
 		touch(ctx, cj)
@@ -527,9 +562,12 @@ var _ = Describe("CronJob", func() {
 		Expect(k8s.Create(ctx, cj)).To(Succeed())
 		Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "True/Scheduled"))
 		ahead := time.Now().Add(2 * time.Hour).Truncate(time.Second)
-		backdate(ctx, cj, hoursBefore(1), func(status *tutorialv1.CronJobStatus) { status.LastScheduleTime = ptr.To(metav1.NewTime(ahead)) })
+		backdate(ctx, cj, hoursBefore(1), func(status *tutorialv1.CronJobStatus) {
+			status.LastScheduleTime = ptr.To(metav1.NewTime(ahead))
+		})
 		Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Degraded", "True/ClockBehind"))
-		Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).Should(ContainElement(HavePrefix("Warning ClockBehind")))
+		Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).
+			Should(ContainElement(HavePrefix("Warning ClockBehind")))
 		touch(ctx, cj)
 		Expect(jobNames(ctx, ns)).To(BeEmpty())
 		Expect(get(ctx, cj).Status.LastScheduleTime.Time).To(BeTemporally("==", ahead))
@@ -562,54 +600,58 @@ var _ = Describe("CronJob", func() {
 		Eventually(ctx, isGone(cj)).Should(BeTrue())
 	})
 
-	It("makes one Job for each time, also where two managers work at once and are killed in turn (#34447, #112275)", func(ctx context.Context) {
-		environment := []string{"WATCH_NAMESPACE=" + ns}
-		restartWith(ctx, environment, "--leader-elect=false")
-		first := manager
-		start(ctx, environment, "--leader-elect=false")
-		mark := cp.Audit.Now()
-		const count = 5
-		for i := range count {
-			cj := often()
-			cj.Name = fmt.Sprintf("n%d", i)
-			Expect(k8s.Create(ctx, cj)).To(Succeed())
-		}
-		for range 4 {
-			time.Sleep(1300 * time.Millisecond)
-			first.Kill()
-			first = manager
+	It("makes one Job for each time, also where two managers work at once and are killed in turn (#34447, #112275)",
+		func(ctx context.Context) {
+			environment := []string{"WATCH_NAMESPACE=" + ns}
+			restartWith(ctx, environment, "--leader-elect=false")
+			first := manager
 			start(ctx, environment, "--leader-elect=false")
-		}
-		Eventually(ctx, func() map[string]int {
-			of := map[string]int{}
-			for _, name := range jobNames(ctx, ns) {
-				of[name[:2]]++
+			mark := cp.Audit.Now()
+			const count = 5
+			for i := range count {
+				cj := often()
+				cj.Name = fmt.Sprintf("n%d", i)
+				Expect(k8s.Create(ctx, cj)).To(Succeed())
 			}
-			return of
-		}).Should(And(HaveLen(count), HaveEach(BeNumerically(">=", 4))))
-		first.Kill()
-		suspendAll(ctx, ns)
-		passesAtRest(k.Controller())
+			for range 4 {
+				time.Sleep(1300 * time.Millisecond)
+				first.Kill()
+				first = manager
+				start(ctx, environment, "--leader-elect=false")
+			}
+			Eventually(ctx, func() map[string]int {
+				of := map[string]int{}
+				for _, name := range jobNames(ctx, ns) {
+					of[name[:2]]++
+				}
+				return of
+			}).Should(And(HaveLen(count), HaveEach(BeNumerically(">=", 4))))
+			first.Kill()
+			suspendAll(ctx, ns)
+			passesAtRest(k.Controller())
 
-		made, asked, tried := map[string]int{}, map[string]bool{}, 0
-		for _, request := range cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns)) {
-			if request.Verb == "create" && request.Resource == "jobs" {
-				tried++
-				asked[request.Name] = true
-				if request.IsCreation() {
-					made[request.Name]++
+			made, asked, tried := map[string]int{}, map[string]bool{}, 0
+			for _, request := range cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns)) {
+				if request.Verb == "create" && request.Resource == "jobs" {
+					tried++
+					asked[request.Name] = true
+					if request.IsCreation() {
+						made[request.Name]++
+					}
 				}
 			}
-		}
-		Expect(made).To(HaveEach(1))
-		Expect(slices.Collect(maps.Keys(made))).To(HaveEach(MatchRegexp(`^n\d-(\d{8}|\d{10})$`)), "named after something else than their time")
-		// The API server does not log as made what it has made for a manager that was killed meanwhile.
-		Expect(jobNames(ctx, ns)).To(And(ContainElements(slices.Collect(maps.Keys(made))), HaveEach(BeElementOf(slices.Collect(maps.Keys(asked))))))
-		note("%5d                 requests for %d Jobs of two managers at once, which made none twice", tried, len(made))
-	})
+			Expect(made).To(HaveEach(1))
+			Expect(slices.Collect(maps.Keys(made))).To(HaveEach(MatchRegexp(`^n\d-(\d{8}|\d{10})$`)),
+				"named after something else than their time")
+			// The API server does not log as made what it has made for a manager that was killed meanwhile.
+			Expect(jobNames(ctx, ns)).
+				To(And(ContainElements(slices.Collect(maps.Keys(made))), HaveEach(BeElementOf(slices.Collect(maps.Keys(asked))))))
+			note("%5d                 requests for %d Jobs of two managers at once, which made none twice", tried, len(made))
+		})
 
 	Describe("with a cache that stands still", func() {
-		// still starts the controller with a cache that shows a CronJob as it was, and no Job, and returns how often it has passed.
+		// still starts the controller with a cache that shows a CronJob as it was, and no Job, and returns how often it has
+		// passed.
 		still := func(ctx context.Context, cj *tutorialv1.CronJob) func() int {
 			GinkgoHelper()
 			cj = cj.DeepCopy()
@@ -622,7 +664,8 @@ var _ = Describe("CronJob", func() {
 				NewClient: func(config *rest.Config, options client.Options) (client.Client, error) {
 					c, err := client.NewWithWatch(config, options)
 					return interceptor.NewClient(c, interceptor.Funcs{
-						Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+						Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object,
+							options ...client.GetOption) error {
 							switch into := into.(type) {
 							case *tutorialv1.CronJob:
 								passes.Add(1)
@@ -677,7 +720,9 @@ var _ = Describe("CronJob", func() {
 			before(ctx)
 			old := cj.DeepCopy()
 			edit(ctx, cj, func(cj *tutorialv1.CronJob) { cj.Annotations = map[string]string{"of": "another time"} })
-			backdate(ctx, cj, hoursBefore(2), func(status *tutorialv1.CronJobStatus) { status.LastScheduleTime = ptr.To(metav1.NewTime(lastHour)) })
+			backdate(ctx, cj, hoursBefore(2), func(status *tutorialv1.CronJobStatus) {
+				status.LastScheduleTime = ptr.To(metav1.NewTime(lastHour))
+			})
 			passAgain(still(ctx, old))
 			Expect(jobNames(ctx, ns)).To(BeEmpty())
 			Expect(get(ctx, cj).Status.LastScheduleTime.UTC()).To(Equal(lastHour))
@@ -686,7 +731,8 @@ var _ = Describe("CronJob", func() {
 		It("takes the Job for its own that is there already", func(ctx context.Context) {
 			before(ctx)
 			theirs := testkinds.NewJob(ns, job.Name)
-			theirs.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cj, tutorialv1.GroupVersion.WithKind("CronJob"))}
+			theirs.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cj,
+				tutorialv1.GroupVersion.WithKind("CronJob"))}
 			Expect(k8s.Create(ctx, theirs)).To(Succeed())
 			passAgain(still(ctx, cj))
 			Expect(get(ctx, job).UID).To(Equal(theirs.UID))
@@ -696,7 +742,8 @@ var _ = Describe("CronJob", func() {
 		It("sees that an earlier Job is still active (Forbid; #58748, #107827)", func(ctx context.Context) {
 			before(ctx)
 			early := testkinds.NewJob(ns, jobName("one", hoursBefore(1)))
-			early.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cj, tutorialv1.GroupVersion.WithKind("CronJob"))}
+			early.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cj,
+				tutorialv1.GroupVersion.WithKind("CronJob"))}
 			Expect(k8s.Create(ctx, early)).To(Succeed())
 			backdate(ctx, cj, hoursBefore(2), func(status *tutorialv1.CronJobStatus) {
 				status.Active = []corev1.ObjectReference{{Name: early.Name, Namespace: ns, UID: early.UID}}
@@ -732,9 +779,11 @@ var _ = Describe("CronJob", func() {
 			Expect(k8s.Delete(ctx, held, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 			mark := cp.Audit.Now()
 			edited(ctx, cj, 2, 1)
-			gone := []string{jobName("some", hoursBefore(10)), jobName("some", hoursBefore(9)), jobName("some", hoursBefore(5)), jobName("some", hoursBefore(4))}
+			gone := []string{jobName("some", hoursBefore(10)), jobName("some", hoursBefore(9)), jobName("some", hoursBefore(5)),
+				jobName("some", hoursBefore(4))}
 			for _, name := range gone {
-				Eventually(ctx, isGone(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}})).Should(BeTrue(), name)
+				Eventually(ctx, isGone(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}})).
+					Should(BeTrue(), name)
 			}
 			touch(ctx, cj)
 			var deleted []string
@@ -743,32 +792,37 @@ var _ = Describe("CronJob", func() {
 				Expect(request.OnlyUID).To(Equal(uids[request.Name]))
 			}
 			Expect(deleted).To(Equal(gone), "the oldest first, each once, and not one that waits for a finalizer (#59676)")
-			Expect(jobNames(ctx, ns)).To(ContainElements(held.Name, jobName("some", hoursBefore(7)), "some-by-hand", jobName("some", hoursBefore(3))))
+			Expect(jobNames(ctx, ns)).
+				To(ContainElements(held.Name, jobName("some", hoursBefore(7)), "some-by-hand", jobName("some", hoursBefore(3))))
 			edit(ctx, get(ctx, held), func(job *batchv1.Job) { job.Finalizers = nil })
 		})
 
-		It("keeps none where the limits are 0, once the status remembers them and they are a minute old", func(ctx context.Context) {
-			cj := get(ctx, history.DeepCopy())
-			remembered := *cj.Status.LastSuccessfulTime
-			stop()
-			backdate(ctx, cj, history.CreationTimestamp.Time)
-			edited(ctx, cj, 0, 0)
-			young := testkinds.NewJob(ns, jobName("none", hoursBefore(2)))
-			young.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cj, tutorialv1.GroupVersion.WithKind("CronJob"))}
-			Expect(k8s.Create(ctx, young)).To(Succeed())
-			finish(ctx, young, batchv1.JobFailed)
-			mark := cp.Audit.Now()
-			start(ctx, []string{"WATCH_NAMESPACE=" + ns})
-			Eventually(ctx, func() []string {
-				return slices.DeleteFunc(jobNames(ctx, ns), func(name string) bool { return !strings.HasPrefix(name, "none-") })
-			}).Should(Equal([]string{jobName("none", hoursBefore(3)), young.Name}), "one that is active, and one that has only just been made")
-			writes := cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns), testenv.Request.IsWrite, func(r testenv.Request) bool { return r.Resource != "events" })
-			Expect(writes[0].Resource).To(Equal("cronjobs/status"), "%v", writes)
-			Expect(get(ctx, cj).Status.LastScheduleTime.UTC()).To(Equal(hoursBefore(2)))
-			Expect(cj.Status.LastSuccessfulTime.Time).To(BeTemporally("==", remembered.Time))
-			Expect(k8s.Delete(ctx, young)).To(Succeed()) // or the operator does so, during another spec
-			touch(ctx, cj)
-		})
+		It("keeps none where the limits are 0, once the status remembers them and they are a minute old",
+			func(ctx context.Context) {
+				cj := get(ctx, history.DeepCopy())
+				remembered := *cj.Status.LastSuccessfulTime
+				stop()
+				backdate(ctx, cj, history.CreationTimestamp.Time)
+				edited(ctx, cj, 0, 0)
+				young := testkinds.NewJob(ns, jobName("none", hoursBefore(2)))
+				young.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cj,
+					tutorialv1.GroupVersion.WithKind("CronJob"))}
+				Expect(k8s.Create(ctx, young)).To(Succeed())
+				finish(ctx, young, batchv1.JobFailed)
+				mark := cp.Audit.Now()
+				start(ctx, []string{"WATCH_NAMESPACE=" + ns})
+				Eventually(ctx, func() []string {
+					return slices.DeleteFunc(jobNames(ctx, ns), func(name string) bool { return !strings.HasPrefix(name, "none-") })
+				}).Should(Equal([]string{jobName("none", hoursBefore(3)), young.Name}),
+					"one that is active, and one that has only just been made")
+				writes := cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns), testenv.Request.IsWrite,
+					func(r testenv.Request) bool { return r.Resource != "events" })
+				Expect(writes[0].Resource).To(Equal("cronjobs/status"), "%v", writes)
+				Expect(get(ctx, cj).Status.LastScheduleTime.UTC()).To(Equal(hoursBefore(2)))
+				Expect(cj.Status.LastSuccessfulTime.Time).To(BeTemporally("==", remembered.Time))
+				Expect(k8s.Delete(ctx, young)).To(Succeed()) // or the operator does so, during another spec
+				touch(ctx, cj)
+			})
 	})
 
 	It("shows its columns", func(ctx context.Context) {
@@ -792,7 +846,8 @@ func jobName(cronJob string, tick time.Time) string {
 
 // jobAt returns the Job of a time, to be read.
 func jobAt(object client.Object, tick time.Time) *batchv1.Job {
-	return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: jobName(object.GetName(), tick)}}
+	return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: object.GetNamespace(),
+		Name: jobName(object.GetName(), tick)}}
 }
 
 // tickOf returns the time that the name of a Job tells; that of none comes before all others.
@@ -839,7 +894,8 @@ func jobNames(ctx context.Context, namespace string) []string {
 	return names
 }
 
-// backdate gives a CronJob the status it would have if it had been scheduled since then, and nobody had looked at it for as long.
+// backdate gives a CronJob the status it would have if it had been scheduled since then, and nobody had looked at it
+// for as long.
 func backdate(ctx context.Context, cj *tutorialv1.CronJob, since time.Time, change ...func(*tutorialv1.CronJobStatus)) {
 	GinkgoHelper()
 	get(ctx, cj).Status = tutorialv1.CronJobStatus{
@@ -884,7 +940,8 @@ func makeHistory(ctx context.Context) {
 		made := func(jobName string, end batchv1.JobConditionType, finalizers ...string) {
 			job := testkinds.NewJob(ns, jobName)
 			job.Finalizers = finalizers
-			job.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cj, tutorialv1.GroupVersion.WithKind("CronJob"))}
+			job.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cj,
+				tutorialv1.GroupVersion.WithKind("CronJob"))}
 			Expect(k8s.Create(ctx, job)).To(Succeed())
 			if end != "" {
 				finish(ctx, job, end)
@@ -915,7 +972,9 @@ func suspendAll(ctx context.Context, namespace string) {
 			edit(ctx, &cj, func(cj *tutorialv1.CronJob) {
 				cj.Spec.Suspend, cj.Spec.SuccessfulJobsHistoryLimit = ptr.To(true), ptr.To[int32](1000)
 			})
-			Eventually(ctx, kinds[2].says(&cj)).Should(And(HaveKeyWithValue("Available", "False/Suspended"), HaveKeyWithValue("Progressing", "False/Idle")))
+			Eventually(ctx,
+				kinds[2].says(&cj)).
+				Should(And(HaveKeyWithValue("Available", "False/Suspended"), HaveKeyWithValue("Progressing", "False/Idle")))
 		}
 	}
 }

@@ -41,7 +41,8 @@ var _ = Describe("Foo", func() {
 		Expect(deployment.Spec.Template.Spec.Containers[0].Name).To(Equal("nginx"))
 		Expect(deployment.Spec.Template.Spec.Containers[0].Image).To(Equal("nginx:latest"))
 		Expect(get(ctx, foo).Status).To(And(
-			HaveField("AvailableReplicas", int32(2)), HaveField("Replicas", int32(2)), HaveField("Selector", "app=nginx,controller=example")))
+			HaveField("AvailableReplicas", int32(2)), HaveField("Replicas", int32(2)),
+			HaveField("Selector", "app=nginx,controller=example")))
 	})
 
 	It("tells availableReplicas as the Deployment does, up and down", func(ctx context.Context) {
@@ -98,7 +99,8 @@ var _ = Describe("Foo", func() {
 		Eventually(ctx, k.says(foo)).Should(settled)
 	})
 
-	// Found by a sequence: a Deployment that lost its owner while the new name was taken had none when its Foo was deleted, and stayed.
+	// Found by a sequence: a Deployment that lost its owner while the new name was taken had none when its Foo was
+	// deleted, and stayed.
 	It("keeps the Deployment it has as it says while the new name is taken", func(ctx context.Context) {
 		Expect(k8s.Create(ctx, testkinds.NewDeployment(ns, "taken", 0))).To(Succeed())
 		foo := newFoo(ns, "example", "old", ptr.To[int32](1))
@@ -143,7 +145,8 @@ var _ = Describe("Foo", func() {
 			winner, loser = loser, winner
 		}
 		Expect(holder.UID).To(Equal(winner.UID))
-		Eventually(ctx, func() []string { return eventsAbout(ctx, loser) }).Should(ConsistOf(HavePrefix("Warning ErrResourceExists")))
+		Eventually(ctx, func() []string { return eventsAbout(ctx, loser) }).
+			Should(ConsistOf(HavePrefix("Warning ErrResourceExists")))
 		Expect(k.message(loser, "Degraded")).To(ContainSubstring(fmt.Sprintf("controlled by Foo %q", winner.Name)))
 
 		Expect(k8s.Delete(ctx, winner)).To(Succeed())
@@ -189,7 +192,8 @@ var _ = Describe("Foo", func() {
 
 			By("also when it has lost our annotation, by which the cache knows what to keep")
 			edit(ctx, deployment, func(deployment *appsv1.Deployment) { deployment.Annotations = nil })
-			Eventually(ctx, func() map[string]string { return get(ctx, deployment).Annotations }).Should(HaveKey("memcached-operator.example.com/owner-uid"))
+			Eventually(ctx, func() map[string]string { return get(ctx, deployment).Annotations }).
+				Should(HaveKey("memcached-operator.example.com/owner-uid"))
 			Expect(*deployment.Spec.Replicas).To(Equal(int32(4)))
 		})
 
@@ -200,11 +204,13 @@ var _ = Describe("Foo", func() {
 			edit(ctx, foo, func(foo *samplev1alpha1.Foo) { foo.Spec.Replicas = nil })
 			Eventually(ctx, k.says(foo)).Should(settled)
 			Expect(*get(ctx, deploymentOf("web")).Spec.Replicas).To(Equal(int32(3)))
-			Expect(cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns), func(r testenv.Request) bool { return r.Resource == "deployments" })).To(BeEmpty())
+			Expect(cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns),
+				func(r testenv.Request) bool { return r.Resource == "deployments" })).To(BeEmpty())
 
 			out, err := cp.Kubectl("-n", ns, "scale", "deployment", "web", "--replicas=2")
 			Expect(err).NotTo(HaveOccurred(), out)
-			Consistently(ctx, func() int32 { return *get(ctx, deploymentOf("web")).Spec.Replicas }).WithTimeout(2 * time.Second).Should(Equal(int32(2)))
+			Consistently(ctx, func() int32 { return *get(ctx, deploymentOf("web")).Spec.Replicas }).WithTimeout(2 * time.Second).
+				Should(Equal(int32(2)))
 		})
 	})
 

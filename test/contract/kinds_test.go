@@ -93,7 +93,8 @@ func newCronJob(namespace, name, schedule string) *tutorialv1.CronJob {
 
 // controlledBy returns a reference to a controller that does not exist.
 func controlledBy(apiVersion, kind, name string) metav1.OwnerReference {
-	return metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: name, UID: "00000000-0000-0000-0000-000000000001", Controller: ptr.To(true)}
+	return metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: name,
+		UID: "00000000-0000-0000-0000-000000000001", Controller: ptr.To(true)}
 }
 
 // says is a matcher for a condition of an object: "Available=True/AllNodesReady", or without a reason.
@@ -173,8 +174,8 @@ func (k kind) own(ctx context.Context, object client.Object) []client.Object {
 	return children
 }
 
-// optionalFields returns the fields whose values can be tried one after the other. The number of pods is not among them: the maximum of
-// that is more than a control plane without machines can have.
+// optionalFields returns the fields whose values can be tried one after the other. The number of pods is not among
+// them: the maximum of that is more than a control plane without machines can have.
 func (k kind) optionalFields() []testkinds.Field {
 	crd, err := k.Definition()
 	if err != nil {
@@ -208,7 +209,8 @@ func (k kind) desired(ctx context.Context, object client.Object) map[string]any 
 	return desired
 }
 
-// damageAll changes the metadata and the spec of each child in all the ways that the operator reverts, and waits until it has.
+// damageAll changes the metadata and the spec of each child in all the ways that the operator reverts, and waits until
+// it has.
 func (k kind) damageAll(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	for i, child := range k.own(ctx, object) {
@@ -230,7 +232,8 @@ func (k kind) damageAll(ctx context.Context, object client.Object) {
 			Expect(child.GetUID()).To(Equal(before.GetUID()))
 			k.settle(ctx, object)
 		}
-		edit(ctx, child, func(child client.Object) { child.SetLabels(before.GetLabels()) }) // what others have added stays until they remove it
+		// what others have added stays until they remove it
+		edit(ctx, child, func(child client.Object) { child.SetLabels(before.GetLabels()) })
 	}
 }
 
@@ -251,9 +254,11 @@ func (k kind) passOnStatusOf(ctx context.Context, child client.Object) {
 	changed := child.DeepCopyObject().(client.Object)
 	switch changed := changed.(type) {
 	case *appsv1.Deployment:
-		changed.Status.Conditions = append(changed.Status.Conditions, appsv1.DeploymentCondition{Type: "Theirs", Status: corev1.ConditionTrue})
+		changed.Status.Conditions = append(changed.Status.Conditions,
+			appsv1.DeploymentCondition{Type: "Theirs", Status: corev1.ConditionTrue})
 	case *batchv1.Job:
-		changed.Status.Conditions = append(changed.Status.Conditions, batchv1.JobCondition{Type: "Theirs", Status: corev1.ConditionTrue})
+		changed.Status.Conditions = append(changed.Status.Conditions,
+			batchv1.JobCondition{Type: "Theirs", Status: corev1.ConditionTrue})
 	}
 	Expect(k8s.Status().Patch(ctx, changed, client.MergeFrom(child))).To(Succeed())
 	Eventually(func() int { return passes(k.Controller()) }).Should(BeNumerically(">", before))

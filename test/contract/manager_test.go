@@ -54,22 +54,26 @@ func endOf(ctx context.Context, kubeconfig string, flags ...string) end {
 var _ = Describe("The manager", func() {
 	It("prints its version", func(ctx context.Context) {
 		Expect(endOf(ctx, "", "--version")).To(And(
-			HaveField("Code", 0), HaveField("Output", MatchRegexp(`^memcached-operator v9\.9\.9, commit abcdef, go1\.\d+\S* \w+/\w+\n$`))))
+			HaveField("Code", 0),
+			HaveField("Output", MatchRegexp(`^memcached-operator v9\.9\.9, commit abcdef, go1\.\d+\S* \w+/\w+\n$`))))
 	})
 
 	It("prints every flag with --help", func(ctx context.Context) {
 		Expect(endOf(ctx, "", "--help")).To(And(HaveField("Code", 0), HaveField("Output", And(
-			ContainSubstring("-leader-elect"), ContainSubstring("WATCH_NAMESPACE"), ContainSubstring("RELATED_IMAGE_MEMCACHED")))))
+			ContainSubstring("-leader-elect"), ContainSubstring("WATCH_NAMESPACE"),
+			ContainSubstring("RELATED_IMAGE_MEMCACHED")))))
 	})
 
 	DescribeTable("says what is wrong with a flag and ends with 2", func(ctx context.Context, flag, message string) {
-		Expect(endOf(ctx, "", flag)).To(And(HaveField("Code", 2), HaveField("Output", And(ContainSubstring(message), HavePrefix("manager: ")))))
+		Expect(endOf(ctx, "", flag)).
+			To(And(HaveField("Code", 2), HaveField("Output", And(ContainSubstring(message), HavePrefix("manager: ")))))
 	},
 		Entry("unknown", "--bogus", "flag provided but not defined: -bogus; see --help"),
 		Entry("no number", "--workers=many", `invalid value "many" for flag -workers`),
 		Entry("too few workers", "--workers=0", "--workers is 0: it must be at least 1"),
 		Entry("too short a period", "--sync-period=1ms", "--sync-period is 1ms: it must be at least 1s"),
-		Entry("unknown kind", "--controllers=foo,bar", `--controllers names "bar": it must be *, or some of foo,memcached,cronjob`),
+		Entry("unknown kind", "--controllers=foo,bar",
+			`--controllers names "bar": it must be *, or some of foo,memcached,cronjob`),
 		Entry("unknown level", "--log-level=loud", `invalid value "loud" for flag -log-level`),
 		Entry("unknown format", "--log-format=xml", `--log-format is "xml": it must be json or text`),
 		Entry("no certificate", "--metrics-cert-dir=/nonexistent", `--metrics-cert-dir is "/nonexistent"`),
@@ -81,7 +85,9 @@ var _ = Describe("The manager", func() {
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(silent.Close)
 		kubeconfig := GinkgoT().TempDir() + "/kubeconfig"
-		Expect(os.WriteFile(kubeconfig, fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],
+		Expect(os.WriteFile(kubeconfig,
+			fmt.Appendf(nil,
+				`{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],
 			"users":[{"name":"a","user":{}}],"clusters":[{"name":"a","cluster":{"server":"http://%s"}}]}`, silent.Addr()), 0o600)).To(Succeed())
 		command := exec.CommandContext(ctx, program, "--kubeconfig="+kubeconfig)
 		command.Env = testenv.Environment()
@@ -94,15 +100,19 @@ var _ = Describe("The manager", func() {
 	})
 
 	It("says so and ends with 1 when it cannot find a kubeconfig", func(ctx context.Context) {
-		Expect(endOf(ctx, "/nonexistent")).To(And(HaveField("Code", 1), HaveField("Output", ContainSubstring("name a kubeconfig with --kubeconfig or KUBECONFIG"))))
+		Expect(endOf(ctx, "/nonexistent")).
+			To(And(HaveField("Code", 1),
+				HaveField("Output", ContainSubstring("name a kubeconfig with --kubeconfig or KUBECONFIG"))))
 	})
 
 	It("says so and ends with 1 when nobody answers at the API server's address", func(ctx context.Context) {
 		kubeconfig := GinkgoT().TempDir() + "/kubeconfig"
-		Expect(os.WriteFile(kubeconfig, []byte(`{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],
+		Expect(os.WriteFile(kubeconfig,
+			[]byte(`{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],
 			"clusters":[{"name":"a","cluster":{"server":"https://127.0.0.1:1"}}],"users":[{"name":"a","user":{}}]}`), 0o600)).To(Succeed())
 		Expect(endOf(ctx, kubeconfig)).To(And(HaveField("Code", 1), HaveField("Output", And(
-			ContainSubstring("cannot reach the Kubernetes API server at https://127.0.0.1:1"), ContainSubstring("connection refused"), ContainSubstring("--kubeconfig")))))
+			ContainSubstring("cannot reach the Kubernetes API server at https://127.0.0.1:1"),
+			ContainSubstring("connection refused"), ContainSubstring("--kubeconfig")))))
 	})
 
 	It("names the missing CustomResourceDefinition, and the command that installs it, and ends with 1", func() {
@@ -144,7 +154,8 @@ var _ = Describe("The manager", func() {
 
 		code, _ = scrape("")
 		Expect(code).To(Equal(http.StatusUnauthorized))
-		Expect(k8s.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "stranger"}})).To(Succeed())
+		Expect(k8s.Create(ctx,
+			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "stranger"}})).To(Succeed())
 		stranger, err := cp.Token(ctx, "default", "stranger")
 		Expect(err).NotTo(HaveOccurred())
 		code, _ = scrape(stranger)
@@ -160,7 +171,8 @@ var _ = Describe("The manager", func() {
 
 		Expect(manager.Signal(syscall.SIGTERM)).To(Succeed())
 		manager, managers = second, append(managers, second)
-		Eventually(ctx, func() string { return *get(ctx, lease()).Spec.HolderIdentity }).Should(And(Not(BeEmpty()), Not(Equal(first))))
+		Eventually(ctx, func() string { return *get(ctx, lease()).Spec.HolderIdentity }).
+			Should(And(Not(BeEmpty()), Not(Equal(first))))
 		ns := newNamespace(ctx)
 		kinds[0].create(ctx, kinds[0].Make(ns, "one", 1))
 	})
@@ -178,11 +190,13 @@ var _ = Describe("The manager", func() {
 		Expect(err).NotTo(HaveOccurred(), manifests)
 		file := GinkgoT().TempDir() + "/install.yaml"
 		Expect(os.WriteFile(file, []byte(manifests), 0o600)).To(Succeed())
-		out, err = cp.Kubectl("label", "namespace", testenv.OperatorNamespace, "pod-security.kubernetes.io/warn=restricted", "--overwrite")
+		out, err = cp.Kubectl("label", "namespace", testenv.OperatorNamespace, "pod-security.kubernetes.io/warn=restricted",
+			"--overwrite")
 		Expect(err).NotTo(HaveOccurred(), out)
 		out, err = cp.Kubectl("apply", "--server-side", "--dry-run=server", "-f", file)
 		Expect(err).NotTo(HaveOccurred(), out)
-		Expect(out).To(And(ContainSubstring("deployment.apps/memcached-operator-controller-manager"), Not(ContainSubstring("Warning"))))
+		Expect(out).
+			To(And(ContainSubstring("deployment.apps/memcached-operator-controller-manager"), Not(ContainSubstring("Warning"))))
 	})
 
 	It("works in the namespaces that WATCH_NAMESPACE names only", func(ctx context.Context) {
@@ -224,41 +238,46 @@ var _ = Describe("The manager", func() {
 		Eventually(isOpenShift).Should(ContainSubstring("security.openshift.io"))
 		restartWith(ctx, []string{"WATCH_NAMESPACE=" + ns})
 		for i, k := range deploying {
-			Eventually(ctx, func() *int64 { return userOf(objects[i], k) }).Should(BeNil(), "what is not wanted any more is taken back")
+			Eventually(ctx, func() *int64 { return userOf(objects[i], k) }).Should(BeNil(),
+				"what is not wanted any more is taken back")
 			Eventually(ctx, k.says(objects[i])).Should(settled)
 		}
 	})
 
-	It("runs the images that the environment names, and takes away one node at a time to do so", func(ctx context.Context) {
-		ns := newNamespace(ctx)
-		foo, mc := newFoo(ns, "foo", "foo", ptr.To[int32](1)), newMemcached(ns, "memcached", 5)
-		kinds[0].create(ctx, foo)
-		kinds[1].create(ctx, mc)
-		imageOf := func(k kind, object client.Object) string {
-			return k.own(ctx, object)[0].(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Image
-		}
-		Expect(imageOf(kinds[0], foo)).To(Equal("nginx:latest"))
-		Expect(imageOf(kinds[1], mc)).To(Equal("docker.io/library/memcached:1.6.45-alpine"))
-
-		rollout, err := k8s.Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(ns), client.MatchingFields{metav1.ObjectNameField: "memcached"})
-		Expect(err).NotTo(HaveOccurred())
-		defer rollout.Stop()
-		restartWith(ctx, []string{"WATCH_NAMESPACE=" + ns, "RELATED_IMAGE_NGINX=example.com/n:2", "RELATED_IMAGE_MEMCACHED=example.com/m:2"})
-		Eventually(ctx, func() string { return imageOf(kinds[1], mc) }).Should(Equal("example.com/m:2"))
-		Eventually(ctx, func() string { return imageOf(kinds[0], foo) }).Should(Equal("example.com/n:2"))
-		for {
-			event := <-rollout.ResultChan()
-			deployment := event.Object.(*appsv1.Deployment)
-			Expect(deployment.Status.AvailableReplicas).To(BeNumerically(">=", 4))
-			if status := deployment.Status; status.ObservedGeneration == deployment.Generation && status.ObservedGeneration > 1 &&
-				status.UpdatedReplicas == 5 && status.AvailableReplicas == 5 {
-				break
+	It("runs the images that the environment names, and takes away one node at a time to do so",
+		func(ctx context.Context) {
+			ns := newNamespace(ctx)
+			foo, mc := newFoo(ns, "foo", "foo", ptr.To[int32](1)), newMemcached(ns, "memcached", 5)
+			kinds[0].create(ctx, foo)
+			kinds[1].create(ctx, mc)
+			imageOf := func(k kind, object client.Object) string {
+				return k.own(ctx, object)[0].(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Image
 			}
-		}
-		nodes := namesOf(podsOf(ctx, ns, 6)[1:]) // the first is the Foo's
-		Eventually(ctx, func() []string { return get(ctx, mc).Status.Nodes }).Should(Equal(nodes))
-		Eventually(ctx, kinds[1].says(mc)).Should(settled)
-	})
+			Expect(imageOf(kinds[0], foo)).To(Equal("nginx:latest"))
+			Expect(imageOf(kinds[1], mc)).To(Equal("docker.io/library/memcached:1.6.45-alpine"))
+
+			rollout, err := k8s.Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(ns),
+				client.MatchingFields{metav1.ObjectNameField: "memcached"})
+			Expect(err).NotTo(HaveOccurred())
+			defer rollout.Stop()
+			restartWith(ctx,
+				[]string{"WATCH_NAMESPACE=" + ns, "RELATED_IMAGE_NGINX=example.com/n:2", "RELATED_IMAGE_MEMCACHED=example.com/m:2"})
+			Eventually(ctx, func() string { return imageOf(kinds[1], mc) }).Should(Equal("example.com/m:2"))
+			Eventually(ctx, func() string { return imageOf(kinds[0], foo) }).Should(Equal("example.com/n:2"))
+			for {
+				event := <-rollout.ResultChan()
+				deployment := event.Object.(*appsv1.Deployment)
+				Expect(deployment.Status.AvailableReplicas).To(BeNumerically(">=", 4))
+				if status := deployment.Status; status.ObservedGeneration == deployment.Generation &&
+					status.ObservedGeneration > 1 &&
+					status.UpdatedReplicas == 5 && status.AvailableReplicas == 5 {
+					break
+				}
+			}
+			nodes := namesOf(podsOf(ctx, ns, 6)[1:]) // the first is the Foo's
+			Eventually(ctx, func() []string { return get(ctx, mc).Status.Nodes }).Should(Equal(nodes))
+			Eventually(ctx, kinds[1].says(mc)).Should(settled)
+		})
 
 	// OLM upgrades to a manager without the Subscription's settings first.
 	It("leaves what serves with its image for as long as it is told", func(ctx context.Context) {
@@ -277,7 +296,8 @@ var _ = Describe("The manager", func() {
 			return images
 		}
 		before := images()
-		others := []string{"WATCH_NAMESPACE=" + ns, "RELATED_IMAGE_NGINX=example.com/n:2", "RELATED_IMAGE_MEMCACHED=example.com/m:2"}
+		others := []string{"WATCH_NAMESPACE=" + ns, "RELATED_IMAGE_NGINX=example.com/n:2",
+			"RELATED_IMAGE_MEMCACHED=example.com/m:2"}
 		restartWith(ctx, others, "--image-delay=1h")
 		for i, k := range deploying { // what else is wanted is done
 			out, err := cp.Kubectl("scale", "--namespace="+ns, "--replicas=2", k.CRD()+"/"+k.Controller())
@@ -310,13 +330,15 @@ var _ = Describe("The manager", func() {
 		role := get(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "memcached-operator-manager-role"}})
 		blind := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "blind"}}
 		for _, rule := range role.Rules {
-			rule.Resources = slices.DeleteFunc(slices.Clone(rule.Resources), func(resource string) bool { return resource == "pods" })
+			rule.Resources = slices.DeleteFunc(slices.Clone(rule.Resources),
+				func(resource string) bool { return resource == "pods" })
 			if len(rule.Resources) > 0 {
 				blind.Rules = append(blind.Rules, rule)
 			}
 		}
 		Expect(k8s.Create(ctx, blind)).To(Succeed())
-		Expect(k8s.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "blind"}})).To(Succeed())
+		Expect(k8s.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "blind"}})).
+			To(Succeed())
 		Expect(k8s.Create(ctx, &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: "blind"},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "blind"},
@@ -325,7 +347,8 @@ var _ = Describe("The manager", func() {
 		kubeconfig, err := cp.Kubeconfig(ctx, ns, "blind")
 		Expect(err).NotTo(HaveOccurred())
 
-		one, err := cp.StartManager(ctx, program, nil, "--kubeconfig="+kubeconfig, "--leader-elect=false", "--controllers=memcached")
+		one, err := cp.StartManager(ctx, program, nil, "--kubeconfig="+kubeconfig, "--leader-elect=false",
+			"--controllers=memcached")
 		Expect(err).NotTo(HaveOccurred())
 		defer one.Kill()
 		answer := func(path string) func() int {

@@ -36,7 +36,8 @@ var _ = Describe("Memcached", func() {
 		container := deployment.Spec.Template.Spec.Containers[0]
 		Expect(container.Name).To(Equal("memcached"))
 		Expect(container.Command).To(Equal([]string{"memcached", "--memory-limit=64", "-o", "modern", "-v"}))
-		Expect(container.Ports).To(ConsistOf(corev1.ContainerPort{Name: "memcached", ContainerPort: 11211, Protocol: corev1.ProtocolTCP}))
+		Expect(container.Ports).
+			To(ConsistOf(corev1.ContainerPort{Name: "memcached", ContainerPort: 11211, Protocol: corev1.ProtocolTCP}))
 		Expect(container.Resources.Limits.Memory().String()).To(Equal("168Mi"))
 		Expect(deployment.Spec.Strategy.RollingUpdate.MaxUnavailable.IntValue()).To(Equal(1))
 		Expect(deployment.Spec.Strategy.RollingUpdate.MaxSurge.IntValue()).To(Equal(0))
@@ -83,7 +84,8 @@ var _ = Describe("Memcached", func() {
 		k.create(ctx, mc)
 		gone := podsOf(ctx, ns, 2)[0]
 		Expect(k8s.Delete(ctx, &gone)).To(Succeed())
-		Eventually(ctx, func() []string { return get(ctx, mc).Status.Nodes }).Should(And(HaveLen(2), Not(ContainElement(gone.Name))))
+		Eventually(ctx, func() []string { return get(ctx, mc).Status.Nodes }).
+			Should(And(HaveLen(2), Not(ContainElement(gone.Name))))
 		Eventually(ctx, k.says(mc)).Should(settled)
 	})
 
@@ -92,7 +94,8 @@ var _ = Describe("Memcached", func() {
 		k.create(ctx, mc)
 		evicted := podsOf(ctx, ns, 2)[0]
 		Expect(cp.SetPodStatus(ctx, &evicted, corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"})).To(Succeed())
-		Eventually(ctx, func() []string { return get(ctx, mc).Status.Nodes }).Should(And(HaveLen(2), Not(ContainElement(evicted.Name))))
+		Eventually(ctx, func() []string { return get(ctx, mc).Status.Nodes }).
+			Should(And(HaveLen(2), Not(ContainElement(evicted.Name))))
 		Eventually(ctx, k.says(mc)).Should(settled)
 	})
 
@@ -102,7 +105,8 @@ var _ = Describe("Memcached", func() {
 		lost := podsOf(ctx, ns, 2)[0]
 		edit(ctx, &lost, func(pod *corev1.Pod) { pod.Finalizers = []string{"example.com/stays"} })
 		Expect(k8s.Delete(ctx, &lost)).To(Succeed())
-		Eventually(ctx, func() []string { return get(ctx, mc).Status.Nodes }).Should(And(HaveLen(2), Not(ContainElement(lost.Name))))
+		Eventually(ctx, func() []string { return get(ctx, mc).Status.Nodes }).
+			Should(And(HaveLen(2), Not(ContainElement(lost.Name))))
 		Eventually(ctx, k.says(mc)).Should(settled)
 		Expect(get(ctx, &lost).DeletionTimestamp).NotTo(BeNil(), "it is gone")
 		edit(ctx, &lost, func(pod *corev1.Pod) { pod.Finalizers = nil })
@@ -112,11 +116,14 @@ var _ = Describe("Memcached", func() {
 		one, two := newMemcached(ns, "one", 2), newMemcached(ns, "two", 3)
 		k.create(ctx, one)
 		k.create(ctx, two)
-		Expect(slices.ContainsFunc(one.Status.Nodes, func(name string) bool { return slices.Contains(two.Status.Nodes, name) })).To(BeFalse())
+		Expect(slices.ContainsFunc(one.Status.Nodes, func(name string) bool {
+			return slices.Contains(two.Status.Nodes, name)
+		})).To(BeFalse())
 
 		stray := strayPod(ns, map[string]string{"app": "memcached", "memcached_cr": "one"})
 		Expect(k8s.Create(ctx, stray)).To(Succeed())
-		foreign := testkinds.NewDeployment(ns, "foreign", 1) // in a namespace that is restricted it gets no pod, but a ReplicaSet
+		// in a namespace that is restricted it gets no pod, but a ReplicaSet
+		foreign := testkinds.NewDeployment(ns, "foreign", 1)
 		foreign.Spec.Template.Labels["memcached_cr"] = "one"
 		Expect(k8s.Create(ctx, foreign)).To(Succeed())
 		Consistently(ctx, func() []string { return get(ctx, one).Status.Nodes }).WithTimeout(time.Second).
@@ -124,22 +131,24 @@ var _ = Describe("Memcached", func() {
 		Expect(k.says(one)(ctx)).To(settled)
 	})
 
-	It("writes its status at most 8 times while it grows to 100 nodes over 10 s, and at once when they are complete", func(ctx context.Context) {
-		held := newNamespace(ctx, testenv.HoldPods)
-		mark := cp.Audit.Now()
-		mc := newMemcached(held, "one", 100)
-		Expect(k8s.Create(ctx, mc)).To(Succeed())
-		for i, pod := range podsOf(ctx, held, 100) {
-			Expect(cp.SetPodReady(ctx, &pod)).To(Succeed())
-			if i < 99 {
-				time.Sleep(100 * time.Millisecond)
+	It("writes its status at most 8 times while it grows to 100 nodes over 10 s, and at once when they are complete",
+		func(ctx context.Context) {
+			held := newNamespace(ctx, testenv.HoldPods)
+			mark := cp.Audit.Now()
+			mc := newMemcached(held, "one", 100)
+			Expect(k8s.Create(ctx, mc)).To(Succeed())
+			for i, pod := range podsOf(ctx, held, 100) {
+				Expect(cp.SetPodReady(ctx, &pod)).To(Succeed())
+				if i < 99 {
+					time.Sleep(100 * time.Millisecond)
+				}
 			}
-		}
-		Eventually(ctx, k.says(mc)).WithTimeout(3 * time.Second).Should(settled)
-		Expect(mc.Status.Nodes).To(Equal(namesOf(podsOf(ctx, held, 100))))
-		writes := cp.Audit.Since(mark, testenv.ByOperator, testenv.In(held), func(r testenv.Request) bool { return r.Resource == "memcacheds/status" })
-		report("status writes of a Memcached growing to 100 nodes over 10 s", len(writes), 8)
-	})
+			Eventually(ctx, k.says(mc)).WithTimeout(3 * time.Second).Should(settled)
+			Expect(mc.Status.Nodes).To(Equal(namesOf(podsOf(ctx, held, 100))))
+			writes := cp.Audit.Since(mark, testenv.ByOperator, testenv.In(held),
+				func(r testenv.Request) bool { return r.Resource == "memcacheds/status" })
+			report("status writes of a Memcached growing to 100 nodes over 10 s", len(writes), 8)
+		})
 
 	Describe("says why a node does not come up:", func() {
 		DescribeTable("it", func(ctx context.Context, status corev1.PodStatus, reason, message string) {
@@ -152,7 +161,8 @@ var _ = Describe("Memcached", func() {
 			Eventually(ctx, k.says(mc)).Should(And(
 				HaveKeyWithValue("Degraded", "True/"+reason), HaveKeyWithValue("Available", "True/SomeNodesReady")))
 			Expect(k.message(mc, "Degraded")).To(And(ContainSubstring("node "+pods[1].Name), ContainSubstring(message)))
-			Eventually(ctx, func() []string { return eventsAbout(ctx, mc) }).Should(ContainElement(HavePrefix("Warning " + reason)))
+			Eventually(ctx, func() []string { return eventsAbout(ctx, mc) }).
+				Should(ContainElement(HavePrefix("Warning " + reason)))
 
 			Expect(cp.SetPodReady(ctx, &pods[1])).To(Succeed())
 			Eventually(ctx, k.says(mc)).Should(settled)
@@ -160,46 +170,53 @@ var _ = Describe("Memcached", func() {
 			Entry("has crashed", corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{
 				Name:         "memcached",
 				RestartCount: 3,
-				State:        corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off 40s"}},
+				State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff",
+					Message: "back-off 40s"}},
 				LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
 					ExitCode: 64, Reason: "Error", Message: "Cannot set item size limit higher than 1/2 of memory max.\n"}},
 			}}}, "NodeCrashing", "exit code 64): Cannot set item size limit higher than 1/2 of memory max."),
 			Entry("has no image", corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{
-				Name:  "memcached",
-				State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: `Back-off pulling image "memcached:1"`}},
+				Name: "memcached",
+				State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff",
+					Message: `Back-off pulling image "memcached:1"`}},
 			}}}, "NodeNotStarting", `Back-off pulling image "memcached:1"`),
 			Entry("has no machine", corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
-				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available: 3 Insufficient memory."}}},
+				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+				Message: "0/3 nodes are available: 3 Insufficient memory."}}},
 				"NodeUnschedulable", "3 Insufficient memory"),
 		)
 	})
 
-	It("puts back what somebody has replaced where there can be only one: a probe, a hook, a type, a budget", func(ctx context.Context) {
-		children := k.own(ctx, k.create(ctx, newMemcached(ns, "one", 1)))
-		deployment, budget := children[0].(*appsv1.Deployment), children[2].(*policyv1.PodDisruptionBudget)
-		wanted, wantedBudget := deployment.Spec.DeepCopy(), budget.Spec.DeepCopy()
-		always := &corev1.ExecAction{Command: []string{"true"}}
-		edit(ctx, deployment, func(deployment *appsv1.Deployment) {
-			container := &deployment.Spec.Template.Spec.Containers[0]
-			container.LivenessProbe.ProbeHandler = corev1.ProbeHandler{Exec: always}
-			container.Lifecycle.PreStop = &corev1.LifecycleHandler{Exec: always}
+	It("puts back what somebody has replaced where there can be only one: a probe, a hook, a type, a budget",
+		func(ctx context.Context) {
+			children := k.own(ctx, k.create(ctx, newMemcached(ns, "one", 1)))
+			deployment, budget := children[0].(*appsv1.Deployment), children[2].(*policyv1.PodDisruptionBudget)
+			wanted, wantedBudget := deployment.Spec.DeepCopy(), budget.Spec.DeepCopy()
+			always := &corev1.ExecAction{Command: []string{"true"}}
+			edit(ctx, deployment, func(deployment *appsv1.Deployment) {
+				container := &deployment.Spec.Template.Spec.Containers[0]
+				container.LivenessProbe.ProbeHandler = corev1.ProbeHandler{Exec: always}
+				container.Lifecycle.PreStop = &corev1.LifecycleHandler{Exec: always}
+			})
+			Eventually(ctx, func() appsv1.DeploymentSpec { return get(ctx, deployment).Spec }).Should(Equal(*wanted))
+			service := children[1].(*corev1.Service)
+			edit(ctx, service, func(service *corev1.Service) {
+				service.Spec.Type, service.Spec.ExternalName = corev1.ServiceTypeExternalName, "elsewhere.example.com"
+			})
+			Eventually(ctx, func() string { return fmt.Sprint(get(ctx, service).Spec.Type, service.Spec.ClusterIP) }).
+				Should(Equal("ClusterIPNone"))
+			edit(ctx, budget, func(budget *policyv1.PodDisruptionBudget) {
+				budget.Spec.MaxUnavailable, budget.Spec.MinAvailable = nil, ptr.To(intstr.FromInt32(1))
+			})
+			Eventually(ctx, func() policyv1.PodDisruptionBudgetSpec { return get(ctx, budget).Spec }).
+				Should(Equal(*wantedBudget))
 		})
-		Eventually(ctx, func() appsv1.DeploymentSpec { return get(ctx, deployment).Spec }).Should(Equal(*wanted))
-		service := children[1].(*corev1.Service)
-		edit(ctx, service, func(service *corev1.Service) {
-			service.Spec.Type, service.Spec.ExternalName = corev1.ServiceTypeExternalName, "elsewhere.example.com"
-		})
-		Eventually(ctx, func() string { return fmt.Sprint(get(ctx, service).Spec.Type, service.Spec.ClusterIP) }).Should(Equal("ClusterIPNone"))
-		edit(ctx, budget, func(budget *policyv1.PodDisruptionBudget) {
-			budget.Spec.MaxUnavailable, budget.Spec.MinAvailable = nil, ptr.To(intstr.FromInt32(1))
-		})
-		Eventually(ctx, func() policyv1.PodDisruptionBudgetSpec { return get(ctx, budget).Spec }).Should(Equal(*wantedBudget))
-	})
 
 	It("refuses a Service and a budget of its name that are not its own, and makes the rest", func(ctx context.Context) {
 		service := &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "one"},
-			Spec:       corev1.ServiceSpec{Selector: map[string]string{"somebody": "else"}, Ports: []corev1.ServicePort{{Port: 80}}},
+			Spec: corev1.ServiceSpec{Selector: map[string]string{"somebody": "else"},
+				Ports: []corev1.ServicePort{{Port: 80}}},
 		}
 		Expect(k8s.Create(ctx, service)).To(Succeed())
 		budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "one"}}
@@ -228,7 +245,8 @@ var _ = Describe("Memcached", func() {
 		Expect(metav1.IsControlledBy(service, mc)).To(BeTrue())
 
 		edit(ctx, service, func(service *corev1.Service) { service.Spec.Selector["app"] = "other" })
-		Eventually(ctx, func() map[string]string { return get(ctx, service).Spec.Selector }).Should(HaveKeyWithValue("app", "memcached"))
+		Eventually(ctx, func() map[string]string { return get(ctx, service).Spec.Selector }).
+			Should(HaveKeyWithValue("app", "memcached"))
 		Expect(k8s.Delete(ctx, service)).To(Succeed())
 		Eventually(ctx, func() error { return k8s.Get(ctx, client.ObjectKeyFromObject(service), service) }).Should(Succeed())
 	})
@@ -243,12 +261,15 @@ var _ = Describe("Memcached", func() {
 		mc := newMemcached(held, "one", 1)
 		Expect(k8s.Create(ctx, mc)).To(Succeed())
 		crashed := podsOf(ctx, held, 1)[0]
-		Expect(cp.SetPodStatus(ctx, &crashed, corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{
-			Name:  "memcached",
-			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 64, Reason: "Error", Message: "bad option"}},
-		}}})).To(Succeed())
+		Expect(cp.SetPodStatus(ctx, &crashed,
+			corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{
+				Name: "memcached",
+				State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 64, Reason: "Error",
+					Message: "bad option"}},
+			}}})).To(Succeed())
 		Eventually(ctx, func() string { k.says(mc)(ctx); return k.message(mc, "Degraded") }).Should(And(
-			ContainSubstring("kubectl -n %s delete service one", held), ContainSubstring("node %s ended (Error, exit code 64): bad option", crashed.Name)))
+			ContainSubstring("kubectl -n %s delete service one", held),
+			ContainSubstring("node %s ended (Error, exit code 64): bad option", crashed.Name)))
 		Expect(k.says(mc)(ctx)).To(HaveKeyWithValue("Degraded", "True/NameTaken"))
 
 		Expect(k8s.Delete(ctx, taken)).To(Succeed())

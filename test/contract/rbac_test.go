@@ -47,7 +47,8 @@ var _ = AfterSuite(func(ctx context.Context) {
 		if request.Verb == "patch" && request.IsCreation() {
 			used["create "+request.Group+"/"+request.Resource] = true
 		}
-		if request.Code == 403 && request.Verb != "patch" && request.Verb != "create" { // those are refused by quotas and policies too
+		// those are refused by quotas and policies too
+		if request.Code == 403 && request.Verb != "patch" && request.Verb != "create" {
 			refused[request.String()] = true
 		}
 	}
@@ -85,7 +86,8 @@ var _ = ReportAfterSuite("what it may do", func(report Report) {
 			used[permission] = true
 		}
 	}
-	Expect(slices.Sorted(maps.Keys(used))).To(Equal(granted), "what the operator uses (actual) and what config/rbac grants (expected)")
+	Expect(slices.Sorted(maps.Keys(used))).To(Equal(granted),
+		"what the operator uses (actual) and what config/rbac grants (expected)")
 	fmt.Printf("%5d permissions granted to the operator, all of them needed\n", len(granted))
 })
 
@@ -102,22 +104,24 @@ func grantedTo(ctx context.Context, serviceAccount string) []string {
 	Expect(k8s.List(ctx, &clusterBindings)).To(Succeed())
 	for _, binding := range clusterBindings.Items {
 		if isHis(binding.Subjects) {
-			rules = append(rules, get(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: binding.RoleRef.Name}}).Rules...)
+			rules = append(rules,
+				get(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: binding.RoleRef.Name}}).Rules...)
 		}
 	}
 	var bindings rbacv1.RoleBindingList
 	Expect(k8s.List(ctx, &bindings)).To(Succeed())
 	for _, binding := range bindings.Items {
 		if isHis(binding.Subjects) {
-			role := get(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: binding.Namespace, Name: binding.RoleRef.Name}})
+			role := get(ctx,
+				&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: binding.Namespace, Name: binding.RoleRef.Name}})
 			rules = append(rules, role.Rules...)
 		}
 	}
 	return testenv.Permissions(rules)
 }
 
-// askedFor are the permissions that the operator never uses but is asked for by clusters that enforce them on owner references,
-// as the API server of this suite does. The specs below show that each is needed.
+// askedFor are the permissions that the operator never uses but is asked for by clusters that enforce them on owner
+// references, as the API server of this suite does. The specs below show that each is needed.
 func askedFor() []string {
 	var permissions []string
 	for _, k := range kinds {
@@ -137,7 +141,8 @@ var _ = Describe("RBAC", func() {
 	without := func(ctx context.Context, ns, permission string) client.Client {
 		GinkgoHelper()
 		role := get(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "memcached-operator-manager-role"}})
-		less := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "less"}, Rules: testenv.RulesWithout(role.Rules, permission)}
+		less := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "less"},
+			Rules: testenv.RulesWithout(role.Rules, permission)}
 		Expect(k8s.Create(ctx, less)).To(Succeed())
 		Expect(k8s.Create(ctx, &rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "less"},
@@ -168,15 +173,16 @@ var _ = Describe("RBAC", func() {
 
 	for _, k := range deploying {
 		for i, resource := range k.Children {
-			It("needs the right to delete the "+resource.Kind+" of a "+k.Name+" to give it its owner reference back", func(ctx context.Context) {
-				ns := newNamespace(ctx)
-				child := k.own(ctx, k.create(ctx, k.Make(ns, "one", 1)))[i]
-				less := without(ctx, ns, "delete "+resource.Group+"/"+resource.Resource)
-				changed := child.DeepCopyObject().(client.Object)
-				changed.SetOwnerReferences(nil)
-				Eventually(ctx, func() error { return less.Patch(ctx, changed, client.MergeFrom(child), client.DryRunAll) }).
-					Should(MatchError(ContainSubstring("cannot set an ownerRef on a resource you can't delete")))
-			})
+			It("needs the right to delete the "+resource.Kind+" of a "+k.Name+" to give it its owner reference back",
+				func(ctx context.Context) {
+					ns := newNamespace(ctx)
+					child := k.own(ctx, k.create(ctx, k.Make(ns, "one", 1)))[i]
+					less := without(ctx, ns, "delete "+resource.Group+"/"+resource.Resource)
+					changed := child.DeepCopyObject().(client.Object)
+					changed.SetOwnerReferences(nil)
+					Eventually(ctx, func() error { return less.Patch(ctx, changed, client.MergeFrom(child), client.DryRunAll) }).
+						Should(MatchError(ContainSubstring("cannot set an ownerRef on a resource you can't delete")))
+				})
 		}
 	}
 
@@ -192,14 +198,18 @@ var _ = Describe("RBAC", func() {
 			GinkgoHelper()
 			ns = newNamespace(ctx)
 			subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ns, Name: "less"}}
-			leader := get(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.OperatorNamespace, Name: "memcached-operator-leader-election-role"}})
+			leader := get(ctx,
+				&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.OperatorNamespace,
+					Name: "memcached-operator-leader-election-role"}})
 			scraped := get(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "memcached-operator-metrics-auth-role"}})
 			for _, object := range []client.Object{
 				&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "less"}},
-				&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "less"}, Rules: testenv.RulesWithout(leader.Rules, lacks)},
+				&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "less"},
+					Rules: testenv.RulesWithout(leader.Rules, lacks)},
 				&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "less"}, Subjects: subjects,
 					RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "less"}},
-				&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "less-" + ns}, Rules: testenv.RulesWithout(scraped.Rules, lacks)},
+				&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "less-" + ns},
+					Rules: testenv.RulesWithout(scraped.Rules, lacks)},
 				&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "less-" + ns}, Subjects: subjects,
 					RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "less-" + ns}},
 				&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "kinds-" + ns}, Subjects: subjects,
@@ -209,7 +219,8 @@ var _ = Describe("RBAC", func() {
 			}
 			kubeconfig, err := cp.Kubeconfig(ctx, ns, "less")
 			Expect(err).NotTo(HaveOccurred())
-			m, err = cp.StartManager(ctx, program, []string{"WATCH_NAMESPACE=" + ns}, "--kubeconfig="+kubeconfig, "--leader-election-namespace="+ns)
+			m, err = cp.StartManager(ctx, program, []string{"WATCH_NAMESPACE=" + ns}, "--kubeconfig="+kubeconfig,
+				"--leader-election-namespace="+ns)
 			Expect(err).NotTo(HaveOccurred())
 			DeferCleanup(func() { _ = m.Stop() })
 		}

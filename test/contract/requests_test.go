@@ -75,7 +75,8 @@ var _ = Describe("The number of requests", SpecPriority(1), func() {
 	}
 
 	for _, k := range deploying {
-		It("of a "+k.Name+" from its creation until it is ready is one for each child, one for the status and one for the event", func(ctx context.Context) {
+		It("of a "+k.Name+" from its creation until it is ready is one for each child, one for the status and one for "+
+			"the event", func(ctx context.Context) {
 			ns := newNamespace(ctx)
 			object := k.Make(ns, "one", 2)
 			mark, start := cp.Audit.Now(), time.Now()
@@ -95,54 +96,56 @@ var _ = Describe("The number of requests", SpecPriority(1), func() {
 		})
 	}
 
-	It("stays at three each for 500 Foos made at once, without a conflict or a write that changes nothing", func(ctx context.Context) {
-		const count = 500
-		ns := newNamespace(ctx)
-		DeferCleanup(func(ctx context.Context) {
-			Expect(k8s.DeleteAllOf(ctx, &samplev1alpha1.Foo{}, client.InNamespace(ns))).To(Succeed())
-			Eventually(ctx, func(g Gomega) { // so that the next spec has the machine to itself
-				var deployments appsv1.DeploymentList
-				g.Expect(k8s.List(ctx, &deployments, client.InNamespace(ns))).To(Succeed())
-				g.Expect(deployments.Items).To(BeEmpty())
-				var pods corev1.PodList
-				g.Expect(k8s.List(ctx, &pods, client.InNamespace(ns))).To(Succeed())
-				g.Expect(pods.Items).To(BeEmpty())
-			}).WithTimeout(2 * time.Minute).WithPolling(time.Second).Should(Succeed())
-		})
-		mark := cp.Audit.Now()
-		for i := range count {
-			Expect(k8s.Create(ctx, newFoo(ns, fmt.Sprintf("foo-%d", i), fmt.Sprintf("web-%d", i), ptr.To[int32](1)))).To(Succeed())
-		}
-		Eventually(ctx, func() int {
-			var foos samplev1alpha1.FooList
-			Expect(k8s.List(ctx, &foos, client.InNamespace(ns))).To(Succeed())
-			ready := 0
-			for _, foo := range foos.Items {
-				if foo.Status.AvailableReplicas == 1 {
-					ready++
+	It("stays at three each for 500 Foos made at once, without a conflict or a write that changes nothing",
+		func(ctx context.Context) {
+			const count = 500
+			ns := newNamespace(ctx)
+			DeferCleanup(func(ctx context.Context) {
+				Expect(k8s.DeleteAllOf(ctx, &samplev1alpha1.Foo{}, client.InNamespace(ns))).To(Succeed())
+				Eventually(ctx, func(g Gomega) { // so that the next spec has the machine to itself
+					var deployments appsv1.DeploymentList
+					g.Expect(k8s.List(ctx, &deployments, client.InNamespace(ns))).To(Succeed())
+					g.Expect(deployments.Items).To(BeEmpty())
+					var pods corev1.PodList
+					g.Expect(k8s.List(ctx, &pods, client.InNamespace(ns))).To(Succeed())
+					g.Expect(pods.Items).To(BeEmpty())
+				}).WithTimeout(2 * time.Minute).WithPolling(time.Second).Should(Succeed())
+			})
+			mark := cp.Audit.Now()
+			for i := range count {
+				Expect(k8s.Create(ctx, newFoo(ns, fmt.Sprintf("foo-%d", i), fmt.Sprintf("web-%d", i), ptr.To[int32](1)))).
+					To(Succeed())
+			}
+			Eventually(ctx, func() int {
+				var foos samplev1alpha1.FooList
+				Expect(k8s.List(ctx, &foos, client.InNamespace(ns))).To(Succeed())
+				ready := 0
+				for _, foo := range foos.Items {
+					if foo.Status.AvailableReplicas == 1 {
+						ready++
+					}
+				}
+				return ready
+			}).WithTimeout(3 * time.Minute).WithPolling(time.Second).Should(Equal(count))
+			time.Sleep(2 * time.Second)
+
+			all := requests(mark, ns)
+			perResource, conflicts := map[string]int{}, 0
+			for _, request := range all {
+				perResource[request.Verb+" "+request.Resource]++
+				if request.Code == 409 {
+					conflicts++
 				}
 			}
-			return ready
-		}).WithTimeout(3 * time.Minute).WithPolling(time.Second).Should(Equal(count))
-		time.Sleep(2 * time.Second)
-
-		all := requests(mark, ns)
-		perResource, conflicts := map[string]int{}, 0
-		for _, request := range all {
-			perResource[request.Verb+" "+request.Resource]++
-			if request.Code == 409 {
-				conflicts++
-			}
-		}
-		report("conflicts (409) over 500 Foos", conflicts, 0)
-		report("writes that change nothing over 500 Foos", noOps(mark, ns), 0)
-		report("requests for the 500 Deployments of 500 Foos", perResource["patch deployments"], count)
-		report("events of 500 Foos", perResource["create events"], count)
-		Expect(perResource).To(And(HaveKeyWithValue("patch deployments", count), HaveKeyWithValue("create events", count)))
-		// Where a pod takes longer than a second to be ready, as many at once do here, progress is told in between.
-		note("%5.2f                 requests per Foo over 500 Foos made at once, progress reports included",
-			float64(len(all))/count)
-	})
+			report("conflicts (409) over 500 Foos", conflicts, 0)
+			report("writes that change nothing over 500 Foos", noOps(mark, ns), 0)
+			report("requests for the 500 Deployments of 500 Foos", perResource["patch deployments"], count)
+			report("events of 500 Foos", perResource["create events"], count)
+			Expect(perResource).To(And(HaveKeyWithValue("patch deployments", count), HaveKeyWithValue("create events", count)))
+			// Where a pod takes longer than a second to be ready, as many at once do here, progress is told in between.
+			note("%5.2f                 requests per Foo over 500 Foos made at once, progress reports included",
+				float64(len(all))/count)
+		})
 })
 
 // noOps counts the operator's writes whose answer is a version of the object that another write had made before.

@@ -24,8 +24,8 @@ import (
 	"github.com/example/memcached-operator/internal/operand"
 )
 
-// A cache can fill between two reads of one pass. A pass that reads a child twice decides from one state and writes over
-// another.
+// A cache can fill between two reads of one pass. A pass that reads a child twice decides from one state and writes
+// over another.
 var _ = Describe("With a cache that fills during a pass, a Foo", func() {
 	var ns string
 	BeforeEach(func(ctx context.Context) {
@@ -37,8 +37,8 @@ var _ = Describe("With a cache that fills during a pass, a Foo", func() {
 		Eventually(ctx, func() int32 { return get(ctx, deployment).Status.AvailableReplicas }).Should(Equal(int32(5)))
 	})
 
-	// run has a manager in this process reconcile Foos, with a cache in which every other read of a Deployment finds nothing,
-	// until it has read it a few times.
+	// run has a manager in this process reconcile Foos, with a cache in which every other read of a Deployment finds
+	// nothing, until it has read it a few times.
 	run := func(ctx context.Context) {
 		GinkgoHelper()
 		reads := &atomic.Int32{}
@@ -55,7 +55,8 @@ var _ = Describe("With a cache that fills during a pass, a Foo", func() {
 		})
 		Expect(err).NotTo(HaveOccurred())
 		holdOff := &operand.HoldOff{Delay: time.Hour, Clock: clock.RealClock{}}
-		reconciler := &foo.Reconciler{Image: operand.Image{Name: "example.com/n:2", HoldOff: holdOff}, Clock: clock.RealClock{}}
+		reconciler := &foo.Reconciler{Image: operand.Image{Name: "example.com/n:2", HoldOff: holdOff},
+			Clock: clock.RealClock{}}
 		Expect(reconciler.SetupWithManager(mgr, controller.Options{})).To(Succeed())
 		running, end := context.WithCancel(ctx)
 		ended := make(chan error)
@@ -80,7 +81,8 @@ type filling struct {
 	reads *atomic.Int32
 }
 
-func (f *filling) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+func (f *filling) Get(ctx context.Context, key client.ObjectKey, object client.Object,
+	options ...client.GetOption) error {
 	if _, ok := object.(*appsv1.Deployment); ok && f.reads.Add(1)%2 == 1 {
 		return apierrors.NewNotFound(appsv1.Resource("deployments"), key.Name)
 	}

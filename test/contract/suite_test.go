@@ -1,8 +1,8 @@
-// Package contract shows, on a real API server and with the operator as a process of its own, that it keeps its contract:
-// what every kind promises (contract_test.go), what each kind promises besides (foo_test.go, memcached_test.go,
-// cronjob_test.go), what becomes of bad input (badinput_test.go), what all that costs (requests_test.go), how the process
-// behaves (manager_test.go), that it may do what it does and no more (rbac_test.go), and that what is left out of its
-// manifests can be added (components_test.go).
+// Package contract shows, on a real API server and with the operator as a process of its own, that it keeps its
+// contract: what every kind promises (contract_test.go), what each kind promises besides (foo_test.go,
+// memcached_test.go, cronjob_test.go), what becomes of bad input (badinput_test.go), what all that costs
+// (requests_test.go), how the process behaves (manager_test.go), that it may do what it does and no more
+// (rbac_test.go), and that what is left out of its manifests can be added (components_test.go).
 package contract
 
 import (
@@ -46,8 +46,8 @@ func TestContract(t *testing.T) {
 	RunSpecs(t, "Contract")
 }
 
-// The suite runs in several processes at once, each with a control plane and a manager of its own, so that specs of different
-// processes share nothing.
+// The suite runs in several processes at once, each with a control plane and a manager of its own, so that specs of
+// different processes share nothing.
 var _ = SynchronizedBeforeSuite(func() []byte {
 	By("building the manager with the race detector, unless it has been built")
 	if path := os.Getenv("MANAGER_LOG"); path != "" {
@@ -123,10 +123,11 @@ func stop() {
 	Expect(manager.Stop()).To(Succeed(), manager.Logs())
 }
 
-// expectedErrors are what specs provoke, and what is said of every end of a leader, in the middle of a pass and of its start
-// too. (Caches that are never filled keep a manager from becoming ready, which every start waits for. A namespace that ends takes
-// no event of what was done just before.)
-var expectedErrors = regexp.MustCompile("exceeded quota|on Fridays|another writer was first|failed calling webhook|context deadline exceeded|error received after stop sequence was engaged|context canceled|" +
+// expectedErrors are what specs provoke, and what is said of every end of a leader, in the middle of a pass and of its
+// start too. (Caches that are never filled keep a manager from becoming ready, which every start waits for. A namespace
+// that ends takes no event of what was done just before.)
+var expectedErrors = regexp.MustCompile("exceeded quota|on Fridays|another writer was first|failed calling " +
+	"webhook|context deadline exceeded|error received after stop sequence was engaged|context canceled|" +
 	"Could not wait for Cache to sync|Informer to sync|Server rejected event.*because it is being terminated")
 
 // checkEnd checks the logs of this process's managers when its specs are over: no race, no panic, no unexpected error.
@@ -154,19 +155,21 @@ func checkEnd() {
 // metricsReader makes a service account that may read metrics and returns a token of it.
 func metricsReader(ctx context.Context) string {
 	GinkgoHelper()
-	Expect(k8s.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "scraper"}})).To(Succeed())
+	Expect(k8s.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "scraper"}})).
+		To(Succeed())
 	Expect(k8s.Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "scraper"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "memcached-operator-metrics-reader"},
-		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: "scraper"}},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole",
+			Name: "memcached-operator-metrics-reader"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: "scraper"}},
 	})).To(Succeed())
 	token, err := cp.Token(ctx, "default", "scraper")
 	Expect(err).NotTo(HaveOccurred())
 	return token
 }
 
-// newNamespace makes a namespace that enforces Pod Security "restricted". It stays: what has settled in it is quiet, while
-// its end would have the operator look at things during the next spec.
+// newNamespace makes a namespace that enforces Pod Security "restricted". It stays: what has settled in it is quiet,
+// while its end would have the operator look at things during the next spec.
 func newNamespace(ctx context.Context, labels ...string) string {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
@@ -194,7 +197,9 @@ func eventsOf(ctx context.Context, object client.Object) []eventsv1.Event {
 	GinkgoHelper()
 	var events eventsv1.EventList
 	Expect(k8s.List(ctx, &events, client.InNamespace(object.GetNamespace()))).To(Succeed())
-	return slices.DeleteFunc(events.Items, func(event eventsv1.Event) bool { return event.Regarding.UID != object.GetUID() })
+	return slices.DeleteFunc(events.Items, func(event eventsv1.Event) bool {
+		return event.Regarding.UID != object.GetUID()
+	})
 }
 
 // get reads an object anew.
@@ -238,7 +243,8 @@ func passes(controller string) (n int) {
 	return n
 }
 
-// passesAtRest waits until a controller has made no pass for a while, in which it sees what it has written, and returns how many it has made.
+// passesAtRest waits until a controller has made no pass for a while, in which it sees what it has written, and returns
+// how many it has made.
 func passesAtRest(controller string) (n int) {
 	GinkgoHelper()
 	Eventually(func() bool {

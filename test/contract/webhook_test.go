@@ -28,36 +28,40 @@ var _ = Describe("With a webhook in the cluster, the operator", func() {
 	BeforeEach(func(ctx context.Context) { ns = newNamespace(ctx) })
 
 	for _, k := range kinds {
-		It("backs off and reports when the webhook answers 409 for a "+k.Children[0].Kind+" of a "+k.Name, func(ctx context.Context) {
-			remove := webhook(ctx, ns, k.Children[0].Group, k.Children[0].Resource, func(http.ResponseWriter, *http.Request) *admissionv1.AdmissionResponse {
-				return &admissionv1.AdmissionResponse{Result: &metav1.Status{
-					Status: metav1.StatusFailure, Code: http.StatusConflict, Reason: metav1.StatusReasonConflict, Message: "another writer was first"}}
+		It("backs off and reports when the webhook answers 409 for a "+k.Children[0].Kind+" of a "+k.Name,
+			func(ctx context.Context) {
+				remove := webhook(ctx, ns, k.Children[0].Group, k.Children[0].Resource,
+					func(http.ResponseWriter, *http.Request) *admissionv1.AdmissionResponse {
+						return &admissionv1.AdmissionResponse{Result: &metav1.Status{
+							Status: metav1.StatusFailure, Code: http.StatusConflict, Reason: metav1.StatusReasonConflict,
+							Message: "another writer was first"}}
+					})
+				mark := cp.Audit.Now()
+				object := k.Make(ns, "one", 1)
+				k.put(ctx, object)
+				Eventually(ctx, k.says(object)).Should(HaveKeyWithValue("Degraded", "True/Error"))
+				Expect(k.message(object, "Degraded")).To(ContainSubstring("another writer was first"))
+				time.Sleep(3 * time.Second)
+				writes := cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns), func(r testenv.Request) bool {
+					return r.IsWrite() && r.Resource == k.Children[0].Resource
+				})
+				Expect(len(writes)).To(BeNumerically("<=", 16), "tried again without backing off: %v", writes)
+				remove(ctx)
+				Eventually(ctx, k.says(object)).Should(settled)
 			})
-			mark := cp.Audit.Now()
-			object := k.Make(ns, "one", 1)
-			k.put(ctx, object)
-			Eventually(ctx, k.says(object)).Should(HaveKeyWithValue("Degraded", "True/Error"))
-			Expect(k.message(object, "Degraded")).To(ContainSubstring("another writer was first"))
-			time.Sleep(3 * time.Second)
-			writes := cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns), func(r testenv.Request) bool {
-				return r.IsWrite() && r.Resource == k.Children[0].Resource
-			})
-			Expect(len(writes)).To(BeNumerically("<=", 16), "tried again without backing off: %v", writes)
-			remove(ctx)
-			Eventually(ctx, k.says(object)).Should(settled)
-		})
 	}
 
 	It("reports a webhook that hangs within a minute", func(ctx context.Context) {
 		k := kinds[1]
 		released := make(chan struct{})
-		remove := webhook(ctx, ns, "apps", "deployments", func(_ http.ResponseWriter, request *http.Request) *admissionv1.AdmissionResponse {
-			select {
-			case <-released:
-			case <-request.Context().Done():
-			}
-			return &admissionv1.AdmissionResponse{Allowed: true}
-		})
+		remove := webhook(ctx, ns, "apps", "deployments",
+			func(_ http.ResponseWriter, request *http.Request) *admissionv1.AdmissionResponse {
+				select {
+				case <-released:
+				case <-request.Context().Done():
+				}
+				return &admissionv1.AdmissionResponse{Allowed: true}
+			})
 		object := k.Make(ns, "one", 1)
 		Expect(k8s.Create(ctx, object)).To(Succeed())
 		Eventually(ctx, k.says(object)).WithTimeout(time.Minute).Should(HaveKeyWithValue("Degraded", "True/Error"))
@@ -75,7 +79,8 @@ var _ = Describe("With a webhook in the cluster, the operator", func() {
 		deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
 		Expect(deployment.Labels).To(HaveKeyWithValue("app", "theirs"))
 		remove(ctx)
-		Eventually(ctx, func() map[string]string { return get(ctx, deployment).Labels }).Should(HaveKeyWithValue("app", "memcached"))
+		Eventually(ctx, func() map[string]string { return get(ctx, deployment).Labels }).
+			Should(HaveKeyWithValue("app", "memcached"))
 	})
 })
 
@@ -109,7 +114,8 @@ func webhook(ctx context.Context, namespace, group, resource string,
 			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
 			Rules: []admissionregistrationv1.RuleWithOperations{{
 				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-				Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: []string{resource}},
+				Rule: admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"},
+					Resources: []string{resource}},
 			}},
 			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
 			TimeoutSeconds:          ptr.To[int32](30),

@@ -16,8 +16,8 @@ import (
 // tokenFile is where a pod finds the token of its service account.
 const tokenFile = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 
-// ask runs the program of probe/ in a pod, as a service account if one is named, and returns what it printed. It fails if
-// the program does.
+// ask runs the program of probe/ in a pod, as a service account if one is named, and returns what it printed. It fails
+// if the program does.
 func ask(ctx context.Context, namespace, serviceAccount string, args ...string) string {
 	GinkgoHelper()
 	pod := &corev1.Pod{
@@ -26,7 +26,8 @@ func ask(ctx context.Context, namespace, serviceAccount string, args ...string) 
 			RestartPolicy:                corev1.RestartPolicyNever,
 			ServiceAccountName:           serviceAccount,
 			AutomountServiceAccountToken: ptr.To(serviceAccount != ""),
-			Containers:                   []corev1.Container{{Name: "probe", Image: image("-probe"), Args: args, SecurityContext: restricted()}},
+			Containers: []corev1.Container{{Name: "probe", Image: image("-probe"), Args: args,
+				SecurityContext: restricted()}},
 		},
 	}
 	Expect(kube.Create(ctx, pod)).To(Succeed())

@@ -51,9 +51,12 @@ var _ = Describe("A CronJob", Ordered, func() {
 			var err error
 			job, err = lastJob(ctx, cj, isActive)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(said(ctx, cj)).To(And(HaveKeyWithValue("Available", "True/Scheduled"), HaveKeyWithValue("Progressing", "True/JobsRunning"), HaveKeyWithValue("Degraded", "False/AsExpected")))
+			g.Expect(said(ctx, cj)).
+				To(And(HaveKeyWithValue("Available", "True/Scheduled"), HaveKeyWithValue("Progressing", "True/JobsRunning"),
+					HaveKeyWithValue("Degraded", "False/AsExpected")))
 			g.Expect(cj.Status.Active).To(ContainElement(HaveField("UID", job.UID)))
-			g.Expect(cj.Status.LastScheduleTime.UTC().Format(time.RFC3339)).To(Equal(job.Annotations[tutorialv1.ScheduledAtAnnotation]))
+			g.Expect(cj.Status.LastScheduleTime.UTC().Format(time.RFC3339)).
+				To(Equal(job.Annotations[tutorialv1.ScheduledAtAnnotation]))
 			g.Expect(cj.Status.NextScheduleTime.Sub(cj.Status.LastScheduleTime.Time)).To(Equal(10 * time.Second))
 			g.Expect(cj.Status.LastScheduleTime.Sub(cj.CreationTimestamp.Time) % (10 * time.Second)).To(BeZero())
 		}).WithContext(ctx).Should(Succeed())
@@ -65,7 +68,8 @@ var _ = Describe("A CronJob", Ordered, func() {
 		}).WithContext(ctx).Should(BeTrue(), "a Job that runs goes on when its CronJob is suspended")
 		Expect(logOf(ctx, job)).To(Equal("the report is written\n"))
 		Eventually(said).WithContext(ctx).WithArguments(cj).Should(And(
-			HaveKeyWithValue("Available", "False/Suspended"), HaveKeyWithValue("Progressing", "False/Idle"), HaveKeyWithValue("Degraded", "False/AsExpected")))
+			HaveKeyWithValue("Available", "False/Suspended"), HaveKeyWithValue("Progressing", "False/Idle"),
+			HaveKeyWithValue("Degraded", "False/AsExpected")))
 		Expect(cj.Status.Active).To(BeEmpty())
 		Expect(cj.Status.ActiveJobs).To(BeZero())
 		Expect(cj.Status.NextScheduleTime).To(BeNil())
@@ -116,7 +120,8 @@ var _ = Describe("A CronJob", Ordered, func() {
 			_, err := runningPod(ctx, second)
 			return err
 		}).WithContext(ctx).Should(Succeed())
-		Eventually(said).WithContext(ctx).WithArguments(cj).Should(And(HaveKeyWithValue("Available", "False/Suspended"), HaveKeyWithValue("Progressing", "True/JobsRunning")))
+		Eventually(said).WithContext(ctx).WithArguments(cj).
+			Should(And(HaveKeyWithValue("Available", "False/Suspended"), HaveKeyWithValue("Progressing", "True/JobsRunning")))
 		Expect(cj.Status.Active).To(ConsistOf(HaveField("UID", second.UID)))
 	}, SpecTimeout(patience))
 
@@ -136,7 +141,8 @@ var _ = Describe("A CronJob", Ordered, func() {
 		Expect(logOf(ctx, job)).To(Equal("the disk has room\n"))
 	}, SpecTimeout(patience))
 
-	// When this fails because the Job stays, Kubernetes has got better (issue 120181), and the warning has outlived its cause.
+	// When this fails because the Job stays, Kubernetes has got better (issue 120181), and the warning has outlived its
+	// cause.
 	It("warns of a CronJob of Kubernetes' own with its name, which deletes its Jobs", func(ctx SpecContext) {
 		cj := newCronJob(namespace, "report", "@every 10s", "echo hello")
 		Expect(kube.Create(ctx, cj)).To(Succeed())
@@ -146,7 +152,8 @@ var _ = Describe("A CronJob", Ordered, func() {
 			return err
 		}).WithContext(ctx).Should(Succeed())
 		suspend(ctx, cj)
-		Eventually(said).WithContext(ctx).WithArguments(cj).Should(And(HaveKeyWithValue("Available", "False/Suspended"), HaveKeyWithValue("Degraded", "False/AsExpected")))
+		Eventually(said).WithContext(ctx).WithArguments(cj).
+			Should(And(HaveKeyWithValue("Available", "False/Suspended"), HaveKeyWithValue("Degraded", "False/AsExpected")))
 
 		namesake := &batchv1.CronJob{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: cj.Name},
@@ -159,7 +166,8 @@ var _ = Describe("A CronJob", Ordered, func() {
 		Eventually(said).WithContext(ctx).WithArguments(cj).Should(HaveKeyWithValue("Degraded", "True/NameShared"))
 		Eventually(func(ctx context.Context) bool {
 			return apierrors.IsNotFound(kube.Get(ctx, client.ObjectKeyFromObject(job), job))
-		}).WithContext(ctx).WithTimeout(time.Minute).Should(BeTrue(), "the controller of Kubernetes deletes a Job that is not its own")
+		}).WithContext(ctx).WithTimeout(time.Minute).Should(BeTrue(),
+			"the controller of Kubernetes deletes a Job that is not its own")
 		deleteAll(ctx, namesake)
 		Eventually(said).WithContext(ctx).WithArguments(cj).Should(HaveKeyWithValue("Degraded", "False/AsExpected"))
 	}, SpecTimeout(patience))
@@ -183,7 +191,8 @@ var _ = Describe("A CronJob", Ordered, func() {
 			g.Expect(metav1.IsControlledBy(&pods.Items[0], latest)).To(BeTrue())
 		}).WithContext(ctx).Should(Succeed())
 		Expect(said(ctx, history)).To(HaveKeyWithValue("Degraded", "False/AsExpected"))
-		Expect(history.Status.LastScheduleTime.UTC().Format(time.RFC3339)).To(Equal(latest.Annotations[tutorialv1.ScheduledAtAnnotation]), "the latest is the one that stays")
+		Expect(history.Status.LastScheduleTime.UTC().Format(time.RFC3339)).
+			To(Equal(latest.Annotations[tutorialv1.ScheduledAtAnnotation]), "the latest is the one that stays")
 		Consistently(ctx, gone).WithTimeout(5 * time.Second).ShouldNot(Receive(BeNumerically("<", time.Minute)))
 	}, SpecTimeout(patience))
 })
@@ -225,7 +234,8 @@ func suspend(ctx context.Context, cj *tutorialv1.CronJob) {
 	change(ctx, cj, func() { cj.Spec.Suspend = ptr.To(true) })
 }
 
-// said reads a CronJob and returns what its conditions say of its latest spec: "True/Scheduled" for Available, for instance.
+// said reads a CronJob and returns what its conditions say of its latest spec: "True/Scheduled" for Available, for
+// instance.
 func said(ctx context.Context, cj *tutorialv1.CronJob) (map[string]string, error) {
 	if err := kube.Get(ctx, client.ObjectKeyFromObject(cj), cj); err != nil {
 		return nil, err
@@ -263,7 +273,8 @@ func lastJob(ctx context.Context, cj *tutorialv1.CronJob, is func(*batchv1.Job) 
 	}
 	var last *batchv1.Job
 	for _, job := range jobs {
-		if last == nil || job.Annotations[tutorialv1.ScheduledAtAnnotation] > last.Annotations[tutorialv1.ScheduledAtAnnotation] {
+		if last == nil ||
+			job.Annotations[tutorialv1.ScheduledAtAnnotation] > last.Annotations[tutorialv1.ScheduledAtAnnotation] {
 			last = job
 		}
 	}
@@ -341,7 +352,8 @@ func watchPods(ctx context.Context, namespace string) (most func() int) {
 			if !ok {
 				continue
 			}
-			there[pod.UID] = event.Type != watch.Deleted && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+			there[pod.UID] = event.Type != watch.Deleted && pod.Status.Phase != corev1.PodSucceeded &&
+				pod.Status.Phase != corev1.PodFailed
 			maps.DeleteFunc(there, func(_ types.UID, active bool) bool { return !active })
 			lock.Lock()
 			count = max(count, len(there))

@@ -96,7 +96,8 @@ func definitions() []string {
 func kindsOf(release string) (had, added []kind) {
 	GinkgoHelper()
 	for _, k := range kinds {
-		_, err := os.Stat(filepath.Join(root, "config/catalog/released", release, "manifests", k.GroupVersion.Group+"_"+k.Resource+".yaml"))
+		_, err := os.Stat(filepath.Join(root, "config/catalog/released", release, "manifests",
+			k.GroupVersion.Group+"_"+k.Resource+".yaml"))
 		if err == nil {
 			had = append(had, k)
 			continue
@@ -114,11 +115,15 @@ func settled(ctx context.Context, k kind, object client.Object) error {
 	}
 	generation, conditions := k.Status(object).ObservedGeneration, k.Conditions(object)
 	if generation != object.GetGeneration() {
-		return fmt.Errorf("%s %s: generation %d is not answered yet, %d is", k.Name, object.GetName(), object.GetGeneration(), generation)
+		return fmt.Errorf("%s %s: generation %d is not answered yet, %d is", k.Name, object.GetName(), object.GetGeneration(),
+			generation)
 	}
-	for condition, want := range map[string]metav1.ConditionStatus{"Available": metav1.ConditionTrue, "Progressing": metav1.ConditionFalse, "Degraded": metav1.ConditionFalse} {
+	for condition, want := range map[string]metav1.ConditionStatus{
+		"Available": metav1.ConditionTrue, "Progressing": metav1.ConditionFalse, "Degraded": metav1.ConditionFalse,
+	} {
 		if !meta.IsStatusConditionPresentAndEqual(conditions, condition, want) {
-			return fmt.Errorf("%s %s: %s is not %s: %+v", k.Name, object.GetName(), condition, want, meta.FindStatusCondition(conditions, condition))
+			return fmt.Errorf("%s %s: %s is not %s: %+v", k.Name, object.GetName(), condition, want,
+				meta.FindStatusCondition(conditions, condition))
 		}
 	}
 	return nil
@@ -177,7 +182,8 @@ func podsOf(ctx context.Context, object client.Object) ([]corev1.Pod, error) {
 		return nil, err
 	}
 	var pods corev1.PodList
-	if err := kube.List(ctx, &pods, client.InNamespace(object.GetNamespace()), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+	if err := kube.List(ctx, &pods, client.InNamespace(object.GetNamespace()),
+		client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, err
 	}
 	var running []corev1.Pod
@@ -193,6 +199,7 @@ func podsOf(ctx context.Context, object client.Object) ([]corev1.Pod, error) {
 func awaitNoChildren(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	Eventually(func(ctx context.Context) (string, error) {
-		return try(ctx, os.Getenv("KUBECTL"), "get", "--namespace="+namespace, "--output=name", "pods,jobs,deployments,replicasets,services,poddisruptionbudgets")
+		return try(ctx, os.Getenv("KUBECTL"), "get", "--namespace="+namespace, "--output=name",
+			"pods,jobs,deployments,replicasets,services,poddisruptionbudgets")
 	}).WithContext(ctx).WithPolling(time.Second).Should(BeEmpty())
 }

@@ -49,13 +49,15 @@ var _ = Describe("Installed with kubectl", Ordered, func() {
 		in := "--namespace=" + namespace
 		kubectl(ctx, "apply", in, "-k", "config/samples")
 		useJobImage(ctx, namespace)
-		kubectl(ctx, "wait", in, "--for=condition=Available", "--timeout=180s", "memcached/memcached-sample", "foo/foo-sample", sampleCronJob)
+		kubectl(ctx, "wait", in, "--for=condition=Available", "--timeout=180s", "memcached/memcached-sample",
+			"foo/foo-sample", sampleCronJob)
 		Expect(kubectl(ctx, "get", in, "deployment", "memcached-sample", "-o", "jsonpath={.spec.replicas}")).To(Equal("3"))
 		Eventually(nodesAreThePods).WithContext(ctx).WithArguments(namespace, 3).Should(Succeed())
 
 		kubectl(ctx, "patch", in, "memcached", "memcached-sample", "-p", `{"spec":{"size": 5}}`, "--type=merge")
 		Eventually(nodesAreThePods).WithContext(ctx).WithArguments(namespace, 5).Should(Succeed())
-		Expect(kubectl(ctx, "get", in, "deployment", "memcached-sample", "-o", "jsonpath={.status.readyReplicas}")).To(Equal("5"))
+		Expect(kubectl(ctx, "get", in, "deployment", "memcached-sample", "-o", "jsonpath={.status.readyReplicas}")).
+			To(Equal("5"))
 
 		By("asking every node, and having a Job run")
 		for _, k := range kinds {
@@ -73,7 +75,8 @@ var _ = Describe("Installed with kubectl", Ordered, func() {
 	It("serves metrics over TLS to who may read them, and to nobody else", func(ctx SpecContext) {
 		url := fmt.Sprintf("https://%s.%s.svc:8443/metrics", metricsService, operatorNamespace)
 		for _, name := range []string{"reader", "stranger"} {
-			Expect(kube.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})).To(Succeed())
+			Expect(kube.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})).
+				To(Succeed())
 		}
 		binding := &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: namespace + "-reads-metrics"},
@@ -173,7 +176,8 @@ func useJobImage(ctx context.Context, namespace string) {
 	}
 	kubectl(ctx, "patch", "--namespace="+namespace, sampleCronJob, "--type=json",
 		"--patch="+fmt.Sprintf(`[{"op": "replace", "path": "/spec/jobTemplate/spec/template/spec/containers/0/image", "value": %q}]`, jobImage()))
-	kubectl(ctx, "delete", "--namespace="+namespace, "jobs", "--all") // should one have been due already, it would never end
+	// should one have been due already, it would never end
+	kubectl(ctx, "delete", "--namespace="+namespace, "jobs", "--all")
 }
 
 // nodesAreThePods says whether the sample has so many nodes and status.nodes names just its pods.
@@ -182,7 +186,8 @@ func nodesAreThePods(ctx context.Context, namespace string, nodes int) error {
 	if err := settled(ctx, memcacheds, mc); err != nil {
 		return err
 	}
-	status, err := try(ctx, os.Getenv("KUBECTL"), "get", "--namespace="+namespace, "memcached", mc.Name, "-o", "jsonpath={.status.nodes}")
+	status, err := try(ctx, os.Getenv("KUBECTL"), "get", "--namespace="+namespace, "memcached", mc.Name, "-o",
+		"jsonpath={.status.nodes}")
 	if err != nil {
 		return err
 	}

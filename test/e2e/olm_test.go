@@ -31,7 +31,8 @@ type installation struct {
 
 // subscribe installs from a catalog, for the namespaces that are to be watched (all, if none is named), as the README
 // says it.
-func subscribe(ctx context.Context, namespace, catalogTag string, approval operatorsv1alpha1.Approval, watched ...string) *installation {
+func subscribe(ctx context.Context, namespace, catalogTag string, approval operatorsv1alpha1.Approval,
+	watched ...string) *installation {
 	GinkgoHelper()
 	i := &installation{
 		namespace:    namespace,
@@ -81,8 +82,8 @@ func (i *installation) awaitInstalled(ctx context.Context, version string) {
 	awaitSettings(ctx, i.namespace)
 }
 
-// awaitSettings waits until the manager has the settings of the Subscription. OLM makes its Deployment without them first, and says
-// that this has succeeded.
+// awaitSettings waits until the manager has the settings of the Subscription. OLM makes its Deployment without them
+// first, and says that this has succeeded.
 func awaitSettings(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega, ctx context.Context) {
@@ -103,7 +104,8 @@ func (i *installation) approve(ctx context.Context, version string) {
 			return err
 		}
 		for _, plan := range plans.Items {
-			if names := plan.Spec.ClusterServiceVersionNames; len(names) == 1 && names[0] == csvName(version) && plan.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval {
+			if names := plan.Spec.ClusterServiceVersionNames; len(names) == 1 && names[0] == csvName(version) &&
+				plan.Status.Phase == operatorsv1alpha1.InstallPlanPhaseRequiresApproval {
 				plan.Spec.Approved = true
 				return kube.Update(ctx, &plan)
 			}
@@ -115,7 +117,9 @@ func (i *installation) approve(ctx context.Context, version string) {
 // offer has the catalog serve something else.
 func (i *installation) offer(ctx context.Context, catalogTag string) {
 	GinkgoHelper()
-	Expect(kube.Patch(ctx, i.catalog, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"image":%q}}`, image("-catalog", catalogTag))))).To(Succeed())
+	Expect(kube.Patch(ctx, i.catalog,
+		client.RawPatch("application/merge-patch+json",
+			fmt.Appendf(nil, `{"spec":{"image":%q}}`, image("-catalog", catalogTag))))).To(Succeed())
 }
 
 // remove removes what subscribe has made and what OLM has made of it, as the README says it: first the Subscription, so

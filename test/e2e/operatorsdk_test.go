@@ -52,7 +52,8 @@ var _ = Describe("With operator-sdk", Ordered, func() {
 
 		upgraded := make(chan error, 1)
 		go func() {
-			_, err := try(ctx, os.Getenv("OPERATOR_SDK"), append([]string{"run", "bundle-upgrade", image("-bundle"), in}, bundleFlags()...)...)
+			_, err := try(ctx, os.Getenv("OPERATOR_SDK"),
+				append([]string{"run", "bundle-upgrade", image("-bundle"), in}, bundleFlags()...)...)
 			upgraded <- err
 		}()
 		if busybox := os.Getenv("BUSYBOX_IMAGE"); busybox != "" {
@@ -100,7 +101,8 @@ var _ = Describe("With operator-sdk", Ordered, func() {
 	It("cleans up", func(ctx SpecContext) {
 		operatorSDK(ctx, "cleanup", packageName, in, "--timeout=3m")
 		Eventually(func(ctx context.Context) (string, error) {
-			return try(ctx, os.Getenv("KUBECTL"), "get", in, "--output=name", "deployments,pods,catalogsources,subscriptions.operators.coreos.com,operatorgroups,clusterserviceversions")
+			return try(ctx, os.Getenv("KUBECTL"), "get", in, "--output=name",
+				"deployments,pods,catalogsources,subscriptions.operators.coreos.com,operatorgroups,clusterserviceversions")
 		}).WithContext(ctx).WithPolling(time.Second).Should(BeEmpty())
 		for _, name := range definitions() {
 			err := kube.Get(ctx, client.ObjectKey{Name: name}, &apiextensionsv1.CustomResourceDefinition{})
@@ -119,8 +121,8 @@ func bundleFlags() []string {
 	return flags
 }
 
-// useDecompressionImage puts an image that this cluster can pull into the pod that "run bundle-upgrade" makes. Unlike "run
-// bundle", it has no flag for that.
+// useDecompressionImage puts an image that this cluster can pull into the pod that "run bundle-upgrade" makes. Unlike
+// "run bundle", it has no flag for that.
 func useDecompressionImage(ctx context.Context, image string) {
 	GinkgoHelper()
 	Eventually(func(ctx context.Context) error {
@@ -129,7 +131,8 @@ func useDecompressionImage(ctx context.Context, image string) {
 			return err
 		}
 		for _, pod := range pods.Items {
-			if init := pod.Spec.InitContainers; len(init) == 1 && init[0].Name == "registry-grpc-init" && init[0].Image != image {
+			if init := pod.Spec.InitContainers; len(init) == 1 && init[0].Name == "registry-grpc-init" &&
+				init[0].Image != image {
 				before := pod.DeepCopy()
 				pod.Spec.InitContainers[0].Image = image
 				return kube.Patch(ctx, &pod, client.MergeFrom(before))

@@ -1,5 +1,5 @@
-// Package e2e shows the operator as its users meet it: installed by kubectl, by a Subscription and by operator-sdk, on a
-// cluster with real pods, where memcached and nginx answer, and Jobs run.
+// Package e2e shows the operator as its users meet it: installed by kubectl, by a Subscription and by operator-sdk, on
+// a cluster with real pods, where memcached and nginx answer, and Jobs run.
 //
 // "make e2e" brings up such a cluster and the images; with KUBECONFIG and TEST_REGISTRY it uses yours. The settings are
 // environment variables:
@@ -95,13 +95,15 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	for _, name := range definitions() {
 		err := kube.Get(ctx, client.ObjectKey{Name: name}, &apiextensionsv1.CustomResourceDefinition{})
 		Expect(apierrors.IsNotFound(err)).To(BeTrue(),
-			"the cluster has the operator, or remains of it (%s): uninstall it, as the README says, or 'make cluster-down' if it is the cluster of 'make demo' (%v)", name, err)
+			"the cluster has the operator, or remains of it (%s): uninstall it, as the README says, or 'make cluster-down' if "+
+				"it is the cluster of 'make demo' (%v)", name, err)
 	}
 })
 
 // A suite of minutes tells how far it is.
 var _ = ReportAfterEach(func(report SpecReport) {
-	fmt.Printf("[%s] %s: %s (%.0f s)\n", time.Now().Format(time.TimeOnly), report.State, report.FullText(), report.RunTime.Seconds())
+	fmt.Printf("[%s] %s: %s (%.0f s)\n", time.Now().Format(time.TimeOnly), report.State, report.FullText(),
+		report.RunTime.Seconds())
 })
 
 // measured are the numbers that specs have found, for the end of the report.
@@ -188,12 +190,13 @@ func operatorSDK(ctx context.Context, args ...string) string {
 	return run(ctx, os.Getenv("OPERATOR_SDK"), args...)
 }
 
-// newNamespace makes a namespace for a spec, which must go away again when the spec has ended. It enforces the strictest
-// Pod Security unless another one is named.
+// newNamespace makes a namespace for a spec, which must go away again when the spec has ended. It enforces the
+// strictest Pod Security unless another one is named.
 func newNamespace(ctx context.Context, name string, security ...string) string {
 	GinkgoHelper()
 	level := append(security, "restricted")[0]
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": level}}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name,
+		Labels: map[string]string{"pod-security.kubernetes.io/enforce": level}}}
 	if strings.HasSuffix(name, "-") {
 		namespace.Name, namespace.GenerateName = "", name
 	}
@@ -212,7 +215,8 @@ func cleanUp(do func(ctx context.Context)) {
 func deleteAll(ctx context.Context, objects ...client.Object) {
 	GinkgoHelper()
 	for _, object := range objects {
-		Expect(client.IgnoreNotFound(kube.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground)))).To(Succeed())
+		Expect(client.IgnoreNotFound(kube.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground)))).
+			To(Succeed())
 	}
 	for _, object := range objects {
 		Eventually(func(ctx context.Context) bool {

@@ -99,7 +99,8 @@ func awaitNothingBut(ctx context.Context, before sets.Set[string]) {
 // inventory is the names of all that is in the cluster, but for what comes and goes by itself. In a cluster that others
 // use too, it is what speaks of the operator.
 func inventory(ctx context.Context) (sets.Set[string], error) {
-	passing := []string{"events", "events.events.k8s.io", "leases.coordination.k8s.io", "packagemanifests.packages.operators.coreos.com",
+	passing := []string{"events", "events.events.k8s.io", "leases.coordination.k8s.io",
+		"packagemanifests.packages.operators.coreos.com",
 		"componentstatuses", "pods", "endpointslices.discovery.k8s.io"}
 	kubectl := func(args ...string) (string, error) {
 		out, err := exec.CommandContext(ctx, os.Getenv("KUBECTL"), args...).Output()

@@ -66,9 +66,11 @@ var _ = Describe("Upgraded from the last release", func() {
 			for uid, restarts := range before.pods {
 				Expect(after.pods).To(HaveKeyWithValue(uid, restarts), "a pod of an operand was replaced or restarted")
 			}
-			Expect(after.pods).To(HaveLen(len(before.pods)+len(grown)), "each resource that has grown has one pod more, and no other has")
+			Expect(after.pods).To(HaveLen(len(before.pods)+len(grown)),
+				"each resource that has grown has one pod more, and no other has")
 			for child, generation := range before.children {
-				Expect(after.children).To(HaveKeyWithValue(child, generation+int64(grown[child])), "%s was changed without cause", child)
+				Expect(after.children).To(HaveKeyWithValue(child, generation+int64(grown[child])),
+					"%s was changed without cause", child)
 			}
 			Expect(after.children).To(HaveLen(len(before.children)))
 			for _, k := range added {
@@ -78,7 +80,8 @@ var _ = Describe("Upgraded from the last release", func() {
 				awaitSettled(ctx, k, object)
 				k.serve(ctx, object)
 			}
-			measure("upgrade from %s to %s, approval %s, %d resources grew, %d other changes: a change waited %.1f s at most (bar: 10 s)",
+			measure("upgrade from %s to %s, approval %s, %d resources grew, %d other changes: a change waited %.1f s at most "+
+				"(bar: 10 s)",
 				last, tree, approval, len(grown), touched-len(grown), gap.Seconds())
 		},
 		Entry("automatically", operatorsv1alpha1.ApprovalAutomatic, SpecTimeout(4*patience)),
@@ -126,8 +129,8 @@ func makeFleet(ctx context.Context, namespace string, kinds []kind) [][]client.O
 // settling is how long what serves keeps its image under a new leader; see --image-delay in the README.
 const settling = 2 * time.Minute
 
-// awaitSettledLeader waits until an operator of the tree leads that has the settings of the Subscription, for so long that it has
-// done with its operands whatever it does.
+// awaitSettledLeader waits until an operator of the tree leads that has the settings of the Subscription, for so long
+// that it has done with its operands whatever it does.
 func awaitSettledLeader(ctx context.Context) {
 	GinkgoHelper()
 	By("waiting until the new operator has led for a while")

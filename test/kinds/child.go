@@ -20,8 +20,9 @@ type Child struct {
 	New  func() client.Object
 	// Name returns the name of the child of an object; nil if it depends on more than the object.
 	Name func(owner client.Object) string
-	// Damage changes the spec in ways that the operator reverts. A test makes the changes one after the other: pods and their number that
-	// change together and back at once can be a rollout that never completes in Kubernetes 1.36 (kubernetes/kubernetes#138840).
+	// Damage changes the spec in ways that the operator reverts. A test makes the changes one after the other: pods and
+	// their number that change together and back at once can be a rollout that never completes in Kubernetes 1.36
+	// (kubernetes/kubernetes#138840).
 	Damage []func(child client.Object)
 }
 
@@ -101,7 +102,8 @@ func NewDeployment(namespace, name string, replicas int32) *appsv1.Deployment {
 	}
 }
 
-// NewJob returns a suspended Job that the operator does not control. A namespace that enforces Pod Security "restricted" admits its pods.
+// NewJob returns a suspended Job that the operator does not control. A namespace that enforces Pod Security
+// "restricted" admits its pods.
 func NewJob(namespace, name string) *batchv1.Job {
 	return &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},

@@ -24,7 +24,8 @@ type Field struct {
 type Value struct {
 	Name  string
 	Value any
-	// Words are what the API server's error has to contain, besides the path of the field; nil for a value that it accepts.
+	// Words are what the API server's error has to contain, besides the path of the field; nil for a value that it
+	// accepts.
 	Words []string
 }
 
@@ -48,8 +49,8 @@ func (f Field) Accepted() []any {
 	return values
 }
 
-// Fields returns the fields of spec that the schema of a definition declares, with the values that the schema or [Kind.Values] provides.
-// Lists, maps and fields that belong to a Kubernetes type, such as a Job template, have none.
+// Fields returns the fields of spec that the schema of a definition declares, with the values that the schema or
+// [Kind.Values] provides. Lists, maps and fields that belong to a Kubernetes type, such as a Job template, have none.
 func (k Kind) Fields(crd *apiextensionsv1.CustomResourceDefinition) []Field {
 	var fields []Field
 	for _, version := range crd.Spec.Versions {

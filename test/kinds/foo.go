@@ -20,10 +20,12 @@ var Foo = Kind{
 		foo.Namespace, foo.Name = namespace, name
 		return foo
 	},
-	Children: []Child{deployment(func(owner client.Object) string { return owner.(*samplev1alpha1.Foo).Spec.DeploymentName })},
-	Deploys:  true,
-	Pods:     func(object client.Object) int32 { return ptr.Deref(object.(*samplev1alpha1.Foo).Spec.Replicas, 1) },
-	Resize:   func(object client.Object, pods int32) { object.(*samplev1alpha1.Foo).Spec.Replicas = &pods },
+	Children: []Child{deployment(func(owner client.Object) string {
+		return owner.(*samplev1alpha1.Foo).Spec.DeploymentName
+	})},
+	Deploys: true,
+	Pods:    func(object client.Object) int32 { return ptr.Deref(object.(*samplev1alpha1.Foo).Spec.Replicas, 1) },
+	Resize:  func(object client.Object, pods int32) { object.(*samplev1alpha1.Foo).Spec.Replicas = &pods },
 	Status: func(object client.Object) Status {
 		s := object.(*samplev1alpha1.Foo).Status
 		return Status{s.ObservedGeneration, s.Replicas, s.AvailableReplicas, nil, s.Selector, s.Conditions}

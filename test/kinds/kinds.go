@@ -1,6 +1,6 @@
-// Package kinds describes each kind of the operator once, for all test suites: how to create and read one, which children it has, and
-// what the schema of its CustomResourceDefinition does not say about its fields. It depends on no test framework, since the image of the
-// scorecard tests is built from it.
+// Package kinds describes each kind of the operator once, for all test suites: how to create and read one, which
+// children it has, and what the schema of its CustomResourceDefinition does not say about its fields. It depends on no
+// test framework, since the image of the scorecard tests is built from it.
 package kinds
 
 import (
@@ -24,11 +24,13 @@ type Kind struct {
 	Resource     string // the plural name
 	// New returns an empty object to read into.
 	New func() client.Object
-	// Make returns an object that settles. Pods is the number of pods that it keeps running, or that each of its Jobs runs.
+	// Make returns an object that settles. Pods is the number of pods that it keeps running, or that each of its Jobs
+	// runs.
 	Make func(namespace, name string, pods int32) client.Object
 	// Children are the resources that the operator creates for an object.
 	Children []Child
-	// Deploys is set if the first child is a Deployment and the operator repairs all children; otherwise it creates them once.
+	// Deploys is set if the first child is a Deployment and the operator repairs all children; otherwise it creates them
+	// once.
 	Deploys bool
 	// Pods returns the number of pods that an object asks for, and Resize changes it; nil unless the kind deploys.
 	Pods   func(object client.Object) int32
@@ -57,7 +59,8 @@ var All = []Kind{Foo, Memcached, CronJob}
 
 // AddToScheme adds all kinds to a scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
-	return errors.Join(samplev1alpha1.AddToScheme(scheme), cachev1alpha1.AddToScheme(scheme), tutorialv1.AddToScheme(scheme))
+	return errors.Join(samplev1alpha1.AddToScheme(scheme), cachev1alpha1.AddToScheme(scheme),
+		tutorialv1.AddToScheme(scheme))
 }
 
 // APIVersion returns the group and version, such as "cache.example.com/v1alpha1".
@@ -77,8 +80,8 @@ func (k Kind) GroupVersionResource() schema.GroupVersionResource {
 // Conditions returns the conditions of an object.
 func (k Kind) Conditions(object client.Object) []metav1.Condition { return k.Status(object).Conditions }
 
-// ChildrenOf returns the children of an object, to be read: only their names are set. A child whose name does not depend on the object
-// alone, such as a Job, is left out.
+// ChildrenOf returns the children of an object, to be read: only their names are set. A child whose name does not
+// depend on the object alone, such as a Job, is left out.
 func (k Kind) ChildrenOf(object client.Object) []client.Object {
 	var children []client.Object
 	for _, child := range k.Children {

@@ -94,7 +94,8 @@ func SameSuite(file, before, now string) error {
 	if before == now {
 		return nil
 	}
-	return fmt.Errorf("%s was found by another form of this suite (%s, and this one is %s): delete it, or name another file", file, before, now)
+	return fmt.Errorf("%s was found by another form of this suite (%s, and this one is %s): delete it, or name "+
+		"another file", file, before, now)
 }
 
 // isSource tells whether a file says what a program does.

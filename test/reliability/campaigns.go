@@ -28,10 +28,11 @@ const (
 
 // onceFound are plans that have found a bug of the operator once: the short form always plays them, too.
 var onceFound = []string{
-	"memcached-unseen / create events.k8s.io/events #1: age-more",       // a child was made for an owner that was gone
-	"memcached-unseen / patch policy/poddisruptionbudgets #1: age-more", // a child was taken from its owner for one that was gone
-	"cronjob-missed / create batch/jobs #1: expire-watches",             // a Job that was known in two ways was two
-	"cronjob-replace / delete batch/jobs #1: 409",                       // a conflict was taken for a Job that was gone
+	"memcached-unseen / create events.k8s.io/events #1: age-more", // a child was made for an owner that was gone
+	// a child was taken from its owner for one that was gone
+	"memcached-unseen / patch policy/poddisruptionbudgets #1: age-more",
+	"cronjob-missed / create batch/jobs #1: expire-watches", // a Job that was known in two ways was two
+	"cronjob-replace / delete batch/jobs #1: 409",           // a conflict was taken for a Job that was gone
 }
 
 // stormTime is how long a storm lasts at most, which is over when all is as it should be, and refusedTime how long a
@@ -73,11 +74,14 @@ func (s *suite) campaigns() []campaign {
 		{name: cutOffCampaign,
 			what:  "the leader is cut off from the API server at a write until another one has led, and has to end",
 			plans: s.cutOff},
-		{name: restCampaign, what: "half a minute in which nothing happens, and another one in which everything is looked at every second", plans: s.rest},
+		{name: restCampaign,
+			what:  "half a minute in which nothing happens, and another one in which everything is looked at every second",
+			plans: s.rest},
 		{name: "clean", what: "no fault: nothing must be found", plans: s.clean, isRepeated: true},
 		{name: outagesCampaign, what: "the API server, or etcd, is killed at a write, and started again, under load",
 			plans: s.none, other: s.outages},
-		{name: rbacCampaign, what: "each permission taken away: something must go wrong", plans: s.none, other: s.rbac}, // the last, as it judges what all have used
+		// the last, as it judges what all have used
+		{name: rbacCampaign, what: "each permission taken away: something must go wrong", plans: s.none, other: s.rbac},
 	}
 	if s.short {
 		all = all[:1]

@@ -72,10 +72,12 @@ func parse() (*options, error) {
 		return nil, errors.New("--resume needs --json")
 	}
 	if o.resume && o.manager != "" {
-		return nil, errors.New("--resume is for the operator of this tree: what another --manager has done cannot be told from it")
+		return nil, errors.New("--resume is for the operator of this tree: what another --manager has done cannot be told " +
+			"from it")
 	}
 	if o.proof != "" && (o.scenario != "" || o.campaign != "" || o.fault != "") {
-		return nil, errors.New("--proof is for all there is: a part of it, which --scenario, --campaign and --fault choose, proves nothing")
+		return nil, errors.New("--proof is for all there is: a part of it, which --scenario, --campaign and --fault " +
+			"choose, proves nothing")
 	}
 	if o.parallel < 1 {
 		return nil, errors.New("--parallel must be at least 1")

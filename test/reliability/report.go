@@ -179,7 +179,9 @@ func (r *report) print(w io.Writer) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprint(table, rows.String())
 	_ = table.Flush()
-	fmt.Fprintf(&rest, "\n%d scenarios, %d writes that something can go wrong with, %d plans in %.0f s on %d CPUs: %.0f plans/hour; seed %d\n",
+	fmt.Fprintf(&rest,
+		"\n%d scenarios, %d writes that something can go wrong with, %d plans in %.0f s on %d CPUs: %.0f plans/hour; "+
+			"seed %d\n",
 		r.Scenarios, r.Positions, r.Plans, r.Seconds, r.CPUs, float64(r.Plans)/r.Seconds*3600, r.Seed)
 	for _, what := range r.NotJudged {
 		fmt.Fprintf(&rest, "NOT JUDGED %s\n", what)

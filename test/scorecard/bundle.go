@@ -40,7 +40,8 @@ func read(dir string) (*contents, error) {
 		}
 	}
 	if c.csv == nil || len(c.crds) == 0 {
-		return nil, fmt.Errorf("%s is no bundle: it has no ClusterServiceVersion or no CustomResourceDefinition in manifests", dir)
+		return nil, fmt.Errorf("%s is no bundle: it has no ClusterServiceVersion or no CustomResourceDefinition in "+
+			"manifests", dir)
 	}
 	return c, nil
 }
@@ -66,11 +67,13 @@ func (c *contents) add(path string) error {
 	return nil
 }
 
-// sample returns the example of a kind that the bundle offers to users. A field that the kind does not have is a failure.
+// sample returns the example of a kind that the bundle offers to users. A field that the kind does not have is a
+// failure.
 func (c *contents) sample(k kind) (client.Object, error) {
 	var examples []json.RawMessage
 	if err := json.Unmarshal([]byte(c.csv.Annotations["alm-examples"]), &examples); err != nil {
-		return nil, failed("the annotation alm-examples of %s has to be a list in JSON: %w; look at config/samples", c.csv.Name, err)
+		return nil, failed("the annotation alm-examples of %s has to be a list in JSON: %w; look at config/samples",
+			c.csv.Name, err)
 	}
 	for _, example := range examples {
 		var object metav1.TypeMeta
@@ -84,7 +87,8 @@ func (c *contents) sample(k kind) (client.Object, error) {
 		}
 		return sample, nil
 	}
-	return nil, failed("%s has to offer an example of a %s, and has none in alm-examples; look at config/samples", c.csv.Name, k.Name)
+	return nil, failed("%s has to offer an example of a %s, and has none in alm-examples; look at config/samples",
+		c.csv.Name, k.Name)
 }
 
 // crd returns the definition of a name, or nil.
@@ -124,8 +128,8 @@ func lastRelease(dir string, before semver.Version) (*contents, error) {
 	return read(path)
 }
 
-// otherFields returns writes of the fields of the spec that no write of a kind changes, with values that the schema accepts, and the fields
-// for which there is no such value, both without those that are slow.
+// otherFields returns writes of the fields of the spec that no write of a kind changes, with values that the schema
+// accepts, and the fields for which there is no such value, both without those that are slow.
 func (c *contents) otherFields(k kind) (derived []write, untried []string) {
 	crd := c.crd(k.CRD())
 	if crd == nil {
@@ -133,14 +137,16 @@ func (c *contents) otherFields(k kind) (derived []write, untried []string) {
 	}
 	for _, field := range k.Fields(crd) {
 		path := strings.TrimPrefix(field.Path, "spec.")
-		isTried := slices.ContainsFunc(k.writes, func(w write) bool { return w.field == path }) || slices.Contains(k.slow, path)
+		isTried := slices.ContainsFunc(k.writes, func(w write) bool { return w.field == path }) ||
+			slices.Contains(k.slow, path)
 		values := field.Accepted()
 		switch {
 		case isTried:
 		case len(values) < 2 || !k.Deploys:
 			untried = append(untried, path)
 		default:
-			derived = append(derived, write{field: path, value: func(object client.Object) any { return otherThan(object, field.Path, values) }})
+			derived = append(derived,
+				write{field: path, value: func(object client.Object) any { return otherThan(object, field.Path, values) }})
 		}
 	}
 	return derived, untried
@@ -148,7 +154,8 @@ func (c *contents) otherFields(k kind) (derived []write, untried []string) {
 
 // otherThan returns a value that a field of an object does not have.
 func otherThan(object client.Object, path string, values []any) any {
-	current, _, _ := unstructured.NestedFieldNoCopy(map[string]any{"spec": kinds.Spec(object)}, strings.Split(path, ".")...)
+	current, _, _ := unstructured.NestedFieldNoCopy(map[string]any{"spec": kinds.Spec(object)},
+		strings.Split(path, ".")...)
 	if current == values[0] {
 		return values[1]
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/example/memcached-operator/test/bundle"
 )
 
-// crdsAreCompatible shows that everything that users could write in the last release they can write now: by the definitions in
-// the bundle, and by those that the cluster has.
+// crdsAreCompatible shows that everything that users could write in the last release they can write now: by the
+// definitions in the bundle, and by those that the cluster has.
 func crdsAreCompatible(ctx context.Context, s settings) ([]finding, error) {
 	now, err := read(s.bundle)
 	if err != nil {
@@ -23,7 +23,8 @@ func crdsAreCompatible(ctx context.Context, s settings) ([]finding, error) {
 		return nil, fmt.Errorf("reading the last release: %w", err)
 	}
 	if last == nil {
-		return []finding{{suggestions: []string{fmt.Sprintf("there is no release before %s in %s to compare with: nothing to do for the first one",
+		return []finding{{suggestions: []string{fmt.Sprintf("there is no release before %s in %s to compare with: nothing "+
+			"to do for the first one",
 			now.csv.Spec.Version, s.released)}}}, nil
 	}
 	k8s, err := connect()
@@ -39,8 +40,10 @@ func crdsAreCompatible(ctx context.Context, s settings) ([]finding, error) {
 	return findings, nil
 }
 
-// compatible compares a released definition with the one of the bundle, which may be nil, and with the one of the cluster.
-func compatible(ctx context.Context, k8s client.Client, release string, released, bundled *apiextensionsv1.CustomResourceDefinition) error {
+// compatible compares a released definition with the one of the bundle, which may be nil, and with the one of the
+// cluster.
+func compatible(ctx context.Context, k8s client.Client, release string, released,
+	bundled *apiextensionsv1.CustomResourceDefinition) error {
 	if bundled == nil {
 		return failed("%s has %s, and the bundle has not: definitions are never removed, put it back", release, released.Name)
 	}
@@ -50,7 +53,8 @@ func compatible(ctx context.Context, k8s client.Client, release string, released
 	installed := &apiextensionsv1.CustomResourceDefinition{}
 	err := k8s.Get(ctx, client.ObjectKeyFromObject(released), installed)
 	if apierrors.IsNotFound(err) {
-		return failed("%s has to be on the cluster, and is not; look at the operator's ClusterServiceVersion and InstallPlan", released.Name)
+		return failed("%s has to be on the cluster, and is not; look at the operator's ClusterServiceVersion and InstallPlan",
+			released.Name)
 	}
 	if err != nil {
 		return fmt.Errorf("reading %s from the cluster: %w", released.Name, err)

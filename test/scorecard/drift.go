@@ -12,8 +12,8 @@ import (
 	"github.com/example/memcached-operator/test/kinds"
 )
 
-// driftIsRepaired shows that a child that somebody has changed is put right in place, and that one that somebody has deleted
-// is made again.
+// driftIsRepaired shows that a child that somebody has changed is put right in place, and that one that somebody has
+// deleted is made again.
 func driftIsRepaired(ctx context.Context, t *trial) error {
 	object, err := t.createSample(ctx)
 	if err != nil {

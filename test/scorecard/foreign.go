@@ -17,8 +17,8 @@ import (
 	"github.com/example/memcached-operator/test/kinds"
 )
 
-// foreignDeploymentIsRefused shows that a Deployment of somebody else, under the name that the sample needs, stays as it is;
-// that the resource says so, by condition and event; and that all is well when the name is free.
+// foreignDeploymentIsRefused shows that a Deployment of somebody else, under the name that the sample needs, stays as
+// it is; that the resource says so, by condition and event; and that all is well when the name is free.
 func foreignDeploymentIsRefused(ctx context.Context, t *trial) error {
 	object := t.newObject()
 	foreign := t.deployment(object)
@@ -29,10 +29,12 @@ func foreignDeploymentIsRefused(ctx context.Context, t *trial) error {
 	if err := t.create(ctx, object); err != nil {
 		return err
 	}
-	if err := t.until(ctx, t.called(object)+" says that the name is taken", managerLog, t.says(object, "Degraded", metav1.ConditionTrue, "NameTaken")); err != nil {
+	if err := t.until(ctx, t.called(object)+" says that the name is taken", managerLog,
+		t.says(object, "Degraded", metav1.ConditionTrue, "NameTaken")); err != nil {
 		return err
 	}
-	if err := t.until(ctx, "an event of "+t.called(object)+" says that the name is taken", managerLog, t.hasEvent(object, t.NameTaken)); err != nil {
+	if err := t.until(ctx, "an event of "+t.called(object)+" says that the name is taken", managerLog,
+		t.hasEvent(object, t.NameTaken)); err != nil {
 		return err
 	}
 	if err := t.isTheirs(ctx, foreign); err != nil {
@@ -43,7 +45,8 @@ func foreignDeploymentIsRefused(ctx context.Context, t *trial) error {
 	if err := t.change(ctx, object, func(object client.Object) { t.Resize(object, t.Pods(object)+1) }); err != nil {
 		return err
 	}
-	if err := t.until(ctx, t.called(object)+" says so of its new spec too", managerLog, t.says(object, "Degraded", metav1.ConditionTrue, "NameTaken")); err != nil {
+	if err := t.until(ctx, t.called(object)+" says so of its new spec too", managerLog,
+		t.says(object, "Degraded", metav1.ConditionTrue, "NameTaken")); err != nil {
 		return err
 	}
 	if err := t.isTheirs(ctx, foreign); err != nil {
@@ -57,7 +60,8 @@ func foreignDeploymentIsRefused(ctx context.Context, t *trial) error {
 	if err := t.carriedOut(ctx, object); err != nil {
 		return err
 	}
-	return t.until(ctx, t.called(object)+" says that nothing is wrong", managerLog, t.says(object, "Degraded", metav1.ConditionFalse, "AsExpected"))
+	return t.until(ctx, t.called(object)+" says that nothing is wrong", managerLog,
+		t.says(object, "Degraded", metav1.ConditionFalse, "AsExpected"))
 }
 
 // theirs makes a Deployment one that somebody else could have made. It has no pods, so no image is needed.
@@ -78,7 +82,8 @@ func theirs(deployment *appsv1.Deployment) {
 func (t *trial) isTheirs(ctx context.Context, made client.Object) error {
 	now := made.DeepCopyObject().(client.Object)
 	err := t.Get(ctx, client.ObjectKeyFromObject(made), now)
-	const stay = "%s belongs to somebody else and had to stay as it was, and %s; look at how the operator decides what is its own"
+	const stay = "%s belongs to somebody else and had to stay as it was, and %s; look at how the operator decides what " +
+		"is its own"
 	switch {
 	case client.IgnoreNotFound(err) != nil:
 		return err
@@ -106,9 +111,11 @@ func (t *trial) says(object client.Object, condition string, want metav1.Conditi
 		case c == nil:
 			return "there is no condition " + condition, nil
 		case c.ObservedGeneration != object.GetGeneration():
-			return fmt.Sprintf("condition %s is of generation %d, not %d", condition, c.ObservedGeneration, object.GetGeneration()), nil
+			return fmt.Sprintf("condition %s is of generation %d, not %d", condition, c.ObservedGeneration,
+				object.GetGeneration()), nil
 		case c.Status != want || c.Reason != reason:
-			return fmt.Sprintf("condition %s is %s, reason %s, not %s, reason %s: %s", condition, c.Status, c.Reason, want, reason, c.Message), nil
+			return fmt.Sprintf("condition %s is %s, reason %s, not %s, reason %s: %s", condition, c.Status, c.Reason, want,
+				reason, c.Message), nil
 		}
 		return "", nil
 	}

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// statusIsHonest shows that the status says what the pods and the Deployment really are: with all pods of the sample, with one
-// more, and with none. It is the only test that needs pods that are ready.
+// statusIsHonest shows that the status says what the pods and the Deployment really are: with all pods of the sample,
+// with one more, and with none. It is the only test that needs pods that are ready.
 func statusIsHonest(ctx context.Context, t *trial) error {
 	object, err := t.createSample(ctx)
 	if err != nil {
@@ -27,7 +27,8 @@ func statusIsHonest(ctx context.Context, t *trial) error {
 			}
 		}
 		what := fmt.Sprintf("%s with %d pods has settled, and its status says what is the case", t.called(object), pods)
-		if err := t.until(ctx, what, "the pods (have their images been pulled?), and the log of the operator", t.isHonest(object)); err != nil {
+		if err := t.until(ctx, what, "the pods (have their images been pulled?), and the log of the operator",
+			t.isHonest(object)); err != nil {
 			return err
 		}
 	}
@@ -60,13 +61,15 @@ func (t *trial) isHonest(object client.Object) check {
 		slices.Sort(names)
 		switch {
 		case said.ObservedGeneration != object.GetGeneration():
-			return fmt.Sprintf("status.observedGeneration is %d, and the generation %d", said.ObservedGeneration, object.GetGeneration()), nil
+			return fmt.Sprintf("status.observedGeneration is %d, and the generation %d", said.ObservedGeneration,
+				object.GetGeneration()), nil
 		case said.Pods != int32(len(pods)):
 			return fmt.Sprintf("the status tells of %d pods, and there are %d", said.Pods, len(pods)), nil
 		case said.Ready != ready:
 			return fmt.Sprintf("the status tells of %d ready pods, and there are %d", said.Ready, ready), nil
 		case said.Ready != deployment.Status.AvailableReplicas:
-			return fmt.Sprintf("the status tells of %d ready pods, and its Deployment of %d", said.Ready, deployment.Status.AvailableReplicas), nil
+			return fmt.Sprintf("the status tells of %d ready pods, and its Deployment of %d", said.Ready,
+				deployment.Status.AvailableReplicas), nil
 		case said.Nodes != nil && !slices.Equal(said.Nodes, names):
 			return fmt.Sprintf("status.nodes are %v, and the pods %v", said.Nodes, names), nil
 		}
@@ -84,7 +87,8 @@ func (t *trial) podsOf(ctx context.Context, text string) ([]corev1.Pod, error) {
 		return nil, failed("status.selector %q has to be a label selector: %w", text, err)
 	}
 	var pods corev1.PodList
-	if err := t.List(ctx, &pods, client.InNamespace(t.namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+	if err := t.List(ctx, &pods, client.InNamespace(t.namespace),
+		client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, err
 	}
 	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool {
@@ -139,7 +143,8 @@ func untrue(conditions []metav1.Condition, generation int64) (wrong string) {
 		case c.ObservedGeneration != generation:
 			return fmt.Sprintf("condition %s is of generation %d, not %d", c.Type, c.ObservedGeneration, generation)
 		case c.Status != well.Status:
-			return fmt.Sprintf("all pods are ready, and condition %s is %s, reason %s: %s", c.Type, c.Status, c.Reason, c.Message)
+			return fmt.Sprintf("all pods are ready, and condition %s is %s, reason %s: %s", c.Type, c.Status, c.Reason,
+				c.Message)
 		}
 	}
 	return ""

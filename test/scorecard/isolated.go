@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// areIsolated shows that two resources of a kind in one namespace have nothing to do with each other: neither selects the
-// other's pods, and nothing becomes of one when the other is changed or deleted.
+// areIsolated shows that two resources of a kind in one namespace have nothing to do with each other: neither selects
+// the other's pods, and nothing becomes of one when the other is changed or deleted.
 func areIsolated(ctx context.Context, t *trial) error {
 	one, err := t.createSample(ctx)
 	if err != nil {
@@ -70,7 +70,8 @@ func (t *trial) selectOnlyTheirOwn(ctx context.Context, one, other client.Object
 				return err
 			}
 			if selector.Matches(labels.Set(pods.Spec.Template.Labels)) {
-				return failed("%s has to select pods of %s only, and its selector %q selects those of %s too; look at the labels that the operator gives to pods",
+				return failed("%s has to select pods of %s only, and its selector %q selects those of %s too; look at the labels "+
+					"that the operator gives to pods",
 					t.called(child), t.called(pair[0]), selector, t.called(pair[1]))
 			}
 		}
@@ -105,7 +106,8 @@ func (t *trial) identity(ctx context.Context, objects []client.Object) (map[stri
 	return identity, nil
 }
 
-func (t *trial) areAsBefore(ctx context.Context, objects []client.Object, before map[string]string, event string) error {
+func (t *trial) areAsBefore(ctx context.Context, objects []client.Object, before map[string]string,
+	event string) error {
 	after, err := t.identity(ctx, objects)
 	if client.IgnoreNotFound(err) != nil {
 		return err
@@ -115,7 +117,8 @@ func (t *trial) areAsBefore(ctx context.Context, objects []client.Object, before
 	}
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		if after[name] != before[name] {
-			return failed("%s had to stay as it was when %s: it had %s and has %s; look at the names and labels that the operator gives to children",
+			return failed("%s had to stay as it was when %s: it had %s and has %s; look at the names and labels that the "+
+				"operator gives to children",
 				name, event, before[name], after[name])
 		}
 	}

@@ -20,8 +20,8 @@ type kind struct {
 	prepare func(object client.Object, name string)
 	// contradiction tells what the children, which all exist, or the status do not have as the spec wants it.
 	contradiction func(ctx context.Context, reader client.Reader, object client.Object) (wrong string, err error)
-	// writes are changes of fields of the spec that take more than another value to be seen, such as a Job that becomes due. They are
-	// made one after the other; the other fields are written after them, with values from the schema.
+	// writes are changes of fields of the spec that take more than another value to be seen, such as a Job that becomes
+	// due. They are made one after the other; the other fields are written after them, with values from the schema.
 	writes []write
 	// slow are the fields of the spec whose effect takes longer to be seen than a test should. test/e2e shows it.
 	slow []string
@@ -35,13 +35,15 @@ type tries struct {
 }
 
 // ofChildren are for kinds whose children stay and are kept as they should be.
-var ofChildren = &tries{isolated: areIsolated, drift: driftIsRepaired, foreign: foreignDeploymentIsRefused, honest: statusIsHonest}
+var ofChildren = &tries{isolated: areIsolated, drift: driftIsRepaired, foreign: foreignDeploymentIsRefused,
+	honest: statusIsHonest}
 
 // write is a change of one field of a spec.
 type write struct {
 	field  string // of the spec
 	change func(object client.Object)
-	// value is for a write that is derived from the schema: it returns what to set the field to. Its effect shows in the children.
+	// value is for a write that is derived from the schema: it returns what to set the field to. Its effect shows in the
+	// children.
 	value func(object client.Object) any
 	// effect tells what has not become of it yet; nil where no contradiction is effect enough.
 	effect func(ctx context.Context, t *trial, object client.Object) (wrong string, err error)
@@ -60,7 +62,9 @@ var (
 		contradiction: hasReplicas(kinds.Foo),
 		writes: []write{
 			{field: "replicas", change: addPod(kinds.Foo)},
-			{field: "deploymentName", change: func(object client.Object) { object.(*samplev1alpha1.Foo).Spec.DeploymentName += "-moved" }},
+			{field: "deploymentName", change: func(object client.Object) {
+				object.(*samplev1alpha1.Foo).Spec.DeploymentName += "-moved"
+			}},
 		},
 		tries: ofChildren,
 	}
@@ -73,7 +77,8 @@ var (
 	}
 	cronJobs = kind{
 		Kind: kinds.CronJob,
-		// Nothing is due unless a test writes that it is. Its Jobs make no pods, whose image may not be there: they stay active.
+		// Nothing is due unless a test writes that it is. Its Jobs make no pods, whose image may not be there: they stay
+		// active.
 		prepare: func(object client.Object, name string) {
 			cj := object.(*tutorialv1.CronJob)
 			cj.Name, cj.Spec.Schedule, cj.Spec.ConcurrencyPolicy = name, rarely, tutorialv1.ForbidConcurrent
@@ -83,7 +88,9 @@ var (
 			return contradictsSchedule(object.(*tutorialv1.CronJob)), nil
 		},
 		writes: []write{
-			{field: "timeZone", change: func(object client.Object) { object.(*tutorialv1.CronJob).Spec.TimeZone = ptr.To("Etc/GMT-3") }, effect: isDueAt(21)},
+			{field: "timeZone", change: func(object client.Object) {
+				object.(*tutorialv1.CronJob).Spec.TimeZone = ptr.To("Etc/GMT-3")
+			}, effect: isDueAt(21)},
 			{field: "schedule", change: hurry, effect: hasActive(1)},
 			// The Job that is active keeps the next from being in time.
 			{field: "startingDeadlineSeconds", change: func(object client.Object) {
@@ -106,7 +113,8 @@ func addPod(k kinds.Kind) func(client.Object) {
 }
 
 // hasReplicas returns a contradiction: the Deployment of an object wants another number of pods than its spec.
-func hasReplicas(k kinds.Kind) func(ctx context.Context, reader client.Reader, object client.Object) (wrong string, err error) {
+func hasReplicas(k kinds.Kind) func(ctx context.Context, reader client.Reader, object client.Object) (wrong string,
+	err error) {
 	return func(ctx context.Context, reader client.Reader, object client.Object) (string, error) {
 		if foo, ok := object.(*samplev1alpha1.Foo); ok && foo.Spec.Replicas == nil {
 			return "", nil

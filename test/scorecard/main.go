@@ -1,8 +1,9 @@
-// Memcached-operator-scorecard holds the tests of this project for "operator-sdk scorecard". It runs one of them, against the
-// operator that is installed in the cluster and against the bundle it is installed from, and prints a TestStatus in JSON.
+// Memcached-operator-scorecard holds the tests of this project for "operator-sdk scorecard". It runs one of them,
+// against the operator that is installed in the cluster and against the bundle it is installed from, and prints a
+// TestStatus in JSON.
 //
-// Scorecard reads the log of the pod, in which standard output and standard error are one. So nothing is ever written to
-// standard error: what is worth knowing is in the Log of the results.
+// Scorecard reads the log of the pod, in which standard output and standard error are one. So nothing is ever written
+// to standard error: what is worth knowing is in the Log of the results.
 package main
 
 import (
@@ -32,7 +33,8 @@ var tests = []struct {
 	{"writing-into-crs-has-effect", forEachKind(writingHasEffect)},
 	{"crs-are-isolated", forEachKind(func(ctx context.Context, t *trial) error { return t.tries.isolated(ctx, t) })},
 	{"drift-is-repaired", forEachKind(func(ctx context.Context, t *trial) error { return t.tries.drift(ctx, t) })},
-	{"foreign-child-is-refused", forEachKind(func(ctx context.Context, t *trial) error { return t.tries.foreign(ctx, t) })},
+	{"foreign-child-is-refused",
+		forEachKind(func(ctx context.Context, t *trial) error { return t.tries.foreign(ctx, t) })},
 	{"status-is-honest", forEachKind(func(ctx context.Context, t *trial) error { return t.tries.honest(ctx, t) })},
 	{"crds-are-compatible", crdsAreCompatible},
 	{"no-dangling-volumes", noDanglingVolumes},
@@ -54,8 +56,8 @@ func main() {
 	}
 }
 
-// printed prints the status of the test that the arguments name and tells whether it has passed. A signal ends the test, which
-// then still removes what it has made.
+// printed prints the status of the test that the arguments name and tells whether it has passed. A signal ends the
+// test, which then still removes what it has made.
 func printed(args []string, namespace string) bool {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
@@ -72,7 +74,8 @@ func run(ctx context.Context, args []string, namespace string) scorecardv1alpha3
 	flags := flag.NewFlagSet("memcached-operator-scorecard", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&s.bundle, "bundle", "/bundle", "the directory of the bundle")
-	flags.StringVar(&s.released, "released", "/released", "the directory of the released bundles, <version>/manifests each")
+	flags.StringVar(&s.released, "released", "/released",
+		"the directory of the released bundles, <version>/manifests each")
 	flags.DurationVar(&s.timeout, "timeout", 3*time.Minute, "how long a test may take")
 	if err := flags.Parse(args); err != nil {
 		return statusOf("", []finding{{err: fmt.Errorf("wrong arguments %q: %w", args, err)}})
@@ -93,7 +96,9 @@ func run(ctx context.Context, args []string, namespace string) scorecardv1alpha3
 	for _, test := range tests {
 		names = append(names, test.name)
 	}
-	return statusOf("", []finding{{err: failed("there is no test %q: name one of %s", strings.Join(flags.Args(), " "), strings.Join(names, ", "))}})
+	return statusOf("",
+		[]finding{{err: failed("there is no test %q: name one of %s", strings.Join(flags.Args(), " "),
+			strings.Join(names, ", "))}})
 }
 
 // finding is what a test has found out about one subject.
@@ -115,7 +120,8 @@ func failed(format string, args ...any) error {
 func statusOf(test string, findings []finding) scorecardv1alpha3.TestStatus {
 	var status scorecardv1alpha3.TestStatus
 	for _, f := range findings {
-		result := scorecardv1alpha3.TestResult{Name: test, State: scorecardv1alpha3.PassState, Log: f.log, Suggestions: f.suggestions}
+		result := scorecardv1alpha3.TestResult{Name: test, State: scorecardv1alpha3.PassState, Log: f.log,
+			Suggestions: f.suggestions}
 		if f.subject != "" {
 			result.Name += "/" + f.subject
 		}

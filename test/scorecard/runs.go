@@ -19,7 +19,8 @@ import (
 )
 
 // ofRuns are for a kind that makes a Job at each time of a schedule, once, and then leaves it to itself.
-var ofRuns = &tries{isolated: runsAreIsolated, drift: noRunIsRepeated, foreign: foreignJobIsRefused, honest: statusOfRunsIsHonest}
+var ofRuns = &tries{isolated: runsAreIsolated, drift: noRunIsRepeated, foreign: foreignJobIsRefused,
+	honest: statusOfRunsIsHonest}
 
 // Schedules: one by which nothing is due while a test runs, and one by which something soon is.
 const (
@@ -39,8 +40,8 @@ func complete(object client.Object) {
 	spec.Suspend, spec.Completions = nil, ptr.To(int32(0))
 }
 
-// runsAreIsolated shows that two resources of a kind in one namespace have nothing to do with each other's Jobs, and that nothing
-// becomes of those of one when the other is changed or deleted.
+// runsAreIsolated shows that two resources of a kind in one namespace have nothing to do with each other's Jobs, and
+// that nothing becomes of those of one when the other is changed or deleted.
 func runsAreIsolated(ctx context.Context, t *trial) error {
 	var pair [2]*tutorialv1.CronJob
 	for i := range pair {
@@ -77,7 +78,9 @@ func runsAreIsolated(ctx context.Context, t *trial) error {
 	if err := t.change(ctx, one, more); err != nil {
 		return err
 	}
-	if err := t.carriedOut(ctx, one, func(ctx context.Context) (string, error) { return hasActive(len(had)+1)(ctx, t, one) }); err != nil {
+	if err := t.carriedOut(ctx, one, func(ctx context.Context) (string, error) {
+		return hasActive(len(had)+1)(ctx, t, one)
+	}); err != nil {
 		return err
 	}
 	if err := t.areAsBefore(ctx, theirs, before, t.called(one)+" was changed"); err != nil {
@@ -92,15 +95,16 @@ func runsAreIsolated(ctx context.Context, t *trial) error {
 		return fmt.Errorf("deleting %s: %w", t.called(one), err)
 	}
 	for _, object := range gone {
-		if err := t.until(ctx, t.called(object)+" is gone", "its finalizers and owner references", t.gone(object)); err != nil {
+		if err := t.until(ctx, t.called(object)+" is gone", "its finalizers and owner references",
+			t.gone(object)); err != nil {
 			return err
 		}
 	}
 	return t.areAsBefore(ctx, theirs, before, t.called(one)+" was deleted")
 }
 
-// noRunIsRepeated shows that nothing is repaired: a Job that somebody has changed stays so, and one that somebody has deleted is
-// not run again.
+// noRunIsRepeated shows that nothing is repaired: a Job that somebody has changed stays so, and one that somebody has
+// deleted is not run again.
 func noRunIsRepeated(ctx context.Context, t *trial) error {
 	object, err := t.createRunning(ctx)
 	if err != nil {
@@ -129,19 +133,22 @@ func noRunIsRepeated(ctx context.Context, t *trial) error {
 	for _, job := range jobs {
 		switch {
 		case job.Name == deleted.Name:
-			return failed("%s was deleted and must not be made again, and was; look at how the operator knows what has been run", t.called(deleted))
+			return failed("%s was deleted and must not be made again, and was; look at how the operator knows what has been run",
+				t.called(deleted))
 		case job.UID == changed[0].UID && job.Labels["somebody"] != "else":
-			return failed("%s had to stay as somebody had changed it, and its labels are %v; look at what the operator writes", t.called(&job), job.Labels)
+			return failed("%s had to stay as somebody had changed it, and its labels are %v; look at what the operator writes",
+				t.called(&job), job.Labels)
 		}
 	}
 	if !slices.ContainsFunc(jobs, func(job batchv1.Job) bool { return job.UID == changed[0].UID }) {
-		return failed("%s had to stay, and is gone; look at the history limits, and at what the operator deletes", t.called(&changed[0]))
+		return failed("%s had to stay, and is gone; look at the history limits, and at what the operator deletes",
+			t.called(&changed[0]))
 	}
 	return nil
 }
 
-// foreignJobIsRefused shows that Jobs of somebody else, under the names that are due, stay as they are; that the resource says so,
-// by condition and event; and that all is well when the names are free.
+// foreignJobIsRefused shows that Jobs of somebody else, under the names that are due, stay as they are; that the
+// resource says so, by condition and event; and that all is well when the names are free.
 func foreignJobIsRefused(ctx context.Context, t *trial) error {
 	object := t.newObject().(*tutorialv1.CronJob)
 	hurry(object)
@@ -154,16 +161,19 @@ func foreignJobIsRefused(ctx context.Context, t *trial) error {
 	// Some in a row, so that there is time to look.
 	var foreign []*batchv1.Job
 	for n := range 6 {
-		job := jobOfSomebody(object.Namespace, jobName(object.Name, object.Status.NextScheduleTime.Add(time.Duration(n)*period)))
+		job := jobOfSomebody(object.Namespace,
+			jobName(object.Name, object.Status.NextScheduleTime.Add(time.Duration(n)*period)))
 		if err := t.create(ctx, job); err != nil {
 			return err
 		}
 		foreign = append(foreign, job)
 	}
-	if err := t.until(ctx, t.called(object)+" says that the name is taken", managerLog, t.says(object, "Degraded", metav1.ConditionTrue, "NameTaken")); err != nil {
+	if err := t.until(ctx, t.called(object)+" says that the name is taken", managerLog,
+		t.says(object, "Degraded", metav1.ConditionTrue, "NameTaken")); err != nil {
 		return err
 	}
-	if err := t.until(ctx, "an event of "+t.called(object)+" says that the name is taken", managerLog, t.hasEvent(object, t.NameTaken)); err != nil {
+	if err := t.until(ctx, "an event of "+t.called(object)+" says that the name is taken", managerLog,
+		t.hasEvent(object, t.NameTaken)); err != nil {
 		return err
 	}
 
@@ -174,7 +184,8 @@ func foreignJobIsRefused(ctx context.Context, t *trial) error {
 	if err := t.change(ctx, object, again); err != nil {
 		return err
 	}
-	if err := t.until(ctx, t.called(object)+" says so of its new spec too", managerLog, t.says(object, "Degraded", metav1.ConditionTrue, "NameTaken")); err != nil {
+	if err := t.until(ctx, t.called(object)+" says so of its new spec too", managerLog,
+		t.says(object, "Degraded", metav1.ConditionTrue, "NameTaken")); err != nil {
 		return err
 	}
 	for _, job := range foreign {
@@ -189,29 +200,36 @@ func foreignJobIsRefused(ctx context.Context, t *trial) error {
 		}
 	}
 	t.logf("deleted the Jobs of somebody else")
-	if err := t.carriedOut(ctx, object, func(ctx context.Context) (string, error) { return hasActive(1)(ctx, t, object) }); err != nil {
+	if err := t.carriedOut(ctx, object, func(ctx context.Context) (string, error) {
+		return hasActive(1)(ctx, t, object)
+	}); err != nil {
 		return err
 	}
-	return t.until(ctx, t.called(object)+" says that nothing is wrong", managerLog, t.says(object, "Degraded", metav1.ConditionFalse, "AsExpected"))
+	return t.until(ctx, t.called(object)+" says that nothing is wrong", managerLog,
+		t.says(object, "Degraded", metav1.ConditionFalse, "AsExpected"))
 }
 
-// statusOfRunsIsHonest shows that the status says what has become of the Jobs: while they are active, when some have completed, and
-// when none is active any more.
+// statusOfRunsIsHonest shows that the status says what has become of the Jobs: while they are active, when some have
+// completed, and when none is active any more.
 func statusOfRunsIsHonest(ctx context.Context, t *trial) error {
 	object, err := t.createRunning(ctx)
 	if err != nil {
 		return err
 	}
-	if err := t.carriedOut(ctx, object, func(ctx context.Context) (string, error) { return hasActive(2)(ctx, t, object) }, t.tellsOfActive(object)); err != nil {
+	if err := t.carriedOut(ctx, object, func(ctx context.Context) (string, error) { return hasActive(2)(ctx, t, object) },
+		t.tellsOfActive(object)); err != nil {
 		return err
 	}
 	if err := t.change(ctx, object, complete); err != nil {
 		return err
 	}
-	if err := t.carriedOut(ctx, object, func(ctx context.Context) (string, error) { return hasSucceeded(ctx, t, object) }, t.tellsOfActive(object)); err != nil {
+	if err := t.carriedOut(ctx, object, func(ctx context.Context) (string, error) { return hasSucceeded(ctx, t, object) },
+		t.tellsOfActive(object)); err != nil {
 		return err
 	}
-	if err := t.change(ctx, object, func(object client.Object) { object.(*tutorialv1.CronJob).Spec.Suspend = ptr.To(true) }); err != nil {
+	if err := t.change(ctx, object, func(object client.Object) {
+		object.(*tutorialv1.CronJob).Spec.Suspend = ptr.To(true)
+	}); err != nil {
 		return err
 	}
 	if err := t.carriedOut(ctx, object, t.tellsOfActive(object)); err != nil {
@@ -228,12 +246,13 @@ func statusOfRunsIsHonest(ctx context.Context, t *trial) error {
 			}
 		}
 	}
-	return t.until(ctx, t.called(object)+" says that none of its Jobs is active", managerLog, func(ctx context.Context) (string, error) {
-		if wrong, err := t.tellsOfActive(object)(ctx); wrong != "" || err != nil {
-			return wrong, err
-		}
-		return t.says(object, "Progressing", metav1.ConditionFalse, tutorialv1.ReasonIdle)(ctx)
-	})
+	return t.until(ctx, t.called(object)+" says that none of its Jobs is active", managerLog,
+		func(ctx context.Context) (string, error) {
+			if wrong, err := t.tellsOfActive(object)(ctx); wrong != "" || err != nil {
+				return wrong, err
+			}
+			return t.says(object, "Progressing", metav1.ConditionFalse, tutorialv1.ReasonIdle)(ctx)
+		})
 }
 
 // createRunning makes a new object that has a Job soon, and may have several at once, and waits for the first.
@@ -244,7 +263,8 @@ func (t *trial) createRunning(ctx context.Context) (*tutorialv1.CronJob, error) 
 	if err := t.create(ctx, object); err != nil {
 		return nil, err
 	}
-	return object, t.carriedOut(ctx, object, func(ctx context.Context) (string, error) { return hasActive(1)(ctx, t, object) })
+	return object,
+		t.carriedOut(ctx, object, func(ctx context.Context) (string, error) { return hasActive(1)(ctx, t, object) })
 }
 
 // jobs returns the Jobs of an object, those of the latest times last.
@@ -260,23 +280,25 @@ func (t *trial) jobs(ctx context.Context, object client.Object) ([]batchv1.Job, 
 
 // nextJob waits for a Job of a later time, and returns the first.
 func (t *trial) nextJob(ctx context.Context, object client.Object, after string) (next *batchv1.Job, err error) {
-	err = t.until(ctx, fmt.Sprintf("%s has a Job of a time after %s", t.called(object), after), managerLog, func(ctx context.Context) (string, error) {
-		jobs, err := t.jobs(ctx, object)
-		if err != nil {
-			return "", err
-		}
-		i := slices.IndexFunc(jobs, func(job batchv1.Job) bool { return scheduledAt(job) > after })
-		if i < 0 {
-			return "there is none", nil
-		}
-		next = &jobs[i]
-		return "", nil
-	})
+	err = t.until(ctx, fmt.Sprintf("%s has a Job of a time after %s", t.called(object), after), managerLog,
+		func(ctx context.Context) (string, error) {
+			jobs, err := t.jobs(ctx, object)
+			if err != nil {
+				return "", err
+			}
+			i := slices.IndexFunc(jobs, func(job batchv1.Job) bool { return scheduledAt(job) > after })
+			if i < 0 {
+				return "there is none", nil
+			}
+			next = &jobs[i]
+			return "", nil
+		})
 	return next, err
 }
 
-// jobsLater returns the Jobs of an object when there are two of later times than all that there are, and than another. The operator
-// may have been about to make the first; when it has made the second, it has seen all that had happened before.
+// jobsLater returns the Jobs of an object when there are two of later times than all that there are, and than another.
+// The operator may have been about to make the first; when it has made the second, it has seen all that had happened
+// before.
 func (t *trial) jobsLater(ctx context.Context, object client.Object, than string) ([]batchv1.Job, error) {
 	jobs, err := t.jobs(ctx, object)
 	if err != nil {
@@ -311,7 +333,8 @@ func contradictsSchedule(cj *tutorialv1.CronJob) string {
 	available := meta.FindStatusCondition(cj.Status.Conditions, tutorialv1.ConditionAvailable)
 	switch zone := ptr.Deref(cj.Spec.TimeZone, ""); {
 	case cj.Status.ObservedSchedule != cj.Spec.Schedule:
-		return fmt.Sprintf("status.observedSchedule is %q, and spec.schedule %q", cj.Status.ObservedSchedule, cj.Spec.Schedule)
+		return fmt.Sprintf("status.observedSchedule is %q, and spec.schedule %q", cj.Status.ObservedSchedule,
+			cj.Spec.Schedule)
 	case cj.Status.ObservedTimeZone != zone:
 		return fmt.Sprintf("status.observedTimeZone is %q, and spec.timeZone %q", cj.Status.ObservedTimeZone, zone)
 	case isSuspended != cj.Status.NextScheduleTime.IsZero():
@@ -339,7 +362,9 @@ func hasActive(count int) func(context.Context, *trial, client.Object) (string, 
 		if err != nil {
 			return "", err
 		}
-		if active := slices.DeleteFunc(jobs, func(job batchv1.Job) bool { return jobstate.IsFinished(&job) }); len(active) < count {
+		if active := slices.DeleteFunc(jobs, func(job batchv1.Job) bool {
+			return jobstate.IsFinished(&job)
+		}); len(active) < count {
 			return fmt.Sprintf("%s has %d active Jobs, and should have %d", t.called(object), len(active), count), nil
 		}
 		return "", nil
@@ -401,11 +426,13 @@ func (t *trial) tellsOfActive(object *tutorialv1.CronJob) check {
 		progressing := meta.FindStatusCondition(object.Status.Conditions, tutorialv1.ConditionProgressing)
 		switch {
 		case int(object.Status.ActiveJobs) != len(active):
-			return fmt.Sprintf("the status tells of %d active Jobs, and there are %d", object.Status.ActiveJobs, len(active)), nil
+			return fmt.Sprintf("the status tells of %d active Jobs, and there are %d", object.Status.ActiveJobs,
+				len(active)), nil
 		case !slices.Equal(told, active):
 			return fmt.Sprintf("status.active are %v, and the active Jobs %v", told, active), nil
 		case latest > ptr.Deref(object.Status.LastScheduleTime, metav1.Time{}).UTC().Format(time.RFC3339):
-			return fmt.Sprintf("status.lastScheduleTime is %s, and there is a Job of %s", object.Status.LastScheduleTime, latest), nil
+			return fmt.Sprintf("status.lastScheduleTime is %s, and there is a Job of %s", object.Status.LastScheduleTime,
+				latest), nil
 		case progressing == nil || (progressing.Status == metav1.ConditionTrue) != (len(active) > 0):
 			return fmt.Sprintf("%d Jobs are active, and condition Progressing is %+v", len(active), progressing), nil
 		}
@@ -432,7 +459,8 @@ func jobOfSomebody(namespace, name string) *batchv1.Job {
 		Spec: batchv1.JobSpec{
 			Suspend: ptr.To(true),
 			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-				RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "it", Image: "somebody.invalid/else:1"}},
+				RestartPolicy: corev1.RestartPolicyNever,
+				Containers:    []corev1.Container{{Name: "it", Image: "somebody.invalid/else:1"}},
 			}},
 		},
 	}

@@ -63,7 +63,8 @@ func doNotAnswer(ctx context.Context, namespace string) {
 		Expect(k8s.Get(ctx, client.ObjectKeyFromObject(probe), probe)).To(Succeed())
 		return probe.Status.ObservedGeneration
 	}).Should(BeNumerically(">", 0))
-	forbid(ctx, namespace, admissionregistrationv1.Update, schema.GroupResource{Group: tutorialv1.GroupVersion.Group, Resource: "cronjobs/status"},
+	forbid(ctx, namespace, admissionregistrationv1.Update,
+		schema.GroupResource{Group: tutorialv1.GroupVersion.Group, Resource: "cronjobs/status"},
 		"has(oldObject.status) && has(oldObject.status.observedGeneration)", func(operator client.Client) error {
 			return operator.Status().Patch(ctx, probe.DeepCopy(), anotherStatus, client.DryRunAll)
 		})
@@ -73,9 +74,10 @@ func doNotAnswer(ctx context.Context, namespace string) {
 // doNotMakeAgain allows one Deployment under each name: a ConfigMap remembers those that there have been.
 func doNotMakeAgain(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	names := forbid(ctx, namespace, admissionregistrationv1.Create, deployments, "object.metadata.name in params.data", func(operator client.Client) error {
-		return operator.Create(ctx, newDeployment(namespace), client.DryRunAll)
-	})
+	names := forbid(ctx, namespace, admissionregistrationv1.Create, deployments, "object.metadata.name in params.data",
+		func(operator client.Client) error {
+			return operator.Create(ctx, newDeployment(namespace), client.DryRunAll)
+		})
 	meanwhile(func(ctx context.Context) {
 		var deployments appsv1.DeploymentList
 		if k8s.List(ctx, &deployments, client.InNamespace(namespace)) != nil {
@@ -106,12 +108,14 @@ func labelAllAlike(ctx context.Context, namespace string) {
 func holdPods(ctx context.Context, name string) {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	Expect(k8s.Patch(ctx, namespace, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+testenv.HoldPods+`":""}}}`)))).To(Succeed())
+	Expect(k8s.Patch(ctx, namespace,
+		client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+testenv.HoldPods+`":""}}}`)))).To(Succeed())
 }
 
 func exaggerate(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	foo := &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"}, Spec: samplev1alpha1.FooSpec{DeploymentName: "probe"}}
+	foo := &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"},
+		Spec: samplev1alpha1.FooSpec{DeploymentName: "probe"}}
 	Expect(k8s.Create(ctx, foo)).To(Succeed())
 	distort(ctx, namespace, admissionregistrationv1.Update, "samplecontroller.k8s.io", "foos/status",
 		`[JSONPatch{op: "add", path: "/status/availableReplicas", value: 7}]`,
@@ -211,7 +215,8 @@ func clearOthers(ctx context.Context, namespace string) {
 	meanwhile(func(ctx context.Context) {
 		var cronJobs tutorialv1.CronJobList
 		var jobs batchv1.JobList
-		if k8s.List(ctx, &cronJobs, client.InNamespace(namespace)) != nil || k8s.List(ctx, &jobs, client.InNamespace(namespace)) != nil {
+		if k8s.List(ctx, &cronJobs, client.InNamespace(namespace)) != nil ||
+			k8s.List(ctx, &jobs, client.InNamespace(namespace)) != nil {
 			return
 		}
 		var most int64
@@ -270,13 +275,16 @@ func meanwhile(do func(ctx context.Context)) {
 
 var deployments = schema.GroupResource{Group: "apps", Resource: "deployments"}
 
-// forbid has the API server refuse an operation of the operator on a resource that a condition in CEL is true of, as if it had no
-// right to it, and waits until a probe is told so. The parameters of the condition are the data of the ConfigMap it returns.
-func forbid(ctx context.Context, namespace string, operation admissionregistrationv1.OperationType, resource schema.GroupResource, condition string,
+// forbid has the API server refuse an operation of the operator on a resource that a condition in CEL is true of, as if
+// it had no right to it, and waits until a probe is told so. The parameters of the condition are the data of the
+// ConfigMap it returns.
+func forbid(ctx context.Context, namespace string, operation admissionregistrationv1.OperationType,
+	resource schema.GroupResource, condition string,
 	probe func(operator client.Client) error) *corev1.ConfigMap {
 	GinkgoHelper()
 	name := strings.ReplaceAll(resource.Resource, "/", "-")
-	params := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{"probe": ""}}
+	params := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Data: map[string]string{"probe": ""}}
 	put(ctx, params)
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "forbid-" + namespace + "-" + name},
@@ -284,23 +292,28 @@ func forbid(ctx context.Context, namespace string, operation admissionregistrati
 			ParamKind:        &admissionregistrationv1.ParamKind{APIVersion: "v1", Kind: "ConfigMap"},
 			MatchConstraints: in(namespace, operation, resource.Group, resource.Resource),
 			Validations: []admissionregistrationv1.Validation{{
-				Expression: fmt.Sprintf("request.userInfo.username != '%s' || !(%s)", testenv.OperatorUser, condition), Message: "sabotage"}},
+				Expression: fmt.Sprintf("request.userInfo.username != '%s' || !(%s)", testenv.OperatorUser, condition),
+				Message:    "sabotage"}},
 		},
 	}
 	put(ctx, policy, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: policy.Name},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
 			PolicyName: policy.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
-			ParamRef: &admissionregistrationv1.ParamRef{Name: params.Name, ParameterNotFoundAction: ptr.To(admissionregistrationv1.DenyAction)}},
+			ParamRef: &admissionregistrationv1.ParamRef{Name: params.Name,
+				ParameterNotFoundAction: ptr.To(admissionregistrationv1.DenyAction)}},
 	})
 	operator, err := cp.ClientAs(testenv.OperatorUser)
 	Expect(err).NotTo(HaveOccurred())
-	Eventually(ctx, func() error { return probe(operator) }).Should(MatchError(ContainSubstring("sabotage")), "the API server does not take the policy up")
+	Eventually(ctx, func() error { return probe(operator) }).Should(MatchError(ContainSubstring("sabotage")),
+		"the API server does not take the policy up")
 	return params
 }
 
-// distort has the API server change what is written to a resource, by a JSON patch in CEL, and waits until a probe sees it.
-func distort(ctx context.Context, namespace string, operation admissionregistrationv1.OperationType, group, resource, patch string, probe func() bool) {
+// distort has the API server change what is written to a resource, by a JSON patch in CEL, and waits until a probe sees
+// it.
+func distort(ctx context.Context, namespace string, operation admissionregistrationv1.OperationType, group, resource,
+	patch string, probe func() bool) {
 	GinkgoHelper()
 	name := fmt.Sprintf("distort-%s-%s", namespace, strings.ReplaceAll(resource, "/", "-"))
 	put(ctx, &admissionregistrationv1.MutatingAdmissionPolicy{
@@ -328,13 +341,17 @@ func put(ctx context.Context, objects ...client.Object) {
 }
 
 // in returns what a policy for an operation on a resource in a namespace matches.
-func in(namespace string, operation admissionregistrationv1.OperationType, group, resource string) *admissionregistrationv1.MatchResources {
+func in(namespace string, operation admissionregistrationv1.OperationType, group,
+	resource string) *admissionregistrationv1.MatchResources {
 	return &admissionregistrationv1.MatchResources{
 		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
-		ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
-			Operations: []admissionregistrationv1.OperationType{operation},
-			Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: []string{resource}},
-		}}},
+		ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
+			RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+				Operations: []admissionregistrationv1.OperationType{operation},
+				Rule: admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"},
+					Resources: []string{resource}},
+			},
+		}},
 	}
 }
 

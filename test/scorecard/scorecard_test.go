@@ -49,7 +49,8 @@ var _ = Describe("The scorecard", func() {
 			}
 		}
 		Expect(statuses[0].Results).To(HaveLen(len(allKinds)))
-		for _, list := range []client.ObjectList{&samplev1alpha1.FooList{}, &cachev1alpha1.MemcachedList{}, &tutorialv1.CronJobList{}, &appsv1.DeploymentList{}, &batchv1.JobList{}} {
+		for _, list := range []client.ObjectList{&samplev1alpha1.FooList{}, &cachev1alpha1.MemcachedList{},
+			&tutorialv1.CronJobList{}, &appsv1.DeploymentList{}, &batchv1.JobList{}} {
 			Expect(k8s.List(ctx, list, client.InNamespace(ns))).To(Succeed())
 			Expect(list).To(HaveField("Items", BeEmpty()))
 		}
@@ -67,15 +68,23 @@ var _ = Describe("The scorecard", func() {
 			{"makes nothing", nil, "writing-into-crs-has-effect", doNotMake, "seen last: .* has (no Deployment|0 active Jobs)"},
 			{"does not carry out a change", nil, "writing-into-crs-has-effect", doNotAnswer,
 				`after a write of spec\..* (wants \d pods, and the spec \d|status.observedGeneration of .* is \d, its generation is \d)`},
-			{"gives the pods of all resources the same labels", ofChildren, "crs-are-isolated", labelAllAlike, `its selector "app=shared" selects those of`},
-			{"changes one resource's children with another's", ofChildren, "crs-are-isolated", scaleAllAlike, "had to stay as it was when"},
-			{"deletes one resource's children when another changes", ofRuns, "crs-are-isolated", clearOthers, `had to stay when .* was changed: .* not found`},
-			{"does not repair what was changed", ofChildren, "drift-is-repaired", doNotChange, "waited until Deployment .* is put right; seen last: .*(somebody-else|is not as the operator had made it)"},
-			{"does not repair what was deleted", ofChildren, "drift-is-repaired", doNotMakeAgain, "waited until .* is made again; seen last: there is no"},
+			{"gives the pods of all resources the same labels", ofChildren, "crs-are-isolated", labelAllAlike,
+				`its selector "app=shared" selects those of`},
+			{"changes one resource's children with another's", ofChildren, "crs-are-isolated", scaleAllAlike,
+				"had to stay as it was when"},
+			{"deletes one resource's children when another changes", ofRuns, "crs-are-isolated", clearOthers,
+				`had to stay when .* was changed: .* not found`},
+			{"does not repair what was changed", ofChildren, "drift-is-repaired", doNotChange,
+				"waited until Deployment .* is put right; seen last: .*(somebody-else|is not as the operator had made it)"},
+			{"does not repair what was deleted", ofChildren, "drift-is-repaired", doNotMakeAgain,
+				"waited until .* is made again; seen last: there is no"},
 			{"repeats what was run", ofRuns, "drift-is-repaired", runAgain, "was deleted and must not be made again, and was"},
-			{"adopts what is not its own", nil, "foreign-child-is-refused", adopt, "belongs to somebody else and had to stay|says that the name is taken|says so of its new spec"},
-			{"tells of what is not there", nil, "status-is-honest", exaggerate, `seen last: the status tells of 7 (ready pods|active Jobs), and there are \d`},
-			{"has no pods that come up", ofChildren, "status-is-honest", holdPods, "seen last: pod .* is not ready; look at the pods"},
+			{"adopts what is not its own", nil, "foreign-child-is-refused", adopt,
+				"belongs to somebody else and had to stay|says that the name is taken|says so of its new spec"},
+			{"tells of what is not there", nil, "status-is-honest", exaggerate,
+				`seen last: the status tells of 7 (ready pods|active Jobs), and there are \d`},
+			{"has no pods that come up", ofChildren, "status-is-honest", holdPods,
+				"seen last: pod .* is not ready; look at the pods"},
 		}
 		// Most of the time goes by waiting for what does not happen, so they wait together.
 		results := make([]chan scorecardv1alpha3.TestStatus, len(defects))
@@ -130,15 +139,19 @@ var _ = Describe("The scorecard", func() {
 				edit(dir, "memcacheds", func(crd map[string]any) { setMaximumOfSize(crd, 6000) })
 			}
 			status := scorecard(ctx, newNamespace(ctx), "--bundle="+bundle, "--released="+released, "crds-are-compatible")
-			Expect(summary(status)).To(HaveKeyWithValue("crds-are-compatible/memcacheds.cache.example.com", scorecardv1alpha3.FailState), describe(status))
-			Expect(errorsOf(status, "crds-are-compatible/memcacheds.cache.example.com")).To(ConsistOf(HavePrefix("the definition of the cluster"), ContainSubstring("maximum is 5000 and was 6000")))
+			Expect(summary(status)).
+				To(HaveKeyWithValue("crds-are-compatible/memcacheds.cache.example.com", scorecardv1alpha3.FailState),
+					describe(status))
+			Expect(errorsOf(status, "crds-are-compatible/memcacheds.cache.example.com")).
+				To(ConsistOf(HavePrefix("the definition of the cluster"), ContainSubstring("maximum is 5000 and was 6000")))
 		})
 
 		It("a volume dangles", func(ctx context.Context) {
 			bundle := newBundle()
 			edit(bundle, "clusterserviceversion", func(csv map[string]any) {
 				pod := at[map[string]any](csv, "spec", "install", "spec", "deployments", 0, "spec", "template", "spec")
-				pod["volumes"] = []any{map[string]any{"name": "metrics-certs", "secret": map[string]any{"secretName": "metrics-server-cert"}}}
+				pod["volumes"] = []any{map[string]any{"name": "metrics-certs",
+					"secret": map[string]any{"secretName": "metrics-server-cert"}}}
 				manager := at[map[string]any](pod, "containers", 0)
 				manager["args"] = append(manager["args"].([]any), "--metrics-cert-dir=/certs")
 			})
@@ -153,12 +166,15 @@ var _ = Describe("The scorecard", func() {
 		It("an example has a field that its kind does not have", func(ctx context.Context) {
 			bundle := newBundle()
 			edit(bundle, "clusterserviceversion", func(csv map[string]any) {
-				at[map[string]any](csv, "metadata", "annotations")["alm-examples"] = `[{"kind": "Foo", "spec": {"deploymentname": "a"}}]`
+				at[map[string]any](csv, "metadata",
+					"annotations")["alm-examples"] = `[{"kind": "Foo", "spec": {"deploymentname": "a"}}]`
 			})
 			status := scorecard(ctx, newNamespace(ctx), "--bundle="+bundle, "drift-is-repaired")
 			Expect(summary(status)).To(Equal(every("drift-is-repaired", scorecardv1alpha3.FailState)))
-			Expect(errorsOf(status, "drift-is-repaired/Foo")).To(ContainElement(ContainSubstring(`unknown field "spec.deploymentname"`)))
-			Expect(errorsOf(status, "drift-is-repaired/Memcached")).To(ContainElement(ContainSubstring("has to offer an example of a Memcached")))
+			Expect(errorsOf(status, "drift-is-repaired/Foo")).
+				To(ContainElement(ContainSubstring(`unknown field "spec.deploymentname"`)))
+			Expect(errorsOf(status, "drift-is-repaired/Memcached")).
+				To(ContainElement(ContainSubstring("has to offer an example of a Memcached")))
 		})
 	})
 
@@ -166,24 +182,31 @@ var _ = Describe("The scorecard", func() {
 		released, _ := newReleased()
 		bundle := filepath.Join(released, "0.0.9")
 		for _, dir := range []string{filepath.Join(released, "none"), released} {
-			edit(bundle, "clusterserviceversion", func(csv map[string]any) { at[map[string]any](csv, "spec")["version"] = "0.0.9" })
+			edit(bundle, "clusterserviceversion", func(csv map[string]any) {
+				at[map[string]any](csv, "spec")["version"] = "0.0.9"
+			})
 			status := scorecard(ctx, "", "--bundle="+bundle, "--released="+dir, "crds-are-compatible")
 			Expect(passed(status)).To(BeTrue(), describe(status))
 			Expect(status.Results[0].Suggestions).To(ConsistOf(ContainSubstring("there is no release before 0.0.9")))
 		}
 	})
 
-	DescribeTable("says, in a status, what is wrong with how it was called", func(ctx context.Context, state scorecardv1alpha3.State, complaint string, args ...string) {
-		status := scorecard(ctx, "", args...)
-		Expect(status.Results).To(HaveLen(1))
-		Expect(status.Results[0].State).To(Equal(state))
-		Expect(status.Results[0].Errors).To(ConsistOf(ContainSubstring(complaint)))
-	},
+	DescribeTable("says, in a status, what is wrong with how it was called",
+		func(ctx context.Context, state scorecardv1alpha3.State, complaint string, args ...string) {
+			status := scorecard(ctx, "", args...)
+			Expect(status.Results).To(HaveLen(1))
+			Expect(status.Results[0].State).To(Equal(state))
+			Expect(status.Results[0].Errors).To(ConsistOf(ContainSubstring(complaint)))
+		},
 		Entry("with no test", scorecardv1alpha3.FailState, "name one of writing-into-crs-has-effect, crs-are-isolated, "),
-		Entry("with a test that does not exist", scorecardv1alpha3.FailState, `there is no test "all-is-well"`, "all-is-well"),
-		Entry("with two tests", scorecardv1alpha3.FailState, `there is no test "drift-is-repaired no-dangling-volumes"`, "drift-is-repaired", "no-dangling-volumes"),
-		Entry("with a wrong flag", scorecardv1alpha3.ErrorState, "flag provided but not defined: -bundel", "--bundel=/bundle"),
-		Entry("without a bundle", scorecardv1alpha3.ErrorState, "/nowhere is no bundle", "--bundle=/nowhere", "no-dangling-volumes"),
+		Entry("with a test that does not exist", scorecardv1alpha3.FailState, `there is no test "all-is-well"`,
+			"all-is-well"),
+		Entry("with two tests", scorecardv1alpha3.FailState, `there is no test "drift-is-repaired no-dangling-volumes"`,
+			"drift-is-repaired", "no-dangling-volumes"),
+		Entry("with a wrong flag", scorecardv1alpha3.ErrorState, "flag provided but not defined: -bundel",
+			"--bundel=/bundle"),
+		Entry("without a bundle", scorecardv1alpha3.ErrorState, "/nowhere is no bundle", "--bundle=/nowhere",
+			"no-dangling-volumes"),
 		Entry("without a namespace", scorecardv1alpha3.ErrorState, "SCORECARD_NAMESPACE is not set", "drift-is-repaired"),
 	)
 
@@ -198,5 +221,6 @@ var _ = Describe("The scorecard", func() {
 })
 
 func setMaximumOfSize(crd map[string]any, maximum int) {
-	at[map[string]any](crd, "spec", "versions", 0, "schema", "openAPIV3Schema", "properties", "spec", "properties", "size")["maximum"] = maximum
+	at[map[string]any](crd, "spec", "versions", 0, "schema", "openAPIV3Schema", "properties", "spec", "properties",
+		"size")["maximum"] = maximum
 }

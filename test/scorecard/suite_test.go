@@ -73,13 +73,16 @@ func newNamespace(ctx context.Context) string {
 	manifests, err := cp.Kubectl("kustomize", filepath.Join(testenv.Root(), "config", "scorecard", "rbac"))
 	Expect(err).NotTo(HaveOccurred(), manifests)
 	path := filepath.Join(GinkgoT().TempDir(), "rbac.yaml")
-	Expect(os.WriteFile(path, []byte(strings.ReplaceAll(manifests, "namespace: "+testenv.OperatorNamespace, "namespace: "+namespace.Name)), 0o600)).To(Succeed())
+	Expect(os.WriteFile(path,
+		[]byte(strings.ReplaceAll(manifests, "namespace: "+testenv.OperatorNamespace, "namespace: "+namespace.Name)), 0o600)).
+		To(Succeed())
 	out, err := cp.Kubectl("apply", "-f", path)
 	Expect(err).NotTo(HaveOccurred(), out)
 	return namespace.Name
 }
 
-// scorecard runs the program as scorecard does: with the rights of its service account, and with one log for all it writes.
+// scorecard runs the program as scorecard does: with the rights of its service account, and with one log for all it
+// writes.
 func scorecard(ctx context.Context, namespace string, args ...string) scorecardv1alpha3.TestStatus {
 	GinkgoHelper()
 	command := exec.CommandContext(ctx, program, args...)

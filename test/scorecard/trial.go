@@ -32,7 +32,8 @@ const (
 // connect returns a client for the cluster that KUBECONFIG names, or else the one that this pod runs in.
 func connect() (client.Client, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), kinds.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme),
+		kinds.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	cfg, err := config.GetConfig()
@@ -61,7 +62,8 @@ type trial struct {
 }
 
 // forEachKind makes a test of all kinds from the test of one. The kinds are tried at the same time.
-func forEachKind(test func(ctx context.Context, t *trial) error) func(ctx context.Context, s settings) ([]finding, error) {
+func forEachKind(test func(ctx context.Context, t *trial) error) func(ctx context.Context,
+	s settings) ([]finding, error) {
 	return func(ctx context.Context, s settings) ([]finding, error) {
 		if s.namespace == "" {
 			return nil, errors.New("SCORECARD_NAMESPACE is not set: name the namespace to test in")
@@ -85,7 +87,8 @@ func forEachKind(test func(ctx context.Context, t *trial) error) func(ctx contex
 }
 
 // try runs a test of one kind and removes what it has made, whatever has become of it.
-func try(ctx context.Context, k8s client.Client, namespace string, k kind, contents *contents, test func(ctx context.Context, t *trial) error) finding {
+func try(ctx context.Context, k8s client.Client, namespace string, k kind, contents *contents,
+	test func(ctx context.Context, t *trial) error) finding {
 	t := &trial{Client: k8s, kind: k, namespace: namespace, bundle: contents, begin: time.Now()}
 	var err error
 	if t.sample, err = contents.sample(k); err == nil {
@@ -118,8 +121,8 @@ func (t *trial) create(ctx context.Context, object client.Object) error {
 	return nil
 }
 
-// createSample makes a new object from the sample and waits until the operator has carried it out, as far as that needs no
-// pods to come up.
+// createSample makes a new object from the sample and waits until the operator has carried it out, as far as that needs
+// no pods to come up.
 func (t *trial) createSample(ctx context.Context) (client.Object, error) {
 	object := t.newObject()
 	if err := t.create(ctx, object); err != nil {
@@ -153,10 +156,12 @@ func (t *trial) cleanUp(ctx context.Context) error {
 	defer cancel()
 	var errs []error
 	for i := len(t.made) - 1; i >= 0; i-- {
-		errs = append(errs, client.IgnoreNotFound(t.Delete(ctx, t.made[i], client.PropagationPolicy(metav1.DeletePropagationForeground))))
+		errs = append(errs,
+			client.IgnoreNotFound(t.Delete(ctx, t.made[i], client.PropagationPolicy(metav1.DeletePropagationForeground))))
 	}
 	for _, object := range t.made {
-		errs = append(errs, t.until(ctx, t.called(object)+" is gone", "its finalizers, and the objects that it owns", t.gone(object)))
+		errs = append(errs,
+			t.until(ctx, t.called(object)+" is gone", "its finalizers, and the objects that it owns", t.gone(object)))
 	}
 	return errors.Join(errs...)
 }
@@ -164,7 +169,8 @@ func (t *trial) cleanUp(ctx context.Context) error {
 // A check looks at the cluster and returns what is wrong, or nothing.
 type check func(ctx context.Context) (wrong string, err error)
 
-// until waits until nothing is wrong any more. If the time is over before, it tells what was awaited and seen, and where to look.
+// until waits until nothing is wrong any more. If the time is over before, it tells what was awaited and seen, and
+// where to look.
 func (t *trial) until(ctx context.Context, what, look string, check check) error {
 	last := "nothing yet"
 	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
@@ -209,15 +215,16 @@ func (t *trial) gone(object client.Object) check {
 
 const managerLog = "the log of the operator, and the status and events of the resource"
 
-// carriedOut waits until the children of an object are as its spec wants them, and its status speaks of that spec; and until other
-// checks find nothing wrong either.
+// carriedOut waits until the children of an object are as its spec wants them, and its status speaks of that spec; and
+// until other checks find nothing wrong either.
 func (t *trial) carriedOut(ctx context.Context, object client.Object, others ...check) error {
 	return t.until(ctx, t.called(object)+" is carried out", managerLog, func(ctx context.Context) (string, error) {
 		if err := t.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return "", err
 		}
 		if observed := t.kind.Status(object).ObservedGeneration; observed != object.GetGeneration() {
-			return fmt.Sprintf("status.observedGeneration of %s is %d, its generation is %d", t.called(object), observed, object.GetGeneration()), nil
+			return fmt.Sprintf("status.observedGeneration of %s is %d, its generation is %d", t.called(object), observed,
+				object.GetGeneration()), nil
 		}
 		for _, child := range t.ChildrenOf(object) {
 			if wrong, err := t.isOwn(ctx, object, child); wrong != "" || err != nil {

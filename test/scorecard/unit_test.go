@@ -32,7 +32,8 @@ func TestLastRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	for before, want := range map[string]string{
-		"0.1.0": "", "0.1.1": "0.1.0", "0.2.0": "0.1.0", "0.3.0": "v0.2.0", "0.10.0": "v0.2.0", "0.11.0": "0.11.0-rc.1", "1.0.0": "0.11.0-rc.1",
+		"0.1.0": "", "0.1.1": "0.1.0", "0.2.0": "0.1.0", "0.3.0": "v0.2.0", "0.10.0": "v0.2.0", "0.11.0": "0.11.0-rc.1",
+		"1.0.0": "0.11.0-rc.1",
 	} {
 		last, err := lastRelease(dir, semver.MustParse(before))
 		got := ""
@@ -47,7 +48,8 @@ func TestLastRelease(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(dir, "0.1.0", "manifests", "crd.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lastRelease(dir, semver.MustParse("0.2.0")); err == nil || !strings.Contains(err.Error(), "is no bundle") {
+	if _, err := lastRelease(dir, semver.MustParse("0.2.0")); err == nil ||
+		!strings.Contains(err.Error(), "is no bundle") {
 		t.Errorf("a release without definitions: %v", err)
 	}
 	if last, err := lastRelease(filepath.Join(dir, "none"), semver.MustParse("1.0.0")); last != nil || err != nil {
@@ -55,7 +57,8 @@ func TestLastRelease(t *testing.T) {
 	}
 }
 
-// A field of a spec that no test writes, and for which the schema has no values, is told of; one with values is written.
+// A field of a spec that no test writes, and for which the schema has no values, is told of; one with values is
+// written.
 func TestOtherFields(t *testing.T) {
 	c := &contents{}
 	for _, k := range allKinds {
@@ -73,7 +76,8 @@ func TestOtherFields(t *testing.T) {
 		k.writes = k.writes[1:]
 		moreDerived, untried := c.otherFields(k)
 		if len(moreDerived)+len(untried) != len(derived)+1 || (len(untried) == 1) == k.Deploys {
-			t.Errorf("%s with one write less: %d writes from the schema, not %d, and %v", k.Name, len(moreDerived), len(derived), untried)
+			t.Errorf("%s with one write less: %d writes from the schema, not %d, and %v", k.Name, len(moreDerived), len(derived),
+				untried)
 		}
 	}
 	crd := c.crd(memcacheds.CRD())
@@ -81,7 +85,8 @@ func TestOtherFields(t *testing.T) {
 	properties["threads"] = apiextensionsv1.JSONSchemaProps{Type: "integer", Minimum: ptr.To(1.0), Maximum: ptr.To(64.0)}
 	properties["options"] = apiextensionsv1.JSONSchemaProps{Type: "array"}
 	derived, untried := c.otherFields(memcacheds)
-	if len(derived) != 1 || derived[0].field != "threads" || derived[0].value(memcacheds.New()) != int64(2) || len(untried) != 1 || untried[0] != "options" {
+	if len(derived) != 1 || derived[0].field != "threads" || derived[0].value(memcacheds.New()) != int64(2) ||
+		len(untried) != 1 || untried[0] != "options" {
 		t.Errorf("with threads and options: %+v, %v", derived, untried)
 	}
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/example/memcached-operator/test/kinds"
 )
 
-// writingHasEffect shows that what users write is carried out: the sample as it is, then a change of each field of its spec.
+// writingHasEffect shows that what users write is carried out: the sample as it is, then a change of each field of its
+// spec.
 func writingHasEffect(ctx context.Context, t *trial) error {
 	object, err := t.createSample(ctx)
 	if err != nil {
@@ -90,7 +91,8 @@ func (t *trial) isChanged(before []client.Object, object client.Object) check {
 			return "", err
 		}
 		for i := range after {
-			if after[i].GetName() != before[i].GetName() || !equality.Semantic.DeepEqual(kinds.Spec(after[i]), kinds.Spec(before[i])) {
+			if after[i].GetName() != before[i].GetName() ||
+				!equality.Semantic.DeepEqual(kinds.Spec(after[i]), kinds.Spec(before[i])) {
 				return "", nil
 			}
 		}

@@ -7,8 +7,9 @@ import (
 	"path/filepath"
 )
 
-// BuildManager returns the manager to test: the program that MANAGER names, or else that of this tree, built with the race
-// detector into a directory. Its version is v9.9.9 and its commit abcdef, as the Makefile builds it for several suites.
+// BuildManager returns the manager to test: the program that MANAGER names, or else that of this tree, built with the
+// race detector into a directory. Its version is v9.9.9 and its commit abcdef, as the Makefile builds it for several
+// suites.
 func BuildManager(dir string) (string, error) {
 	if program := os.Getenv("MANAGER"); program != "" {
 		return program, nil

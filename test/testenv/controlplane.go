@@ -1,8 +1,9 @@
-// Package testenv is a real Kubernetes control plane for tests, with the operator beside it as users run it: a process of
-// its own with the rights that config/rbac gives it, and no more.
+// Package testenv is a real Kubernetes control plane for tests, with the operator beside it as users run it: a process
+// of its own with the rights that config/rbac gives it, and no more.
 //
 // There is an etcd, an API server and a controller manager, so Deployments make ReplicaSets and pods, quotas are
-// counted, and what has no owner any more is collected. There are no machines: [Kubelet] plays the one part that is missing.
+// counted, and what has no owner any more is collected. There are no machines: [Kubelet] plays the one part that is
+// missing.
 package testenv
 
 import (
@@ -45,8 +46,8 @@ var controllers = []string{
 	"garbage-collector-controller", "namespace-controller", "resourcequota-controller",
 }
 
-// auditPolicy has every write of the operator's kinds and their children logged with its answer, and of the operator's reads that they
-// were made.
+// auditPolicy has every write of the operator's kinds and their children logged with its answer, and of the operator's
+// reads that they were made.
 func auditPolicy() string {
 	children := kinds.ChildResources()
 	resources := make([]string, 0, len(kinds.All)+len(children))
@@ -103,7 +104,8 @@ func Start() (*ControlPlane, error) {
 func StartWith(settings Settings) (_ *ControlPlane, err error) {
 	assets := os.Getenv("KUBEBUILDER_ASSETS")
 	if assets == "" {
-		return nil, errors.New("KUBEBUILDER_ASSETS is not set: run 'make test', or for go test alone 'export KUBEBUILDER_ASSETS=$(make -s control-plane)'")
+		return nil, errors.New("KUBEBUILDER_ASSETS is not set: run 'make test', or for go test alone 'export " +
+			"KUBEBUILDER_ASSETS=$(make -s control-plane)'")
 	}
 	cp := &ControlPlane{env: &envtest.Environment{ControlPlaneStartTimeout: time.Minute}} // for a busy machine
 	if cp.dir, err = os.MkdirTemp("", "controlplane-"); err != nil {
@@ -166,7 +168,8 @@ func (cp *ControlPlane) Stop() error {
 	return errors.Join(cp.env.Stop(), os.RemoveAll(cp.dir))
 }
 
-// RestartControllerManager has the controller manager begin anew. It can take a minute to find the API server again that it has lost.
+// RestartControllerManager has the controller manager begin anew. It can take a minute to find the API server again
+// that it has lost.
 func (cp *ControlPlane) RestartControllerManager() error {
 	cp.stopControllerManager()
 	return cp.startControllerManager()
@@ -200,13 +203,14 @@ func (cp *ControlPlane) startControllerManager() error {
 	)
 	cp.controllerManager.Stdout, cp.controllerManager.Stderr = logs, logs
 	if err := cp.controllerManager.Start(); err != nil {
-		return fmt.Errorf("starting the controller manager: %w; KUBE_CONTROLLER_MANAGER or KUBEBUILDER_ASSETS has to name one", err)
+		return fmt.Errorf("starting the controller manager: %w; KUBE_CONTROLLER_MANAGER or KUBEBUILDER_ASSETS has to "+
+			"name one", err)
 	}
 	return nil
 }
 
-// Install applies config/default but for the operator's own Deployment, for which there are no machines, waits until the
-// API server serves our kinds, and starts the controller manager.
+// Install applies config/default but for the operator's own Deployment, for which there are no machines, waits until
+// the API server serves our kinds, and starts the controller manager.
 func (cp *ControlPlane) Install() error {
 	if err := cp.Apply(); err != nil {
 		return err
@@ -271,7 +275,9 @@ current-context: test
 // Token returns a token of a service account, valid for an hour.
 func (cp *ControlPlane) Token(ctx context.Context, namespace, serviceAccount string) (string, error) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: serviceAccount}}
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](3600)}}
+	request := &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](3600)},
+	}
 	if err := cp.Client.SubResource("token").Create(ctx, account, request); err != nil {
 		return "", fmt.Errorf("asking for a token of %s/%s: %w", namespace, serviceAccount, err)
 	}
@@ -289,8 +295,8 @@ func Root() string {
 	return filepath.Join(filepath.Dir(file), "..", "..")
 }
 
-// FreeAddresses returns addresses of the loopback interface that nobody listens on. They are held until all are found: a port
-// that is given back can be the next one that is given.
+// FreeAddresses returns addresses of the loopback interface that nobody listens on. They are held until all are found:
+// a port that is given back can be the next one that is given.
 func FreeAddresses(n int) []string {
 	addresses := make([]string, n)
 	for i := range addresses {

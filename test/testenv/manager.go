@@ -130,7 +130,8 @@ func (m *Manager) Scrape(token string) (int, string, error) {
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	insecure := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} // signed by itself
+	// signed by itself
+	insecure := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	defer insecure.CloseIdleConnections()
 	response, err := insecure.Do(request)
 	if err != nil {
@@ -148,7 +149,8 @@ func (m *Manager) Passes(token, controller string) (int, error) {
 		return 0, err
 	}
 	passes := 0
-	for _, match := range regexp.MustCompile(`controller_runtime_reconcile_total\{controller="`+controller+`",result="[a-z_]+"\} ([0-9.e+]+)`).FindAllStringSubmatch(body, -1) {
+	for _, match := range regexp.MustCompile(`controller_runtime_reconcile_total\{controller="`+controller+
+		`",result="[a-z_]+"\} ([0-9.e+]+)`).FindAllStringSubmatch(body, -1) {
 		n, err := strconv.ParseFloat(match[1], 64)
 		if err != nil {
 			return 0, err

@@ -24,7 +24,8 @@ const (
 const (
 	// ReasonJobsRunning (True): at least one Job is running.
 	ReasonJobsRunning = "JobsRunning"
-	// ReasonWaitingForJob (True): a Job is due, and waits for another one to finish as the concurrencyPolicy Forbid wants it.
+	// ReasonWaitingForJob (True): a Job is due, and waits for another one to finish as the concurrencyPolicy Forbid wants
+	// it.
 	ReasonWaitingForJob = "WaitingForJob"
 	// ReasonIdle (False): no Job is running, and none is due.
 	ReasonIdle = "Idle"
@@ -43,7 +44,8 @@ const (
 	ReasonUnknownTimeZone = "UnknownTimeZone"
 	// ReasonNeverFires (True): no day is one of spec.schedule's, as with February 30.
 	ReasonNeverFires = "NeverFires"
-	// ReasonClockBehind (True): status.lastScheduleTime is in the future, so this clock, or the one that was used then, is wrong.
+	// ReasonClockBehind (True): status.lastScheduleTime is in the future, so this clock, or the one that was used then, is
+	// wrong.
 	ReasonClockBehind = "ClockBehind"
 	// ReasonNameTaken (True): a Job exists under the name of the one that is due, and is not this CronJob's own.
 	ReasonNameTaken = "NameTaken"
@@ -51,8 +53,8 @@ const (
 	ReasonRefused = "Refused"
 	// ReasonError (True): a request failed otherwise, such as by a time-out; the message says how. It is tried again.
 	ReasonError = "Error"
-	// ReasonNameShared (True): a CronJob of batch/v1 has the same name, and the controller of Kubernetes takes Jobs for its own by
-	// that. It may delete those of this CronJob.
+	// ReasonNameShared (True): a CronJob of batch/v1 has the same name, and the controller of Kubernetes takes Jobs for
+	// its own by that. It may delete those of this CronJob.
 	ReasonNameShared = "NameShared"
 	// ReasonLastRunFailed (True): the Job that finished last has failed. It stays so until one succeeds.
 	ReasonLastRunFailed = "LastRunFailed"

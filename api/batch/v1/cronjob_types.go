@@ -10,17 +10,17 @@ import (
 type CronJobSpec struct {
 	// schedule says when a Job is due, in the time of spec.timeZone.
 	//
-	// Required, at most 256 characters, in one of three forms. Five fields with spaces between them: minute (0-59), hour (0-23),
-	// day of the month (1-31), month (1-12 or jan-dec) and day of the week (0-6 or sun-sat, 0 is Sunday); each is * for all,
-	// a number or name, a range 8-17, a step */15 or 8-17/3, or a list of these with commas. If both the day of the month
-	// and the day of the week are restricted, a day that is one of either counts. A name: @hourly, @daily or @midnight,
-	// @weekly (Sunday 00:00), @monthly, @yearly or @annually. Or @every and a duration of whole hours, minutes and seconds,
-	// such as "@every 1h30m", from one second on; it counts from status.scheduledSince and knows no time of day.
-	// When the clocks change and the schedule names hours, a time that they skip runs at the end of the gap, and a time that
-	// they show twice runs the first time. If the hour is *, a Job runs once per elapsed hour: a time that is skipped does not
-	// run, and a time that is shown twice runs twice.
-	// What has this form and never comes, or ends before it begins, is told in the condition Degraded.
-	// Changing it lets the new schedule count from then on; Jobs that have been started go on.
+	// Required, at most 256 characters, in one of three forms. Five fields with spaces between them: minute (0-59), hour
+	// (0-23), day of the month (1-31), month (1-12 or jan-dec) and day of the week (0-6 or sun-sat, 0 is Sunday); each
+	// is * for all, a number or name, a range 8-17, a step */15 or 8-17/3, or a list of these with commas. If both the
+	// day of the month and the day of the week are restricted, a day that is one of either counts. A name: @hourly, @daily or
+	// @midnight, @weekly (Sunday 00:00), @monthly, @yearly or @annually. Or @every and a duration of whole hours, minutes
+	// and seconds, such as "@every 1h30m", from one second on; it counts from status.scheduledSince and knows no time of
+	// day. When the clocks change and the schedule names hours, a time that they skip runs at the end of the gap, and a
+	// time that they show twice runs the first time. If the hour is *, a Job runs once per elapsed hour: a time that is
+	// skipped does not run, and a time that is shown twice runs twice. What has this form and never comes, or ends before
+	// it begins, is told in the condition Degraded. Changing it lets the new schedule count from then on; Jobs that have
+	// been started go on.
 	//
 	// +required
 	// +kubebuilder:validation:MaxLength=256
@@ -51,10 +51,10 @@ type CronJobSpec struct {
 	// startingDeadlineSeconds is how long after it was due a Job may still be started, in seconds: after an outage of the
 	// operator or a refusal, or when the concurrencyPolicy Forbid has kept it waiting.
 	//
-	// Optional, 0 to 3155760000 (100 years); without it a Job may be late by any time. Of all that are due, only the latest
-	// is started. Those that are given up are told in an event, with the reason MissedSchedule. With a few seconds or less,
-	// a busy cluster is enough to miss one.
-	// Changing it decides anew what may still be started; what has been given up stays so, and Jobs that have been started go on.
+	// Optional, 0 to 3155760000 (100 years); without it a Job may be late by any time. Of all that are due, only the
+	// latest is started. Those that are given up are told in an event, with the reason MissedSchedule. With a few seconds
+	// or less, a busy cluster is enough to miss one. Changing it decides anew what may still be started; what has been
+	// given up stays so, and Jobs that have been started go on.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -64,10 +64,10 @@ type CronJobSpec struct {
 
 	// concurrencyPolicy says what becomes of a Job that is due while an earlier one of the same CronJob is still running.
 	//
-	// Optional, one of these; Allow without it. Allow: both run. Forbid: it waits until the earlier one has finished, and is
-	// given up when the next is due or its startingDeadlineSeconds are over. Replace: the earlier one is deleted with
-	// its pods, and then this one is started.
-	// Changing it counts for what is due next; Jobs that are running side by side go on.
+	// Optional, one of these; Allow without it. Allow: both run. Forbid: it waits until the earlier one has finished, and
+	// is given up when the next is due or its startingDeadlineSeconds are over. Replace: the earlier one is deleted with
+	// its pods, and then this one is started. Changing it counts for what is due next; Jobs that are running side by side
+	// go on.
 	//
 	// +optional
 	// +kubebuilder:default=Allow
@@ -76,8 +76,8 @@ type CronJobSpec struct {
 
 	// suspend keeps Jobs from being started.
 	//
-	// Optional; false without it. What would have been due meanwhile is not made up for.
-	// Changing it to true lets Jobs go on that have been started; changing it to false lets the schedule count from then on.
+	// Optional; false without it. What would have been due meanwhile is not made up for. Changing it to true lets Jobs go
+	// on that have been started; changing it to false lets the schedule count from then on.
 	//
 	// +optional
 	// +kubebuilder:default=false
@@ -87,11 +87,10 @@ type CronJobSpec struct {
 	// jobTemplate is what every Job is made from: its metadata.labels, its metadata.annotations and its spec, which
 	// "kubectl explain job.spec" describes.
 	//
-	// Required. It has the fields that Kubernetes had when the operator was released; an older cluster leaves out those it does
-	// not know. restartPolicy must be OnFailure or Never. Jobs get a name, a namespace and a selector of their own, so none may
-	// be set.
-	// What the cluster refuses beyond that, such as by a quota or by Pod Security, is told in the condition Degraded.
-	// Changing it counts for the next Job; those that have been started stay as they are.
+	// Required. It has the fields that Kubernetes had when the operator was released; an older cluster leaves out those it
+	// does not know. restartPolicy must be OnFailure or Never. Jobs get a name, a namespace and a selector of their own,
+	// so none may be set. What the cluster refuses beyond that, such as by a quota or by Pod Security, is told in the
+	// condition Degraded. Changing it counts for the next Job; those that have been started stay as they are.
 	//
 	// +required
 	// +kubebuilder:validation:XValidation:rule=`!has(self.metadata) || !has(self.metadata.name)`,message=`must be left out: Jobs are named after the CronJob and their time`,fieldPath=".metadata.name"
@@ -121,7 +120,8 @@ type CronJobSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Job template",order=3,xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:jobTemplate"}
 	JobTemplate batchv1.JobTemplateSpec `json:"jobTemplate"`
 
-	// successfulJobsHistoryLimit is how many Jobs that have completed are kept, the latest ones, to look at what they logged.
+	// successfulJobsHistoryLimit is how many Jobs that have completed are kept, the latest ones, to look at what they
+	// logged.
 	//
 	// Optional, 0 or more; 3 without it.
 	// Changing it to less deletes the oldest ones with their pods; changing it to more brings none back.
@@ -195,14 +195,15 @@ type CronJobStatus struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Last successful",order=3,xDescriptors={"urn:alm:descriptor:text"}
 	LastSuccessfulTime *metav1.Time `json:"lastSuccessfulTime,omitempty"`
 
-	// lastFailedTime is when a Job last failed. If it is later than lastSuccessfulTime, the condition Degraded tells of it, with
-	// the reason LastRunFailed.
+	// lastFailedTime is when a Job last failed. If it is later than lastSuccessfulTime, the condition Degraded tells of
+	// it, with the reason LastRunFailed.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Last failed",order=4,xDescriptors={"urn:alm:descriptor:text"}
 	LastFailedTime *metav1.Time `json:"lastFailedTime,omitempty"`
 
-	// nextScheduleTime is when a Job is due next. There is none while the CronJob is suspended, or if none will ever be due.
+	// nextScheduleTime is when a Job is due next. There is none while the CronJob is suspended, or if none will ever be
+	// due.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Next scheduled",order=1,xDescriptors={"urn:alm:descriptor:text"}

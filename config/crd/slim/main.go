@@ -1,8 +1,8 @@
-// Command slim takes the descriptions below a field out of a CustomResourceDefinition that controller-gen has written, and
-// leaves that of the field itself. "make manifests" runs it for a field that has the whole of a Job in it: with all that
-// Kubernetes says of pods, the definition would be larger than what "kubectl apply" can note of it in an annotation
-// (262144 bytes), and "kubectl explain job.spec" tells it as well. It takes out, too, the rules that keep parts of a Job as they were: they
-// are for a Job that there is, and a template may change, for the Jobs to come.
+// Command slim takes the descriptions below a field out of a CustomResourceDefinition that controller-gen has written,
+// and leaves that of the field itself. "make manifests" runs it for a field that has the whole of a Job in it: with all
+// that Kubernetes says of pods, the definition would be larger than what "kubectl apply" can note of it in an
+// annotation (262144 bytes), and "kubectl explain job.spec" tells it as well. It takes out, too, the rules that keep
+// parts of a Job as they were: they are for a Job that there is, and a template may change, for the Jobs to come.
 //
 // Usage: slim FILE FIELD, such as slim config/crd/bases/foos.yaml spec.template
 package main
@@ -38,8 +38,8 @@ func run(file, field string) error {
 	return os.WriteFile(file, content, 0o644)
 }
 
-// slim returns a definition without the descriptions below a field and without the rules there that speak of what was before, in the form
-// that controller-gen gives it.
+// slim returns a definition without the descriptions below a field and without the rules there that speak of what was
+// before, in the form that controller-gen gives it.
 func slim(content []byte, field string) ([]byte, error) {
 	var crd map[string]any
 	if err := yaml.Unmarshal(content, &crd); err != nil {
@@ -71,8 +71,8 @@ func slim(content []byte, field string) ([]byte, error) {
 	return append([]byte("---\n"), content...), err
 }
 
-// strip takes the descriptions and the rules that speak of what was before out of a schema and of all schemas in it. A property that is
-// called description stays.
+// strip takes the descriptions and the rules that speak of what was before out of a schema and of all schemas in it. A
+// property that is called description stays.
 func strip(schema map[string]any) {
 	delete(schema, "description")
 	stripRules(schema)

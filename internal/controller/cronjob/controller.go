@@ -44,8 +44,8 @@ type Reconciler struct {
 	events events.EventRecorder
 }
 
-// Where a cluster enforces permissions on owner references, as OpenShift does, to make an owner wait for its child takes a
-// say in the owner's finalizers.
+// Where a cluster enforces permissions on owner references, as OpenShift does, to make an owner wait for its child
+// takes a say in the owner's finalizers.
 //
 // +kubebuilder:rbac:groups=batch.tutorial.kubebuilder.io,resources=cronjobs,verbs=list;watch
 // +kubebuilder:rbac:groups=batch.tutorial.kubebuilder.io,resources=cronjobs/status,verbs=patch
@@ -69,7 +69,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		mgr.GetFieldIndexer().IndexField(context.Background(), &batchv1.Job{}, child.OwnerIndex, child.IndexOwner),
 		ctrl.NewControllerManagedBy(mgr).
 			For(&tutorialv1.CronJob{}, builder.WithPredicates(r.forgetDeleted())).
-			Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(concerned), builder.WithPredicates(r.jobs.ForgetDeleted())).
+			Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(concerned),
+				builder.WithPredicates(r.jobs.ForgetDeleted())).
 			WatchesMetadata(builtIn(), &handler.EnqueueRequestForObject{}).
 			WithOptions(options).
 			Complete(reconcile.AsReconciler(r.client, r)))
@@ -191,10 +192,11 @@ func (r *Reconciler) sync(ctx context.Context, cj *tutorialv1.CronJob, known rem
 	return seen, pruneErr
 }
 
-// held returns the Jobs that are the CronJob's: those the cache shows, and those that are known of and that it does not show yet. The
-// error is a [*recent.BehindError] if only the API server shows one of them. IsAhead is whether the cache does not show one of those
-// returned.
-func (r *Reconciler) held(ctx context.Context, cj *tutorialv1.CronJob, known remembered) (jobs []*batchv1.Job, isAhead bool, err error) {
+// held returns the Jobs that are the CronJob's: those the cache shows, and those that are known of and that it does not
+// show yet. The error is a [*recent.BehindError] if only the API server shows one of them. IsAhead is whether the cache
+// does not show one of those returned.
+func (r *Reconciler) held(ctx context.Context, cj *tutorialv1.CronJob, known remembered) (jobs []*batchv1.Job,
+	isAhead bool, err error) {
 	jobs, err = child.List[batchv1.Job](ctx, r.jobs, cj, &batchv1.JobList{})
 	if err != nil {
 		return nil, false, err
@@ -211,7 +213,8 @@ func (r *Reconciler) held(ctx context.Context, cj *tutorialv1.CronJob, known rem
 	return jobs, isAhead, nil
 }
 
-// unseen returns the Jobs that the status lists as active, or that have been made since, and that are not among those given.
+// unseen returns the Jobs that the status lists as active, or that have been made since, and that are not among those
+// given.
 func unseen(cj *tutorialv1.CronJob, known remembered, jobs []*batchv1.Job) []corev1.ObjectReference {
 	references := slices.Clone(cj.Status.Active)
 	isTold := func(reference corev1.ObjectReference) bool { return reference.UID == known.made.UID }
@@ -224,7 +227,8 @@ func unseen(cj *tutorialv1.CronJob, known remembered, jobs []*batchv1.Job) []cor
 }
 
 // find returns a Job that the cache did not list, or nil if it is gone, or not the CronJob's any more.
-func (r *Reconciler) find(ctx context.Context, cj *tutorialv1.CronJob, reference corev1.ObjectReference) (*batchv1.Job, error) {
+func (r *Reconciler) find(ctx context.Context, cj *tutorialv1.CronJob,
+	reference corev1.ObjectReference) (*batchv1.Job, error) {
 	key := types.NamespacedName{Namespace: cj.Namespace, Name: reference.Name}
 	job, err := child.Get[batchv1.Job](ctx, r.jobs, key.Namespace, key.Name)
 	switch {
@@ -246,12 +250,13 @@ func (r *Reconciler) find(ctx context.Context, cj *tutorialv1.CronJob, reference
 	return nil, nil
 }
 
-// confirm makes sure that a copy of a CronJob is what the API server has: somebody else may have told of a run since. A run that is not
-// told yet, the name of its Job keeps from being made twice.
+// confirm makes sure that a copy of a CronJob is what the API server has: somebody else may have told of a run since. A
+// run that is not told yet, the name of its Job keeps from being made twice.
 func (r *Reconciler) confirm(ctx context.Context, cj *tutorialv1.CronJob) error {
 	key := client.ObjectKeyFromObject(cj)
 	var live tutorialv1.CronJobList
-	if err := r.live.List(ctx, &live, client.InNamespace(cj.Namespace), client.MatchingFields{metav1.ObjectNameField: cj.Name}); err != nil {
+	if err := r.live.List(ctx, &live, client.InNamespace(cj.Namespace),
+		client.MatchingFields{metav1.ObjectNameField: cj.Name}); err != nil {
 		return fmt.Errorf("reading CronJob %s: %w", key, err)
 	}
 	if len(live.Items) != 1 || live.Items[0].UID != cj.UID || live.Items[0].ResourceVersion != cj.ResourceVersion {

@@ -12,9 +12,9 @@ import (
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 )
 
-// fence is how old a Job has to be before it is deleted from the history. A request to make it may still be on its way, from a
-// manager that led before and was stopped in the middle: while the Job is there, that request makes no second one. An API server
-// gives up on a request after a minute (--request-timeout).
+// fence is how old a Job has to be before it is deleted from the history. A request to make it may still be on its way,
+// from a manager that led before and was stopped in the middle: while the Job is there, that request makes no second
+// one. An API server gives up on a request after a minute (--request-timeout).
 const fence = time.Minute
 
 // countLimit is up to how many missed runs are counted.
@@ -69,15 +69,17 @@ func (m missed) and(more missed) missed {
 	return missed{count: min(m.count+more.count, countLimit), first: m.first, last: more.last, late: more.late}
 }
 
-// decide works out what is to be done for a CronJob with these Jobs of its own at a time, when something is known that its status does
-// not say yet.
+// decide works out what is to be done for a CronJob with these Jobs of its own at a time, when something is known that
+// its status does not say yet.
 func decide(cj *tutorialv1.CronJob, jobs []*batchv1.Job, known remembered, now time.Time) plan {
 	p := plan{
-		counting: counting{since: since(cj, known, now), schedule: cj.Spec.Schedule, timeZone: ptr.Deref(cj.Spec.TimeZone, "")},
-		ran:      latest(known.ran, lastRun(cj, jobs, now)),
+		counting: counting{since: since(cj, known, now), schedule: cj.Spec.Schedule,
+			timeZone: ptr.Deref(cj.Spec.TimeZone, "")},
+		ran: latest(known.ran, lastRun(cj, jobs, now)),
 	}
 	p.prune, p.wake = history(cj, jobs, now)
-	told := latest(p.counting.since, timeOf(cj.Status.LastScheduleTime), timeOf(cj.Status.LastMissedTime), known.ran, known.missed.last)
+	told := latest(p.counting.since, timeOf(cj.Status.LastScheduleTime), timeOf(cj.Status.LastMissedTime), known.ran,
+		known.missed.last)
 	base := latest(told, p.ran)
 	if base.After(now.Add(clockTolerance)) {
 		p.wake = sooner(p.wake, base.Add(-clockTolerance)) // then the clock is no longer behind, and somebody is told
@@ -100,7 +102,8 @@ func decide(cj *tutorialv1.CronJob, jobs []*batchv1.Job, known remembered, now t
 	if due.IsZero() {
 		return p
 	}
-	if deadline := cj.Spec.StartingDeadlineSeconds; deadline != nil && now.Truncate(time.Second).Sub(due) > seconds(*deadline) {
+	if deadline := cj.Spec.StartingDeadlineSeconds; deadline != nil &&
+		now.Truncate(time.Second).Sub(due) > seconds(*deadline) {
 		p.missed = times.missed(base, due)
 		p.missed.late = true
 		return p
@@ -129,8 +132,9 @@ func (s schedule) missed(after, last time.Time) missed {
 	return missed{count: s.count(after, last, countLimit), first: s.next(after), last: last}
 }
 
-// since returns the time after which the times of the schedule count; zero while the CronJob is suspended. Neither a change of the
-// schedule nor the end of a suspension has it run for times before. What was changed before it was ever looked at counts from now.
+// since returns the time after which the times of the schedule count; zero while the CronJob is suspended. Neither a
+// change of the schedule nor the end of a suspension has it run for times before. What was changed before it was ever
+// looked at counts from now.
 func since(cj *tutorialv1.CronJob, known remembered, now time.Time) time.Time {
 	before := countingOf(&cj.Status)
 	if known.counting != (counting{}) {
@@ -147,8 +151,8 @@ func since(cj *tutorialv1.CronJob, known remembered, now time.Time) time.Time {
 	return before.since
 }
 
-// lastRun returns the latest time that has been run: as the status says or, if it could not be written, as the names of the Jobs do.
-// A Job that says it is of a time to come proves nothing.
+// lastRun returns the latest time that has been run: as the status says or, if it could not be written, as the names of
+// the Jobs do. A Job that says it is of a time to come proves nothing.
 func lastRun(cj *tutorialv1.CronJob, jobs []*batchv1.Job, now time.Time) time.Time {
 	last := timeOf(cj.Status.LastScheduleTime)
 	for _, job := range jobs {
@@ -170,8 +174,8 @@ func firstRun(cj *tutorialv1.CronJob, jobs []*batchv1.Job, after, now time.Time)
 	return first
 }
 
-// history returns the finished Jobs that are more than the limits allow, the oldest first, and when to look again for those that
-// cannot go yet.
+// history returns the finished Jobs that are more than the limits allow, the oldest first, and when to look again for
+// those that cannot go yet.
 func history(cj *tutorialv1.CronJob, jobs []*batchv1.Job, now time.Time) (prune []*batchv1.Job, wake time.Time) {
 	var succeeded, failed []*batchv1.Job
 	for _, job := range jobs {
@@ -207,7 +211,8 @@ func beyond(cj *tutorialv1.CronJob, jobs []*batchv1.Job, limit *int32, byDefault
 	return jobs[:max(0, len(jobs)-int(ptr.Deref(limit, byDefault)))]
 }
 
-// sortByAge sorts Jobs by the times they are of, which their names do not: those of full minutes have fewer digits than others.
+// sortByAge sorts Jobs by the times they are of, which their names do not: those of full minutes have fewer digits than
+// others.
 func sortByAge(cj *tutorialv1.CronJob, jobs []*batchv1.Job) {
 	slices.SortFunc(jobs, func(a, b *batchv1.Job) int {
 		return cmp.Or(started(cj, a).Compare(started(cj, b)), cmp.Compare(a.Name, b.Name))
@@ -222,12 +227,13 @@ func started(cj *tutorialv1.CronJob, job *batchv1.Job) time.Time {
 	return job.CreationTimestamp.UTC()
 }
 
-// isRecorded tells whether the status remembers of a finished Job all that has to be known when it is gone: that its time has been
-// run, and when it succeeded or failed.
+// isRecorded tells whether the status remembers of a finished Job all that has to be known when it is gone: that its
+// time has been run, and when it succeeded or failed.
 func isRecorded(cj *tutorialv1.CronJob, job *batchv1.Job) bool {
 	tick, ok := tickOf(cj.Name, job.Name)
 	isRun := !ok || !tick.After(timeOf(cj.Status.LastScheduleTime))
-	return isRun && !succeededAt(job).After(timeOf(cj.Status.LastSuccessfulTime)) && !failedAt(job).After(timeOf(cj.Status.LastFailedTime))
+	return isRun && !succeededAt(job).After(timeOf(cj.Status.LastSuccessfulTime)) &&
+		!failedAt(job).After(timeOf(cj.Status.LastFailedTime))
 }
 
 // activeOf returns the Jobs that have not finished. The pods of one that is being deleted may run on for a while.

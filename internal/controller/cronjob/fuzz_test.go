@@ -16,11 +16,16 @@ import (
 
 // Whatever the status says, whatever Jobs there are and whatever the clock shows, a plan is harmless.
 func FuzzDecide(f *testing.F) {
-	// Times are seconds from 09:00; those of the status count if their bit is set, and those of Jobs are in minutes and in states.
-	f.Add("0 * * * *", "", uint16(0b0111), int64(-1800), int64(0), int64(0), int64(60), int64(-1), int16(3), int16(1), []byte("\x00\x00\x00\x3c\x00\x01"))
-	f.Add("@every 20s", "", uint16(0b0011), int64(0), int64(20), int64(0), int64(45), int64(10), int16(0), int16(0), []byte("\x00\x00\x10\x00\x01\x12"))
-	f.Add("30 2 * * *", "Europe/Berlin", uint16(0b01_0111), int64(-86400), int64(0), int64(0), int64(27*86400), int64(3600), int16(1), int16(1), []byte{})
-	f.Fuzz(func(t *testing.T, schedule, zone string, bits uint16, since, ran, gaveUp, now, deadline int64, succeeded, failed int16, jobs []byte) {
+	// Times are seconds from 09:00; those of the status count if their bit is set, and those of Jobs are in minutes and in
+	// states.
+	f.Add("0 * * * *", "", uint16(0b0111), int64(-1800), int64(0), int64(0), int64(60), int64(-1), int16(3), int16(1),
+		[]byte("\x00\x00\x00\x3c\x00\x01"))
+	f.Add("@every 20s", "", uint16(0b0011), int64(0), int64(20), int64(0), int64(45), int64(10), int16(0), int16(0),
+		[]byte("\x00\x00\x10\x00\x01\x12"))
+	f.Add("30 2 * * *", "Europe/Berlin", uint16(0b01_0111), int64(-86400), int64(0), int64(0), int64(27*86400),
+		int64(3600), int16(1), int16(1), []byte{})
+	f.Fuzz(func(t *testing.T, schedule, zone string, bits uint16, since, ran, gaveUp, now, deadline int64, succeeded,
+		failed int16, jobs []byte) {
 		w, at := fuzzed(schedule, zone, bits, since, ran, gaveUp, deadline, succeeded, failed, jobs), instant(now)
 		p := decide(w.cj, w.jobs, remembered{}, at)
 		if err := w.harms(p, at); err != "" {
@@ -46,8 +51,10 @@ func FuzzDecide(f *testing.F) {
 		if !next.next.Equal(p.next) {
 			t.Fatalf("the next time is %s, after a pass %s", p.next, next.next)
 		}
-		if then := statusOf(after.cj, after.pass(at, nil), nil); timeOf(then.LastScheduleTime).Before(timeOf(w.cj.Status.LastScheduleTime)) ||
-			timeOf(then.LastMissedTime).Before(timeOf(w.cj.Status.LastMissedTime)) || timeOf(then.LastSuccessfulTime).Before(timeOf(w.cj.Status.LastSuccessfulTime)) {
+		if then := statusOf(after.cj, after.pass(at, nil),
+			nil); timeOf(then.LastScheduleTime).Before(timeOf(w.cj.Status.LastScheduleTime)) ||
+			timeOf(then.LastMissedTime).Before(timeOf(w.cj.Status.LastMissedTime)) ||
+			timeOf(then.LastSuccessfulTime).Before(timeOf(w.cj.Status.LastSuccessfulTime)) {
 			t.Fatalf("the status goes back\n then: %+v\nfirst: %+v", then, w.cj.Status)
 		}
 	})
@@ -59,7 +66,8 @@ func instant(seconds int64) time.Time {
 }
 
 // fuzzed makes a world of numbers, one that the API server would store.
-func fuzzed(schedule, zone string, bits uint16, since, ran, gaveUp, deadline int64, succeeded, failed int16, jobs []byte) world {
+func fuzzed(schedule, zone string, bits uint16, since, ran, gaveUp, deadline int64, succeeded, failed int16,
+	jobs []byte) world {
 	is := func(bit int) bool { return bits&(1<<bit) != 0 }
 	w := on(schedule).in(zone)
 	w.cj.CreationTimestamp, w.cj.Status.ScheduledSince = metav1.NewTime(instant(since)), at(instant(since))
@@ -72,7 +80,8 @@ func fuzzed(schedule, zone string, bits uint16, since, ran, gaveUp, deadline int
 	if is(3) {
 		w = w.suspended()
 	}
-	w = w.policy([]tutorialv1.ConcurrencyPolicy{"", tutorialv1.AllowConcurrent, tutorialv1.ForbidConcurrent, tutorialv1.ReplaceConcurrent}[bits>>4&3])
+	w = w.policy([]tutorialv1.ConcurrencyPolicy{"", tutorialv1.AllowConcurrent, tutorialv1.ForbidConcurrent,
+		tutorialv1.ReplaceConcurrent}[bits>>4&3])
 	if is(6) {
 		w = w.resumes()
 	}
@@ -108,7 +117,8 @@ func fuzzed(schedule, zone string, bits uint16, since, ran, gaveUp, deadline int
 // fuzzedJob adds a Job of some seconds after 09:00. No two have one name.
 func (w world) fuzzedJob(seconds int64, state byte) world {
 	tick := instant(seconds)
-	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: jobName("c", tick), CreationTimestamp: metav1.NewTime(tick.Add(time.Duration(state>>5) * time.Minute))}}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: jobName("c", tick),
+		CreationTimestamp: metav1.NewTime(tick.Add(time.Duration(state>>5) * time.Minute))}}
 	if state&4 != 0 {
 		job.Name = fmt.Sprintf("by-hand-%d", seconds)
 	}
@@ -133,7 +143,8 @@ func (w world) fuzzedJob(seconds int64, state byte) world {
 func (w world) harms(p plan, now time.Time) string {
 	told := w.cj.Status
 	isSuspended := w.cj.Spec.Suspend != nil && *w.cj.Spec.Suspend
-	limits := map[batchv1.JobConditionType]int{batchv1.JobComplete: limit(w.cj.Spec.SuccessfulJobsHistoryLimit, 3), batchv1.JobFailed: limit(w.cj.Spec.FailedJobsHistoryLimit, 1)}
+	limits := map[batchv1.JobConditionType]int{batchv1.JobComplete: limit(w.cj.Spec.SuccessfulJobsHistoryLimit, 3),
+		batchv1.JobFailed: limit(w.cj.Spec.FailedJobsHistoryLimit, 1)}
 	kept, active := map[batchv1.JobConditionType]int{}, 0
 	for _, job := range w.jobs {
 		if c := finished(job); c == nil {
@@ -159,7 +170,9 @@ func (w world) harms(p plan, now time.Time) string {
 		return job.DeletionTimestamp != nil || !slices.Contains(w.jobs, job)
 	}) {
 		return "a Job is deleted that is being deleted, or is not there"
-	} else if slices.SortFunc(both, func(a, b *batchv1.Job) int { return strings.Compare(a.Name, b.Name) }); len(slices.Compact(both)) != len(p.prune)+len(p.replace) {
+	} else if slices.SortFunc(both, func(a, b *batchv1.Job) int {
+		return strings.Compare(a.Name, b.Name)
+	}); len(slices.Compact(both)) != len(p.prune)+len(p.replace) {
 		return "a Job is deleted twice"
 	}
 	switch {
@@ -169,9 +182,11 @@ func (w world) harms(p plan, now time.Time) string {
 		return "it is to wake in the past"
 	case !p.next.IsZero() && (p.wake.IsZero() || p.wake.After(p.next)):
 		return "it sleeps through the next time"
-	case !p.waits.IsZero() && (active == 0 || !p.run.IsZero() || w.cj.Spec.ConcurrencyPolicy != tutorialv1.ForbidConcurrent):
+	case !p.waits.IsZero() &&
+		(active == 0 || !p.run.IsZero() || w.cj.Spec.ConcurrencyPolicy != tutorialv1.ForbidConcurrent):
 		return "it waits for nothing"
-	case p.missed.count > countLimit || p.missed.count < 0 || (p.missed.count == 0) != (p.missed == missed{}) || p.missed.last.Before(p.missed.first):
+	case p.missed.count > countLimit || p.missed.count < 0 || (p.missed.count == 0) != (p.missed == missed{}) ||
+		p.missed.last.Before(p.missed.first):
 		return "what is missed is not right"
 	case p.missed.count > 0 && (p.missed.late == !p.run.IsZero() || !p.run.IsZero() && !p.missed.last.Before(p.run)):
 		return "what is missed is run"

@@ -58,7 +58,8 @@ func TestJobSaysItsTime(t *testing.T) {
 	}
 }
 
-// What is read from a cache must not change, whatever becomes of what is made from it: owned completes Jobs, and so does the client.
+// What is read from a cache must not change, whatever becomes of what is made from it: owned completes Jobs, and so
+// does the client.
 func TestJobSharesNothing(t *testing.T) {
 	for _, file := range []string{"minimal", "full"} {
 		t.Run(file, func(t *testing.T) {
@@ -66,7 +67,8 @@ func TestJobSharesNothing(t *testing.T) {
 			golden.Read(t, file, &cj)
 			before := cj.DeepCopy()
 			got := job(&cj, moment("09:00"))
-			if !equality.Semantic.DeepEqual(got.Spec, before.Spec.JobTemplate.Spec) || !equality.Semantic.DeepEqual(got.Labels, before.Spec.JobTemplate.Labels) {
+			if !equality.Semantic.DeepEqual(got.Spec, before.Spec.JobTemplate.Spec) ||
+				!equality.Semantic.DeepEqual(got.Labels, before.Spec.JobTemplate.Labels) {
 				t.Errorf("it is not what the template says: %+v", got)
 			}
 			spoil(got)

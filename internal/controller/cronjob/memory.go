@@ -10,8 +10,8 @@ import (
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 )
 
-// remembered is what passes have decided and done, until the cache shows a status that says so: it may not be written yet, or the cache
-// may be behind.
+// remembered is what passes have decided and done, until the cache shows a status that says so: it may not be written
+// yet, or the cache may be behind.
 type remembered struct {
 	// counting is after which time which schedule counts.
 	counting counting
@@ -35,8 +35,8 @@ func countingOf(told *tutorialv1.CronJobStatus) counting {
 	return counting{since: timeOf(told.ScheduledSince), schedule: told.ObservedSchedule, timeZone: told.ObservedTimeZone}
 }
 
-// memory is what is remembered of which CronJob. It is safe for concurrent use; the zero value is ready. What is remembered of a
-// CronJob that is deleted in the middle of a pass stays, which is a few bytes.
+// memory is what is remembered of which CronJob. It is safe for concurrent use; the zero value is ready. What is
+// remembered of a CronJob that is deleted in the middle of a pass stays, which is a few bytes.
 type memory struct {
 	mu    sync.Mutex
 	byUID map[types.UID]remembered
@@ -48,7 +48,8 @@ func (m *memory) of(cached *tutorialv1.CronJob) remembered {
 	defer m.mu.Unlock()
 	known, ok := m.byUID[cached.UID]
 	if ok && !known.isUntold && known.counting == countingOf(&cached.Status) &&
-		!known.ran.After(timeOf(cached.Status.LastScheduleTime)) && !known.missed.last.After(timeOf(cached.Status.LastMissedTime)) {
+		!known.ran.After(timeOf(cached.Status.LastScheduleTime)) &&
+		!known.missed.last.After(timeOf(cached.Status.LastMissedTime)) {
 		delete(m.byUID, cached.UID)
 		return remembered{}
 	}

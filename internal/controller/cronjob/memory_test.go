@@ -8,7 +8,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// carryOut has a memory note what a world's plan is at a time, and that it is carried out, which gives what is known then.
+// carryOut has a memory note what a world's plan is at a time, and that it is carried out, which gives what is known
+// then.
 func (w world) carryOut(m *memory, t string) (plan, remembered) {
 	p := decide(w.cj, w.jobs, m.of(w.cj), moment(t))
 	known := m.decided(w.cj, m.of(w.cj), p)
@@ -37,7 +38,8 @@ func TestMemory(t *testing.T) {
 	}
 
 	_, known = w.carryOut(&m, "15:00:01") // the status could not be written for three hours
-	const message = "missed 4 runs, from 2026-03-02T10:00:00Z to 2026-03-02T14:00:00Z; ran that of 2026-03-02T15:00:00Z, the last"
+	const message = "missed 4 runs, from 2026-03-02T10:00:00Z to 2026-03-02T14:00:00Z; ran that of " +
+		"2026-03-02T15:00:00Z, the last"
 	if got := known.missed.message(known.ran); got != message || known.made.Name != jobName(w.cj.Name, moment("15:00")) {
 		t.Errorf("%q, %+v", got, known)
 	}
@@ -52,7 +54,8 @@ func TestMemory(t *testing.T) {
 		t.Errorf("what is told runs again: %+v", p)
 	}
 
-	w.cj.Status = statusOf(w.cj, observed{isSeen: true, now: moment("15:59"), plan: decide(w.cj, nil, known, moment("15:59")), known: known}, nil)
+	w.cj.Status = statusOf(w.cj,
+		observed{isSeen: true, now: moment("15:59"), plan: decide(w.cj, nil, known, moment("15:59")), known: known}, nil)
 	if known := m.of(w.cj); known != (remembered{}) || len(m.byUID) != 0 {
 		t.Errorf("what the cache shows is remembered: %+v", known)
 	}
@@ -72,8 +75,8 @@ func TestMemoryOfDeadlines(t *testing.T) {
 	}
 }
 
-// A time that a Job has been seen for is not run again, though the Job be gone before that could be written, and those that were given
-// up for it are told once.
+// A time that a Job has been seen for is not run again, though the Job be gone before that could be written, and those
+// that were given up for it are told once.
 func TestMemoryOfJobs(t *testing.T) {
 	var m memory
 	w := hourly().ran("09:00").active("12:00")
@@ -81,7 +84,8 @@ func TestMemoryOfJobs(t *testing.T) {
 		t.Fatalf("%+v, %+v", p, known)
 	}
 	w.jobs = nil
-	if p, known := w.carryOut(&m, "12:00:11"); !p.run.IsZero() || !p.ran.Equal(moment("12:00")) || known.missed.count != 2 {
+	if p, known := w.carryOut(&m, "12:00:11"); !p.run.IsZero() || !p.ran.Equal(moment("12:00")) ||
+		known.missed.count != 2 {
 		t.Errorf("%+v, %+v", p, known)
 	}
 }

@@ -23,7 +23,8 @@ func (e *scheduleError) Error() string { return e.message }
 
 // invalid returns the error for a schedule that cannot be read.
 func invalid(text, why string) error {
-	return &scheduleError{tutorialv1.ReasonInvalidSchedule, fmt.Sprintf("spec.schedule %.256q is not valid: %s", text, why)}
+	return &scheduleError{tutorialv1.ReasonInvalidSchedule,
+		fmt.Sprintf("spec.schedule %.256q is not valid: %s", text, why)}
 }
 
 const (
@@ -39,8 +40,8 @@ const (
 
 const (
 	secondsOfDay = 24 * 60 * 60
-	// longestOverlap is for how long clocks may show again what they have shown before, in seconds. When a country moves to the
-	// other side of the date line, that is a day.
+	// longestOverlap is for how long clocks may show again what they have shown before, in seconds. When a country moves
+	// to the other side of the date line, that is a day.
 	longestOverlap = secondsOfDay + secondsOfDay/2
 )
 
@@ -55,18 +56,19 @@ const element = `(?:[*?]|[0-9A-Za-z]+(?:-[0-9A-Za-z]+)?)(?:/[0-9]+)?`
 
 // schedule is a set of ticks, which are whole seconds. The zero value has none.
 type schedule struct {
-	// fields are asked for civil times only, as if they were UTC: what robfig makes of changes of the clocks is wrong. Nil for
-	// @every.
+	// fields are asked for civil times only, as if they were UTC: what robfig makes of changes of the clocks is wrong. Nil
+	// for @every.
 	fields *cron.SpecSchedule
 	zone   *time.Location
-	// everyHour is whether the hour field is *, also as ? or */1: a run is due once per elapsed hour, whatever the clocks call it.
+	// everyHour is whether the hour field is *, also as ? or */1: a run is due once per elapsed hour, whatever the clocks
+	// call it.
 	everyHour bool
 	// The ticks of @every are anchor plus one or more times period, in seconds since 1970 and seconds. 0 for fields.
 	anchor, period int64
 }
 
-// parseSchedule returns the ticks of a spec.schedule in a spec.timeZone, "" being UTC. The anchor is what @every counts from.
-// An error is a *scheduleError.
+// parseSchedule returns the ticks of a spec.schedule in a spec.timeZone, "" being UTC. The anchor is what @every counts
+// from. An error is a *scheduleError.
 func parseSchedule(text, zone string, anchor time.Time) (schedule, error) {
 	if len(text) > longestSchedule {
 		return schedule{}, invalid(text, fmt.Sprintf("it has %d bytes; write it with %d at most", len(text), longestSchedule))
@@ -92,7 +94,8 @@ func parseSchedule(text, zone string, anchor time.Time) (schedule, error) {
 	parsed.everyHour = parsed.fields.Hour&star != 0
 	if _, ok := parsed.civilAfter(0); !ok {
 		return schedule{}, &scheduleError{tutorialv1.ReasonNeverFires,
-			fmt.Sprintf("spec.schedule %q never fires: no month that it names has such a day; correct its day of month or its month", text)}
+			fmt.Sprintf("spec.schedule %q never fires: no month that it names has such a day; correct its day of month or "+
+				"its month", text)}
 	}
 	return parsed, nil
 }
@@ -150,8 +153,9 @@ func parseFields(text string, words []string) (fields *cron.SpecSchedule, err er
 // parseZone returns a time zone of the IANA database.
 func parseZone(name string) (*time.Location, error) {
 	unknown := func(why string) error {
-		return &scheduleError{tutorialv1.ReasonUnknownTimeZone, fmt.Sprintf(`spec.timeZone %.256q is %s; write a name of the IANA database such `+
-			`as "Europe/Berlin", or remove the field for UTC`, name, why)}
+		return &scheduleError{tutorialv1.ReasonUnknownTimeZone,
+			fmt.Sprintf(`spec.timeZone %.256q is %s; write a name of the IANA database such `+
+				`as "Europe/Berlin", or remove the field for UTC`, name, why)}
 	}
 	for _, machines := range []string{"Local", "localtime", "posixrules"} {
 		if strings.EqualFold(name, machines) {
@@ -167,9 +171,10 @@ func parseZone(name string) (*time.Location, error) {
 
 // next returns the first tick after a time, in UTC; the zero time if there is none, ever.
 //
-// If the schedule names hours, a local time runs when the clocks first show it or a later one: a time that they skip runs at the end
-// of the gap, and a time that they show twice runs the first time. If the hour is *, a run is due once per elapsed hour: a time runs
-// whenever the clocks show it, twice if they show it twice, and not at all if they skip it.
+// If the schedule names hours, a local time runs when the clocks first show it or a later one: a time that they skip
+// runs at the end of the gap, and a time that they show twice runs the first time. If the hour is *, a run is due once
+// per elapsed hour: a time runs whenever the clocks show it, twice if they show it twice, and not at all if they skip
+// it.
 func (s schedule) next(t time.Time) time.Time {
 	second := t.Unix() // rounded down, and no tick is between
 	if s.period > 0 {
@@ -228,7 +233,8 @@ func (s schedule) count(after, until time.Time, limit int) int {
 
 // civilAfter returns the first civil time after another that the fields name; false if there is none, ever.
 func (s schedule) civilAfter(civil int64) (int64, bool) {
-	// The fields know full minutes only. robfig finds them second by second, so it is asked at the last one of this minute.
+	// The fields know full minutes only. robfig finds them second by second, so it is asked at the last one of this
+	// minute.
 	t := time.Unix(civil, 0).UTC().Truncate(time.Minute).Add(time.Minute - time.Second)
 	tick := s.fields.Next(t)
 	if tick.IsZero() {
@@ -238,8 +244,8 @@ func (s schedule) civilAfter(civil int64) (int64, bool) {
 	return tick.Unix(), !tick.IsZero()
 }
 
-// latestShown returns the latest civil time that clocks have shown at an instant or before. It is ahead of what they show then
-// after they were put back, which does not matter if every hour is meant.
+// latestShown returns the latest civil time that clocks have shown at an instant or before. It is ahead of what they
+// show then after they were put back, which does not matter if every hour is meant.
 func (s schedule) latestShown(instant int64) int64 {
 	at, latest := instant, int64(math.MinInt64)
 	if !s.everyHour {
@@ -266,8 +272,8 @@ func (s schedule) stretch(instant int64) (offset, end int64) {
 	case bound.Unix() > instant:
 		end = bound.Unix()
 	default:
-		// Where rules go on for ever, package time takes every year for one of 365 days: on the last day of a leap year the bound
-		// is past.
+		// Where rules go on for ever, package time takes every year for one of 365 days: on the last day of a leap year the
+		// bound is past.
 		end = instant - instant%secondsOfDay + secondsOfDay
 	}
 	return int64(seconds), end

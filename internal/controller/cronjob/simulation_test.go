@@ -27,9 +27,9 @@ const (
 	minutesOfDay        = 24 * 60
 )
 
-// TestSimulation compares random schedules with a scanner that looks at the clocks minute by minute: around every change of the
-// clocks in every zone from 2000 to 2040, and around random times. The scanner, the fields and the calendar below have nothing
-// in common with schedule.go and robfig but the tables of the zones.
+// TestSimulation compares random schedules with a scanner that looks at the clocks minute by minute: around every
+// change of the clocks in every zone from 2000 to 2040, and around random times. The scanner, the fields and the
+// calendar below have nothing in common with schedule.go and robfig but the tables of the zones.
 func TestSimulation(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a minute")
@@ -55,8 +55,10 @@ func TestSimulation(t *testing.T) {
 		begin, end := yearBegin(firstYear), yearBegin(lastYear+1)
 		sim.window(names[i], zones[i], begin+sim.rand.Int64N((end-begin)/60)*60, 8)
 	}
-	fmt.Printf("simulation: %d ticks, %d zones, %d transitions, %d schedules (%d that never fire), %d windows of latest and count; "+
-		"%d missed, %d duplicate, %d surplus; seed %d\n", sim.ticks, len(names), transitions, sim.schedules, sim.never, sim.asked,
+	fmt.Printf("simulation: %d ticks, %d zones, %d transitions, %d schedules (%d that never fire), %d windows of latest "+
+		"and count; "+
+		"%d missed, %d duplicate, %d surplus; seed %d\n", sim.ticks, len(names), transitions, sim.schedules, sim.never,
+		sim.asked,
 		sim.missed, sim.duplicate, sim.surplus, *simSeed)
 	if len(names) < 400 || transitions < 10_000 || sim.ticks < *ticksWanted {
 		t.Error("it has not looked at enough")
@@ -80,7 +82,8 @@ func (sim *simulation) window(name string, zone *time.Location, around int64, sc
 	for range schedules {
 		spec := randomSpec(sim.rand)
 		s, err := parseSchedule(spec.text, name, time.Time{})
-		if fault := (*scheduleError)(nil); errors.As(err, &fault) && fault.reason == tutorialv1.ReasonNeverFires && !spec.fires() {
+		if fault := (*scheduleError)(nil); errors.As(err, &fault) && fault.reason == tutorialv1.ReasonNeverFires &&
+			!spec.fires() {
 			sim.never++
 			continue
 		}
@@ -147,7 +150,8 @@ func (sim *simulation) compareSome(s schedule, text, zone string, seen scan, wan
 			return -1
 		})
 		last, _ := slices.BinarySearch(want, now.Unix()+1)
-		if next := s.next(after); first < len(want) && next.Unix() != want[first] || first == len(want) && next.Unix() <= end {
+		if next := s.next(after); first < len(want) && next.Unix() != want[first] || first == len(want) &&
+			next.Unix() <= end {
 			sim.Errorf("%s in %s: next after %s is %s", text, zone, after.UTC(), next)
 		}
 		latest := s.latest(after, now)
@@ -213,7 +217,8 @@ func (sim *simulation) scan(zone *time.Location, from int64, minutes int) scan {
 
 // minute returns a civil time, which is given in minutes.
 func (sim *simulation) minute(civil int64) minute {
-	return minute{date: sim.calendar[civil/minutesOfDay-calendarBegin], hour: uint8(civil / 60 % 24), minute: uint8(civil % 60)}
+	return minute{date: sim.calendar[civil/minutesOfDay-calendarBegin], hour: uint8(civil / 60 % 24),
+		minute: uint8(civil % 60)}
 }
 
 // calendarBegin is 1999-01-01, in days since 1970 of which seven were in leap years.
@@ -265,8 +270,8 @@ type field struct {
 
 func (f field) has(value uint8) bool { return f.values>>value&1 != 0 }
 
-// names tells whether a schedule names a date: both a day of the month and a day of the week narrow it down if one of them is a
-// star, and either is enough if none is.
+// names tells whether a schedule names a date: both a day of the month and a day of the week narrow it down if one of
+// them is a star, and either is enough if none is.
 func (s spec) names(d date) bool {
 	if !s.month.has(d.month) {
 		return false
@@ -310,10 +315,11 @@ func (s spec) ticks(seen scan) []int64 {
 
 func randomSpec(r *rand.Rand) spec {
 	s := spec{
-		minute:  randomField(r, 8, 0, 59, nil),
-		hour:    randomField(r, 30, 0, 23, nil),
-		day:     randomField(r, 65, 1, 31, nil),
-		month:   randomField(r, 80, 1, 12, []string{"", "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}),
+		minute: randomField(r, 8, 0, 59, nil),
+		hour:   randomField(r, 30, 0, 23, nil),
+		day:    randomField(r, 65, 1, 31, nil),
+		month: randomField(r, 80, 1, 12,
+			[]string{"", "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}),
 		weekday: randomField(r, 65, 0, 6, []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}),
 	}
 	if r.IntN(3) == 0 { // most clocks are changed early in the day

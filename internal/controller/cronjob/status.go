@@ -38,8 +38,8 @@ type observed struct {
 	now time.Time
 }
 
-// confirmAfter is how soon a pass follows one that counts a Job which the cache does not show. If that Job was deleted before any
-// watch showed it, no event says so.
+// confirmAfter is how soon a pass follows one that counts a Job which the cache does not show. If that Job was deleted
+// before any watch showed it, no event says so.
 const confirmAfter = time.Second
 
 // wake returns when to pass again; zero for not before something happens.
@@ -56,7 +56,8 @@ const maxActive = 100
 // clockTolerance is how far ahead of the clock the last run may be before somebody is told.
 const clockTolerance = time.Minute
 
-// statusOf returns the status of a CronJob: what was seen and done, and what went wrong. If the plan has a run, that went wrong.
+// statusOf returns the status of a CronJob: what was seen and done, and what went wrong. If the plan has a run, that
+// went wrong.
 func statusOf(cj *tutorialv1.CronJob, seen observed, err error) tutorialv1.CronJobStatus {
 	told := *cj.Status.DeepCopy()
 	told.ObservedGeneration = cj.Generation
@@ -107,25 +108,31 @@ func available(cj *tutorialv1.CronJob, told *tutorialv1.CronJobStatus, seen obse
 		return status.Condition{Status: metav1.ConditionFalse, Reason: tutorialv1.ReasonSuspended,
 			Message: "spec.suspend is true: no Job is made until it is false, and none for the time until then"}
 	case seen.plan.trouble != nil:
-		return status.Condition{Status: metav1.ConditionFalse, Reason: reasonOf(seen.plan.trouble), Message: seen.plan.trouble.Error()}
+		return status.Condition{Status: metav1.ConditionFalse, Reason: reasonOf(seen.plan.trouble),
+			Message: seen.plan.trouble.Error()}
 	case yetToCome(told, seen.now) != "":
 		return status.Condition{Status: metav1.ConditionFalse, Reason: tutorialv1.ReasonClockBehind,
 			Message: yetToCome(told, seen.now) + ", which is yet to come; see condition Degraded"}
 	}
-	return status.Condition{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonScheduled, Message: "Jobs are made at the times of the schedule"}
+	return status.Condition{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonScheduled,
+		Message: "Jobs are made at the times of the schedule"}
 }
 
 func progressing(seen observed, activeJobs int32) status.Condition {
 	switch {
 	case !seen.isSeen || seen.plan.trouble != nil || !seen.plan.run.IsZero():
-		return status.Condition{Status: metav1.ConditionFalse, Reason: tutorialv1.ReasonBlocked, Message: "see condition Degraded"}
+		return status.Condition{Status: metav1.ConditionFalse, Reason: tutorialv1.ReasonBlocked,
+			Message: "see condition Degraded"}
 	case !seen.plan.waits.IsZero():
 		return status.Condition{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonWaitingForJob,
-			Message: fmt.Sprintf("what is due since %s waits until no Job is active (spec.concurrencyPolicy is Forbid)", text(seen.plan.waits))}
+			Message: fmt.Sprintf("what is due since %s waits until no Job is active (spec.concurrencyPolicy is Forbid)",
+				text(seen.plan.waits))}
 	case activeJobs == 1:
-		return status.Condition{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonJobsRunning, Message: "1 Job is active"}
+		return status.Condition{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonJobsRunning,
+			Message: "1 Job is active"}
 	case activeJobs > 1:
-		return status.Condition{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonJobsRunning, Message: fmt.Sprintf("%d Jobs are active", activeJobs)}
+		return status.Condition{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonJobsRunning,
+			Message: fmt.Sprintf("%d Jobs are active", activeJobs)}
 	}
 	return status.Condition{Status: metav1.ConditionFalse, Reason: tutorialv1.ReasonIdle, Message: "no Job is active"}
 }
@@ -144,8 +151,9 @@ func nameTaken(cj *tutorialv1.CronJob, seen observed, err error) status.Problem 
 	if foreign == nil {
 		return status.Problem{}
 	}
-	return status.Problem{Reason: tutorialv1.ReasonNameTaken, Message: fmt.Sprintf("%v, and the run of %s needs that name; delete it (kubectl -n %s delete job %s)",
-		foreign, text(seen.plan.run), cj.Namespace, foreign.Name)}
+	return status.Problem{Reason: tutorialv1.ReasonNameTaken,
+		Message: fmt.Sprintf("%v, and the run of %s needs that name; delete it (kubectl -n %s delete job %s)",
+			foreign, text(seen.plan.run), cj.Namespace, foreign.Name)}
 }
 
 // requestFailed is the problem that the API server refused a request, or that one failed otherwise.
@@ -174,8 +182,9 @@ func clockBehind(recorded *tutorialv1.CronJobStatus, seen observed) status.Probl
 	if ahead == "" {
 		return status.Problem{}
 	}
-	return status.Problem{Reason: tutorialv1.ReasonClockBehind, Message: ahead + ", which is yet to come: no Job is made until then. Put the clocks of the nodes right; " +
-		"if they are, delete the CronJob and make it again"}
+	return status.Problem{Reason: tutorialv1.ReasonClockBehind,
+		Message: ahead + ", which is yet to come: no Job is made until then. Put the clocks of the nodes right; " +
+			"if they are, delete the CronJob and make it again"}
 }
 
 // lastRunFailed is the problem that the Job that finished last has failed.
@@ -195,17 +204,19 @@ func nameShared(cj *tutorialv1.CronJob, seen observed) status.Problem {
 	if !seen.isNameShared {
 		return status.Problem{}
 	}
-	return status.Problem{Reason: tutorialv1.ReasonNameShared, Message: fmt.Sprintf(sharedName+" %s too, and Kubernetes takes Jobs for those of "+
-		"that one by its name: it may delete these. Give one of the two another name", cj.Name)}
+	return status.Problem{Reason: tutorialv1.ReasonNameShared,
+		Message: fmt.Sprintf(sharedName+" %s too, and Kubernetes takes Jobs for those of "+
+			"that one by its name: it may delete these. Give one of the two another name", cj.Name)}
 }
 
-// yetToCome returns what the status says of a time that the clock is far behind, and after which alone there are runs; nothing if
-// there is none.
+// yetToCome returns what the status says of a time that the clock is far behind, and after which alone there are runs;
+// nothing if there is none.
 func yetToCome(told *tutorialv1.CronJobStatus, now time.Time) string {
 	for _, known := range []struct {
 		field string
 		time  *metav1.Time
-	}{{"lastScheduleTime", told.LastScheduleTime}, {"lastMissedTime", told.LastMissedTime}, {"scheduledSince", told.ScheduledSince}} {
+	}{{"lastScheduleTime", told.LastScheduleTime}, {"lastMissedTime", told.LastMissedTime},
+		{"scheduledSince", told.ScheduledSince}} {
 		if timeOf(known.time).After(now.Add(clockTolerance)) {
 			return fmt.Sprintf("status.%s is %s", known.field, text(known.time.Time))
 		}
@@ -234,7 +245,8 @@ func lastFailure(cj *tutorialv1.CronJob, told *tutorialv1.CronJobStatus, seen ob
 		message, _, _ := strings.Cut(before.Message, "; "+sharedName)
 		return message
 	}
-	return fmt.Sprintf("a Job failed at %s and is gone; a higher spec.failedJobsHistoryLimit keeps more of them", text(failed))
+	return fmt.Sprintf("a Job failed at %s and is gone; a higher spec.failedJobsHistoryLimit keeps more of them",
+		text(failed))
 }
 
 // message tells of times that are given up, when the latest time that was run is ran; nothing if all has been told.

@@ -19,7 +19,8 @@ import (
 	"github.com/example/memcached-operator/internal/child"
 )
 
-// pass decides for a world at a time and carries it out, as far as err lets it. If that makes a Job, the pass after it is what is seen.
+// pass decides for a world at a time and carries it out, as far as err lets it. If that makes a Job, the pass after it
+// is what is seen.
 func (w world) pass(t time.Time, err error) observed {
 	seen := observed{isSeen: true, now: t, jobs: slices.Clone(w.jobs), plan: decide(w.cj, w.jobs, remembered{}, t)}
 	var m memory
@@ -50,8 +51,10 @@ func (w world) after(t string) world {
 
 // was has the status say why somebody has to act, and since when.
 func (w world) was(reason, message, since string) world {
-	w.cj.Status.Conditions = []metav1.Condition{{Type: tutorialv1.ConditionAvailable}, {Type: tutorialv1.ConditionProgressing},
-		{Type: tutorialv1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(moment(since))}}
+	w.cj.Status.Conditions = []metav1.Condition{{Type: tutorialv1.ConditionAvailable},
+		{Type: tutorialv1.ConditionProgressing},
+		{Type: tutorialv1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: reason, Message: message,
+			LastTransitionTime: metav1.NewTime(moment(since))}}
 	return w
 }
 
@@ -72,7 +75,8 @@ func TestConditions(t *testing.T) {
 	const well = "nothing is wrong"
 	const failure = "Job c-29540700 failed: BackoffLimitExceeded: it has failed too often; " +
 		"kubectl -n default logs --selector=batch.kubernetes.io/job-name=c-29540700 shows why"
-	const behind = ", which is yet to come: no Job is made until then. Put the clocks of the nodes right; if they are, delete the CronJob and make it again"
+	const behind = ", which is yet to come: no Job is made until then. Put the clocks of the nodes right; if they are, " +
+		"delete the CronJob and make it again"
 	resource := schema.GroupResource{Group: "batch", Resource: "jobs"}
 	for _, test := range []struct {
 		name    string
@@ -83,72 +87,110 @@ func TestConditions(t *testing.T) {
 		message string
 	}{
 		{"all is well", hourly().ran("09:00"), "09:30", nil, "True/Scheduled False/Idle False/AsExpected", well},
-		{"all is well, and the schedule was changed", hourly().becomes("30 * * * *"), "09:30", nil, "True/Scheduled False/Idle False/AsExpected", well},
+		{"all is well, and the schedule was changed", hourly().becomes("30 * * * *"), "09:30", nil,
+			"True/Scheduled False/Idle False/AsExpected", well},
 		{"a Job is made", hourly(), "09:00", nil, "True/Scheduled True/JobsRunning False/AsExpected", well},
-		{"a Job is active", hourly().ran("09:00").active("09:00"), "09:30", nil, "True/Scheduled True/JobsRunning False/AsExpected", well},
-		{"Forbid waits", hourly().forbid().ran("09:00").active("09:00"), "10:30", nil, "True/Scheduled True/WaitingForJob False/AsExpected", well},
-		{"it is too late to wait", hourly().forbid().deadline(brief).ran("09:00").active("09:00"), "10:30", nil, "True/Scheduled True/JobsRunning False/AsExpected", well},
+		{"a Job is active", hourly().ran("09:00").active("09:00"), "09:30", nil,
+			"True/Scheduled True/JobsRunning False/AsExpected", well},
+		{"Forbid waits", hourly().forbid().ran("09:00").active("09:00"), "10:30", nil,
+			"True/Scheduled True/WaitingForJob False/AsExpected", well},
+		{"it is too late to wait", hourly().forbid().deadline(brief).ran("09:00").active("09:00"), "10:30", nil,
+			"True/Scheduled True/JobsRunning False/AsExpected", well},
 		{"suspended", hourly().suspended(), "09:30", nil, "False/Suspended False/Idle False/AsExpected", well},
-		{"suspended, and a Job is active", hourly().suspended().ran("09:00").active("09:00"), "09:30", nil, "False/Suspended True/JobsRunning False/AsExpected", well},
+		{"suspended, and a Job is active", hourly().suspended().ran("09:00").active("09:00"), "09:30", nil,
+			"False/Suspended True/JobsRunning False/AsExpected", well},
 		{"no schedule", on("0 24 * * *"), "09:30", nil, "False/InvalidSchedule False/Blocked True/InvalidSchedule", ""},
-		{"no zone", hourly().in("Mars/Olympus"), "09:30", nil, "False/UnknownTimeZone False/Blocked True/UnknownTimeZone", ""},
+		{"no zone", hourly().in("Mars/Olympus"), "09:30", nil,
+			"False/UnknownTimeZone False/Blocked True/UnknownTimeZone", ""},
 		{"never", on("0 0 30 2 *"), "09:30", nil, "False/NeverFires False/Blocked True/NeverFires", ""},
 		{"the name is taken by nobody's", hourly(), "09:30", &child.NotControlledError{Kind: "Job", Name: "c-29540700"},
-			"True/Scheduled False/Blocked True/NameTaken", `Job "c-29540700" exists and is not controlled by anything, and the run of 2026-03-02T09:00:00Z ` +
+			"True/Scheduled False/Blocked True/NameTaken",
+			`Job "c-29540700" exists and is not controlled by anything, and the run of 2026-03-02T09:00:00Z ` +
 				`needs that name; delete it (kubectl -n default delete job c-29540700)`},
 		{"the name is taken, and more went wrong", hourly(), "09:30",
-			errors.Join(errors.New("connection reset"), &child.NotControlledError{Kind: "Job", Name: "c-29540700", Controller: &metav1.OwnerReference{Kind: "Task", Name: "x"}}),
-			"True/Scheduled False/Blocked True/NameTaken", `Job "c-29540700" exists and is controlled by Task "x", and the run of 2026-03-02T09:00:00Z ` +
+			errors.Join(errors.New("connection reset"),
+				&child.NotControlledError{Kind: "Job", Name: "c-29540700",
+					Controller: &metav1.OwnerReference{Kind: "Task", Name: "x"}}),
+			"True/Scheduled False/Blocked True/NameTaken",
+			`Job "c-29540700" exists and is controlled by Task "x", and the run of 2026-03-02T09:00:00Z ` +
 				`needs that name; delete it (kubectl -n default delete job c-29540700); connection reset`},
-		{"a quota refuses", hourly(), "09:30", fmt.Errorf("creating: %w", apierrors.NewForbidden(resource, "c-29540700", errors.New("exceeded quota: q"))),
+		{"a quota refuses", hourly(), "09:30",
+			fmt.Errorf("creating: %w", apierrors.NewForbidden(resource, "c-29540700", errors.New("exceeded quota: q"))),
 			"True/Scheduled False/Blocked True/Refused", `creating: jobs.batch "c-29540700" is forbidden: exceeded quota: q`},
-		{"a request fails", hourly(), "09:30", errors.New("connection reset"), "True/Scheduled False/Blocked True/Error", "connection reset"},
-		{"what is wrong with a request goes before what is wrong with a Job", hourly().ran("09:00").failed("09:00"), "09:30", errors.New("connection reset"),
+		{"a request fails", hourly(), "09:30", errors.New("connection reset"), "True/Scheduled False/Blocked True/Error",
+			"connection reset"},
+		{"what is wrong with a request goes before what is wrong with a Job", hourly().ran("09:00").failed("09:00"), "09:30",
+			errors.New("connection reset"),
 			"True/Scheduled False/Idle True/Error", "connection reset; " + failure},
-		{"a run that is due fails", hourly(), "10:01", errors.New("connection reset"), "True/Scheduled False/Blocked True/Error", "connection reset"},
+		{"a run that is due fails", hourly(), "10:01", errors.New("connection reset"),
+			"True/Scheduled False/Blocked True/Error", "connection reset"},
 
-		{"the clock is behind the last run", hourly().ran("10:00"), "09:30", nil, "False/ClockBehind False/Idle True/ClockBehind",
+		{"the clock is behind the last run", hourly().ran("10:00"), "09:30", nil,
+			"False/ClockBehind False/Idle True/ClockBehind",
 			"status.lastScheduleTime is 2026-03-02T10:00:00Z" + behind},
-		{"the clock is behind by a minute only", hourly().ran("10:00"), "09:59", nil, "True/Scheduled False/Idle False/AsExpected", well},
-		{"the clock is behind by more than a minute", hourly().ran("10:00"), "09:58:59.9", nil, "False/ClockBehind False/Idle True/ClockBehind",
+		{"the clock is behind by a minute only", hourly().ran("10:00"), "09:59", nil,
+			"True/Scheduled False/Idle False/AsExpected", well},
+		{"the clock is behind by more than a minute", hourly().ran("10:00"), "09:58:59.9", nil,
+			"False/ClockBehind False/Idle True/ClockBehind",
 			"status.lastScheduleTime is 2026-03-02T10:00:00Z" + behind},
-		{"the clock is behind what was given up", hourly().gaveUp("2027-03-02 10:00"), "09:30", nil, "False/ClockBehind False/Idle True/ClockBehind",
+		{"the clock is behind what was given up", hourly().gaveUp("2027-03-02 10:00"), "09:30", nil,
+			"False/ClockBehind False/Idle True/ClockBehind",
 			"status.lastMissedTime is 2027-03-02T10:00:00Z" + behind},
-		{"the clock is behind when times began to count", hourly().since("2027-03-02 10:00"), "09:30", nil, "False/ClockBehind False/Idle True/ClockBehind",
+		{"the clock is behind when times began to count", hourly().since("2027-03-02 10:00"), "09:30", nil,
+			"False/ClockBehind False/Idle True/ClockBehind",
 			"status.scheduledSince is 2027-03-02T10:00:00Z" + behind},
-		{"the clock is behind when the CronJob was made", hourly().new().created("11:00"), "09:30", nil, "False/ClockBehind False/Idle True/ClockBehind",
+		{"the clock is behind when the CronJob was made", hourly().new().created("11:00"), "09:30", nil,
+			"False/ClockBehind False/Idle True/ClockBehind",
 			"status.scheduledSince is 2026-03-02T11:00:00Z" + behind},
 
-		{"the last one failed", hourly().ran("09:00").failed("09:00"), "09:30", nil, "True/Scheduled False/Idle True/LastRunFailed", failure},
-		{"the last one failed, and another one is active", hourly().ran("09:00").failed("09:00").active("09:00").named("by-hand"), "09:30", nil,
+		{"the last one failed", hourly().ran("09:00").failed("09:00"), "09:30", nil,
+			"True/Scheduled False/Idle True/LastRunFailed", failure},
+		{"the last one failed, and another one is active",
+			hourly().ran("09:00").failed("09:00").active("09:00").named("by-hand"), "09:30", nil,
 			"True/Scheduled True/JobsRunning True/LastRunFailed", failure},
-		{"one failed, and one has succeeded since", hourly().ran("10:00").failed("09:00").done("10:00"), "10:30", nil, "True/Scheduled False/Idle False/AsExpected", well},
-		{"one failed, and one that began before has succeeded since", hourly().ran("09:00").failed("09:00").done("08:45").named("by-hand").ended("09:02"), "09:30", nil,
+		{"one failed, and one has succeeded since", hourly().ran("10:00").failed("09:00").done("10:00"), "10:30", nil,
 			"True/Scheduled False/Idle False/AsExpected", well},
-		{"one succeeded, and one that began before has failed since", hourly().ran("09:00").failed("09:00").ended("10:05").done("10:00"), "10:30", nil,
+		{"one failed, and one that began before has succeeded since",
+			hourly().ran("09:00").failed("09:00").done("08:45").named("by-hand").ended("09:02"), "09:30", nil,
+			"True/Scheduled False/Idle False/AsExpected", well},
+		{"one succeeded, and one that began before has failed since",
+			hourly().ran("09:00").failed("09:00").ended("10:05").done("10:00"), "10:30", nil,
 			"True/Scheduled False/Idle True/LastRunFailed", failure},
-		{"several failed", hourly().keep(3, 3).ran("09:00").failed("09:00").failed("08:45").named("by-hand"), "09:30", nil, "True/Scheduled False/Idle True/LastRunFailed", failure},
-		{"several failed in the same second", hourly().keep(3, 3).ran("09:00").failed("09:00").failed("09:00").named("a-by-hand"), "09:30", nil,
+		{"several failed", hourly().keep(3, 3).ran("09:00").failed("09:00").failed("08:45").named("by-hand"), "09:30", nil,
 			"True/Scheduled False/Idle True/LastRunFailed", failure},
-		{"the same, in another order", hourly().keep(3, 3).ran("09:00").failed("09:00").named("a-by-hand").failed("09:00"), "09:30", nil,
+		{"several failed in the same second",
+			hourly().keep(3, 3).ran("09:00").failed("09:00").failed("09:00").named("a-by-hand"), "09:30", nil,
+			"True/Scheduled False/Idle True/LastRunFailed", failure},
+		{"the same, in another order", hourly().keep(3, 3).ran("09:00").failed("09:00").named("a-by-hand").failed("09:00"),
+			"09:30", nil,
 			"True/Scheduled False/Idle True/LastRunFailed", failure},
 		{"failed ones are not kept", hourly().keep(3, 0).ran("09:00").failed("09:00"), "09:30", nil,
 			"True/Scheduled False/Idle True/LastRunFailed", failure},
-		{"a failed one is being deleted", hourly().ran("09:00").failed("09:00").ending(), "09:30", nil, "True/Scheduled False/Idle True/LastRunFailed", failure},
+		{"a failed one is being deleted", hourly().ran("09:00").failed("09:00").ending(), "09:30", nil,
+			"True/Scheduled False/Idle True/LastRunFailed", failure},
 
-		{"one failed, and is gone", hourly().ran("09:00").hadFailed("09:01").was("LastRunFailed", "it was so", "09:01"), "09:30", nil,
+		{"one failed, and is gone", hourly().ran("09:00").hadFailed("09:01").was("LastRunFailed", "it was so", "09:01"),
+			"09:30", nil,
 			"True/Scheduled False/Idle True/LastRunFailed", "it was so"},
 		{"one failed, and is gone, long after something else was wrong and one succeeded",
 			hourly().ran("12:00").succeeded("11:01").hadFailed("12:01").was("LastRunFailed", "it was so", "09:01"), "12:30", nil,
 			"True/Scheduled False/Idle True/LastRunFailed", "it was so"},
-		{"one failed, and is gone, and something else was wrong meanwhile", hourly().ran("09:00").hadFailed("09:01").was("Error", "it was so", "09:10"), "09:30", nil,
-			"True/Scheduled False/Idle True/LastRunFailed", "a Job failed at 2026-03-02T09:01:00Z and is gone; a higher spec.failedJobsHistoryLimit keeps more of them"},
-		{"another one failed after it", hourly().ran("10:00").hadFailed("09:01").was("LastRunFailed", "it was so", "09:01").failed("10:00").named("b"), "10:30", nil,
-			"True/Scheduled False/Idle True/LastRunFailed", "Job b failed: BackoffLimitExceeded: it has failed too often; kubectl -n default logs --selector=batch.kubernetes.io/job-name=b shows why"},
-		{"one failed, and is gone, and one has succeeded", hourly().ran("10:00").hadFailed("09:01").was("LastRunFailed", "it was so", "09:01").done("10:00"), "10:30", nil,
+		{"one failed, and is gone, and something else was wrong meanwhile",
+			hourly().ran("09:00").hadFailed("09:01").was("Error", "it was so", "09:10"), "09:30", nil,
+			"True/Scheduled False/Idle True/LastRunFailed",
+			"a Job failed at 2026-03-02T09:01:00Z and is gone; a higher spec.failedJobsHistoryLimit keeps more of them"},
+		{"another one failed after it",
+			hourly().ran("10:00").hadFailed("09:01").was("LastRunFailed", "it was so", "09:01").failed("10:00").named("b"),
+			"10:30", nil,
+			"True/Scheduled False/Idle True/LastRunFailed",
+			"Job b failed: BackoffLimitExceeded: it has failed too often; kubectl -n default logs " +
+				"--selector=batch.kubernetes.io/job-name=b shows why"},
+		{"one failed, and is gone, and one has succeeded",
+			hourly().ran("10:00").hadFailed("09:01").was("LastRunFailed", "it was so", "09:01").done("10:00"), "10:30", nil,
 			"True/Scheduled False/Idle False/AsExpected", well},
-		{"one failed, and one has succeeded before that was told", hourly().ran("09:00").was("LastRunFailed", failure, "09:07").
-			failed("09:00").done("09:01").named("by-hand"), "09:30", nil, "True/Scheduled False/Idle False/AsExpected", well},
+		{"one failed, and one has succeeded before that was told",
+			hourly().ran("09:00").was("LastRunFailed", failure, "09:07").
+				failed("09:00").done("09:01").named("by-hand"), "09:30", nil, "True/Scheduled False/Idle False/AsExpected", well},
 		{"what else was wrong is not for ever", hourly().ran("09:00").was("Error", "it was so", "09:01"), "09:30", nil,
 			"True/Scheduled False/Idle False/AsExpected", well},
 		{"nor that the clock was behind", hourly().ran("10:00").was("ClockBehind", "it was so", "09:01"), "10:30", nil,
@@ -165,7 +207,8 @@ func TestConditions(t *testing.T) {
 				t.Errorf("message: %s\n   want: %s", said, test.message)
 			}
 			if g := test.world.cj.Generation; got.ObservedGeneration != g || got.Conditions[2].ObservedGeneration != g {
-				t.Errorf("it is of generation %d, its conditions of %d", got.ObservedGeneration, got.Conditions[2].ObservedGeneration)
+				t.Errorf("it is of generation %d, its conditions of %d", got.ObservedGeneration,
+					got.Conditions[2].ObservedGeneration)
 			}
 		})
 	}
@@ -173,14 +216,16 @@ func TestConditions(t *testing.T) {
 
 // The message of Degraded lists every problem, the worst first.
 func TestDegradedListsEveryProblem(t *testing.T) {
-	const shared = "there is a CronJob of batch/v1 named c too, and Kubernetes takes Jobs for those of that one by its name: " +
+	const shared = "there is a CronJob of batch/v1 named c too, and Kubernetes takes Jobs for those of that one by " +
+		"its name: " +
 		"it may delete these. Give one of the two another name"
 	w := hourly().ran("09:00").hadFailed("09:01").was("LastRunFailed", "it was so", "09:01")
 	for range 2 { // the second pass reads what the first has recorded
 		seen := w.pass(moment("09:30"), nil)
 		seen.isNameShared = true
 		w.cj.Status = statusOf(w.cj, seen, nil)
-		if got := degradedMessage(w.cj.Status); got != "it was so; "+shared || reasonOfDegraded(w) != tutorialv1.ReasonLastRunFailed {
+		if got := degradedMessage(w.cj.Status); got != "it was so; "+shared ||
+			reasonOfDegraded(w) != tutorialv1.ReasonLastRunFailed {
 			t.Errorf("%s: %s", reasonOfDegraded(w), got)
 		}
 	}
@@ -203,7 +248,8 @@ func TestDegradedListsEveryProblem(t *testing.T) {
 
 func TestStatusWhenJobsCannotBeSeen(t *testing.T) {
 	w := hourly().ran("10:00").gaveUp("09:00").succeeded("10:01").becomes("30 * * * *")
-	w.cj.Status.Active, w.cj.Status.ActiveJobs, w.cj.Status.NextScheduleTime = []corev1.ObjectReference{{Name: "x"}}, 1, at(moment("11:00"))
+	w.cj.Status.Active, w.cj.Status.ActiveJobs, w.cj.Status.NextScheduleTime = []corev1.ObjectReference{{Name: "x"}}, 1,
+		at(moment("11:00"))
 	got := statusOf(w.cj, observed{now: moment("10:30")}, errors.New("connection reset"))
 	if said, want := reasons(got), "Unknown/NotObserved False/Blocked True/Error"; said != want {
 		t.Errorf("conditions: %s; want %s", said, want)
@@ -225,8 +271,10 @@ func TestMessages(t *testing.T) {
 		want  string
 	}{
 		{"scheduled", hourly().ran("09:00"), "09:30", 0, "Jobs are made at the times of the schedule"},
-		{"suspended", hourly().suspended(), "09:30", 0, "spec.suspend is true: no Job is made until it is false, and none for the time until then"},
-		{"never", on("0 0 30 2 *"), "09:30", 0, `spec.schedule "0 0 30 2 *" never fires: no month that it names has such a day; correct its day of month or its month`},
+		{"suspended", hourly().suspended(), "09:30", 0,
+			"spec.suspend is true: no Job is made until it is false, and none for the time until then"},
+		{"never", on("0 0 30 2 *"), "09:30", 0,
+			`spec.schedule "0 0 30 2 *" never fires: no month that it names has such a day; correct its day of month or its month`},
 		{"blocked", on("0 0 30 2 *"), "09:30", 1, "see condition Degraded"},
 		{"none", hourly().ran("09:00"), "09:30", 1, "no Job is active"},
 		{"one", hourly().ran("09:00").active("09:00"), "09:30", 1, "1 Job is active"},
@@ -254,14 +302,18 @@ func TestMissedMessage(t *testing.T) {
 		{"none", hourly().ran("09:00"), "10:00", ""},
 		{"none, as it waits", hourly().forbid().ran("09:00").active("09:00"), "12:00", ""},
 		{"none, as it is suspended", hourly().suspended().ran("09:00"), "12:00", ""},
-		{"one", hourly().ran("09:00"), "11:00", "missed the run of 2026-03-02T10:00:00Z; ran that of 2026-03-02T11:00:00Z, the last"},
-		{"two", hourly().ran("09:00"), "12:00", "missed 2 runs, from 2026-03-02T10:00:00Z to 2026-03-02T11:00:00Z; ran that of 2026-03-02T12:00:00Z, the last"},
+		{"one", hourly().ran("09:00"), "11:00",
+			"missed the run of 2026-03-02T10:00:00Z; ran that of 2026-03-02T11:00:00Z, the last"},
+		{"two", hourly().ran("09:00"), "12:00",
+			"missed 2 runs, from 2026-03-02T10:00:00Z to 2026-03-02T11:00:00Z; ran that of 2026-03-02T12:00:00Z, the last"},
 		{"one, too late", hourly().deadline(brief).ran("09:00"), "10:01", "missed the run of 2026-03-02T10:00:00Z" + late},
-		{"two, too late", hourly().deadline(brief).ran("09:00"), "11:01", "missed 2 runs, from 2026-03-02T10:00:00Z to 2026-03-02T11:00:00Z" + late},
+		{"two, too late", hourly().deadline(brief).ran("09:00"), "11:01",
+			"missed 2 runs, from 2026-03-02T10:00:00Z to 2026-03-02T11:00:00Z" + late},
 		{"as many as are counted but one", on("* * * * *").ran("09:00"), "2026-03-03 01:40",
 			"missed 999 runs, from 2026-03-02T09:01:00Z to 2026-03-03T01:39:00Z; ran that of 2026-03-03T01:40:00Z, the last"},
 		{"as many as are counted", on("* * * * *").ran("09:00"), "2026-03-03 01:41",
-			"missed 1000 runs or more, from 2026-03-02T09:01:00Z to 2026-03-03T01:40:00Z; ran that of 2026-03-03T01:41:00Z, the last"},
+			"missed 1000 runs or more, from 2026-03-02T09:01:00Z to 2026-03-03T01:40:00Z; ran that of 2026-03-03T01:41:00Z, " +
+				"the last"},
 		{"more than are counted, too late", on("* * * * *").deadline(brief).ran("09:00"), "2026-04-03 01:41:30",
 			"missed 1000 runs or more, from 2026-03-02T09:01:00Z to 2026-04-03T01:41:00Z" + late},
 	} {
@@ -285,27 +337,40 @@ func TestTimesOfStatus(t *testing.T) {
 		{"nothing has happened yet", hourly().new(), "08:40", nil, "- - - 09:00 08:30"},
 		{"a Job is made", hourly(), "09:01", nil, "09:00 - - 10:00 08:30"},
 		{"a Job cannot be made", hourly(), "09:01", errors.New("no"), "- - - 10:00 08:30"},
-		{"a Job cannot be made, and one that the status did not know of is there", hourly().active("09:00"), "10:01", errors.New("no"), "09:00 - - 11:00 08:30"},
+		{"a Job cannot be made, and one that the status did not know of is there", hourly().active("09:00"), "10:01",
+			errors.New("no"), "09:00 - - 11:00 08:30"},
 		{"a Job that the status did not know of is there", hourly().active("09:00"), "09:30", nil, "09:00 - - 10:00 08:30"},
 		{"the last run only moves forward", hourly().ran("11:00").done("09:00"), "10:30", nil, "11:00 - 09:01 12:00 08:30"},
-		{"a name of a time to come is not run yet", hourly().ran("09:00").active("11:00"), "09:30", nil, "09:00 - - 10:00 08:30"},
+		{"a name of a time to come is not run yet", hourly().ran("09:00").active("11:00"), "09:30", nil,
+			"09:00 - - 10:00 08:30"},
 
 		{"one is missed, and the last runs", hourly().ran("09:00"), "11:01", nil, "11:00 10:00 - 12:00 08:30"},
 		{"several are missed, and the last runs", hourly().ran("09:00"), "13:01", nil, "13:00 12:00 - 14:00 08:30"},
-		{"the last of them cannot run: nothing is given up yet", hourly().ran("09:00"), "13:01", errors.New("no"), "09:00 - - 14:00 08:30"},
+		{"the last of them cannot run: nothing is given up yet", hourly().ran("09:00"), "13:01", errors.New("no"),
+			"09:00 - - 14:00 08:30"},
 		{"it is too late", hourly().deadline(brief).ran("09:00"), "11:01", nil, "09:00 11:00 - 12:00 08:30"},
-		{"it is too late, whatever else fails", hourly().deadline(brief).ran("09:00"), "11:01", errors.New("no"), "09:00 11:00 - 12:00 08:30"},
-		{"what is missed only moves forward", hourly().ran("09:00").gaveUp("12:00"), "10:01", nil, "09:00 12:00 - 13:00 08:30"},
-		{"Forbid gives nothing up while it waits", hourly().forbid().ran("09:00").active("09:00"), "12:01", nil, "09:00 - - 13:00 08:30"},
+		{"it is too late, whatever else fails", hourly().deadline(brief).ran("09:00"), "11:01", errors.New("no"),
+			"09:00 11:00 - 12:00 08:30"},
+		{"what is missed only moves forward", hourly().ran("09:00").gaveUp("12:00"), "10:01", nil,
+			"09:00 12:00 - 13:00 08:30"},
+		{"Forbid gives nothing up while it waits", hourly().forbid().ran("09:00").active("09:00"), "12:01", nil,
+			"09:00 - - 13:00 08:30"},
 
 		{"one succeeds", hourly().ran("09:00").done("09:00"), "09:30", nil, "09:00 - 09:01 10:00 08:30"},
-		{"the last to succeed is not the last to begin", hourly().ran("10:00").done("09:00").ended("10:20").done("10:00"), "10:30", nil, "10:00 - 10:20 11:00 08:30"},
-		{"one succeeds that is not kept", hourly().keep(0, 0).ran("09:00").done("09:00"), "09:30", nil, "09:00 - 09:01 10:00 08:30"},
-		{"one succeeds of which ten are kept", hourly().keep(10, 10).ran("09:00").done("09:00"), "09:30", nil, "09:00 - 09:01 10:00 08:30"},
-		{"one succeeds while it is suspended", hourly().suspended().ran("09:00").done("09:00"), "09:30", nil, "09:00 - 09:01 - -"},
-		{"one succeeds while a request fails", hourly().ran("09:00").done("09:00"), "09:30", errors.New("no"), "09:00 - 09:01 10:00 08:30"},
-		{"the last success only moves forward", hourly().ran("10:00").succeeded("10:01").done("09:00"), "10:30", nil, "10:00 - 10:01 11:00 08:30"},
-		{"it stays when the Job is gone", hourly().ran("10:00").succeeded("10:01"), "10:30", nil, "10:00 - 10:01 11:00 08:30"},
+		{"the last to succeed is not the last to begin", hourly().ran("10:00").done("09:00").ended("10:20").done("10:00"),
+			"10:30", nil, "10:00 - 10:20 11:00 08:30"},
+		{"one succeeds that is not kept", hourly().keep(0, 0).ran("09:00").done("09:00"), "09:30", nil,
+			"09:00 - 09:01 10:00 08:30"},
+		{"one succeeds of which ten are kept", hourly().keep(10, 10).ran("09:00").done("09:00"), "09:30", nil,
+			"09:00 - 09:01 10:00 08:30"},
+		{"one succeeds while it is suspended", hourly().suspended().ran("09:00").done("09:00"), "09:30", nil,
+			"09:00 - 09:01 - -"},
+		{"one succeeds while a request fails", hourly().ran("09:00").done("09:00"), "09:30", errors.New("no"),
+			"09:00 - 09:01 10:00 08:30"},
+		{"the last success only moves forward", hourly().ran("10:00").succeeded("10:01").done("09:00"), "10:30", nil,
+			"10:00 - 10:01 11:00 08:30"},
+		{"it stays when the Job is gone", hourly().ran("10:00").succeeded("10:01"), "10:30", nil,
+			"10:00 - 10:01 11:00 08:30"},
 		{"a failure is no success", hourly().ran("09:00").failed("09:00"), "09:30", nil, "09:00 - - 10:00 08:30"},
 
 		{"nothing is due while it is suspended", hourly().suspended().ran("09:00"), "09:30", nil, "09:00 - - - -"},
@@ -316,7 +381,8 @@ func TestTimesOfStatus(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			got := statusOf(test.world.cj, test.world.pass(moment(test.at), test.err), test.err)
 			var times []string
-			for _, t := range []*metav1.Time{got.LastScheduleTime, got.LastMissedTime, got.LastSuccessfulTime, got.NextScheduleTime, got.ScheduledSince} {
+			for _, t := range []*metav1.Time{got.LastScheduleTime, got.LastMissedTime, got.LastSuccessfulTime,
+				got.NextScheduleTime, got.ScheduledSince} {
 				if t == nil {
 					times = append(times, "-")
 				} else {
@@ -326,7 +392,8 @@ func TestTimesOfStatus(t *testing.T) {
 			if is := strings.Join(times, " "); is != test.want {
 				t.Errorf("\n   is: %s\n want: %s", is, test.want)
 			}
-			if zone := test.world.cj.Spec.TimeZone; got.ObservedSchedule != test.world.cj.Spec.Schedule || got.ObservedTimeZone != "" || zone != nil {
+			if zone := test.world.cj.Spec.TimeZone; got.ObservedSchedule != test.world.cj.Spec.Schedule ||
+				got.ObservedTimeZone != "" || zone != nil {
 				t.Errorf("it is of the schedule %q in %q", got.ObservedSchedule, got.ObservedTimeZone)
 			}
 		})
@@ -354,7 +421,8 @@ func TestActive(t *testing.T) {
 		if is, want := names(got.Active), "c-29540760 c-29540820 c-29540880"; is != want || got.ActiveJobs != 3 {
 			t.Errorf("%d: %s; want %s", got.ActiveJobs, is, want)
 		}
-		if want := (corev1.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: "default", Name: "c-29540760", UID: "uid of 10:00"}); got.Active[0] != want {
+		if want := (corev1.ObjectReference{APIVersion: "batch/v1", Kind: "Job", Namespace: "default", Name: "c-29540760",
+			UID: "uid of 10:00"}); got.Active[0] != want {
 			t.Errorf("%+v; want %+v", got.Active[0], want)
 		}
 	})
@@ -374,13 +442,16 @@ func TestActive(t *testing.T) {
 	t.Run("of more than a hundred, the latest are listed, by name", func(t *testing.T) {
 		w, first := on("@every 90s"), moment("09:00")
 		for i := range 150 {
-			w = w.active(said(first.Add(time.Duration(150-i) * 90 * time.Second))) // the names of half of them end in minutes, of half in seconds
+			// the names of half of them end in minutes, of half in seconds
+			w = w.active(said(first.Add(time.Duration(150-i) * 90 * time.Second)))
 		}
 		got := statusOf(w.cj, w.pass(first.Add(151*90*time.Second-1), nil), nil)
 		if len(got.Active) != 100 || got.ActiveJobs != 150 {
 			t.Fatalf("%d are listed of %d", len(got.Active), got.ActiveJobs)
 		}
-		if !slices.IsSortedFunc(got.Active, func(a, b corev1.ObjectReference) int { return strings.Compare(a.Name, b.Name) }) {
+		if !slices.IsSortedFunc(got.Active, func(a, b corev1.ObjectReference) int {
+			return strings.Compare(a.Name, b.Name)
+		}) {
 			t.Error("they are not sorted by name")
 		}
 		for _, reference := range got.Active {
@@ -418,7 +489,8 @@ func reasonOfDegraded(w world) string {
 
 // A pass that finds everything as it was writes nothing.
 func TestStatusIsTheSameAgain(t *testing.T) {
-	for _, w := range []world{hourly(), hourly().suspended(), on("x"), hourly().ran("09:00").failed("08:45", "09:00"), hourly().forbid().active("09:00"),
+	for _, w := range []world{hourly(), hourly().suspended(), on("x"), hourly().ran("09:00").failed("08:45", "09:00"),
+		hourly().forbid().active("09:00"),
 		hourly().deadline(brief), hourly().gaveUp("2027-01-01 00:00")} {
 		once := w.after("10:20")
 		if twice := once.after("10:20"); fmt.Sprint(twice.cj.Status) != fmt.Sprint(once.cj.Status) {
@@ -439,7 +511,8 @@ func TestWakeWhileTheCacheIsBehind(t *testing.T) {
 		{"never", observed{now: now}, time.Time{}},
 		{"ahead of the cache", observed{now: now, isAhead: true, plan: plan{wake: moment("10:00")}}, moment("09:30:01")},
 		{"ahead of the cache, and nothing is due", observed{now: now, isAhead: true}, moment("09:30:01")},
-		{"ahead of the cache, and due at once", observed{now: now, isAhead: true, plan: plan{wake: moment("09:30:00.5")}}, moment("09:30:00.5")},
+		{"ahead of the cache, and due at once", observed{now: now, isAhead: true, plan: plan{wake: moment("09:30:00.5")}},
+			moment("09:30:00.5")},
 	} {
 		if got := test.observed.wake(); !got.Equal(test.want) {
 			t.Errorf("%s: %s, want %s", test.name, got, test.want)

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// vigil is since when a manager has been at work without a break. One that stood still, or whose machine did, may have lost the lead
-// without noticing, and its caches do not show yet what another one has done. It is safe for concurrent use; the zero value is ready.
+// vigil is since when a manager has been at work without a break. One that stood still, or whose machine did, may have
+// lost the lead without noticing, and its caches do not show yet what another one has done. It is safe for concurrent
+// use; the zero value is ready.
 type vigil struct {
 	mu       sync.Mutex
 	begun    time.Time
@@ -18,12 +19,13 @@ type vigil struct {
 const (
 	// heartbeat is how often a vigil looks at the clock.
 	heartbeat = time.Second
-	// longestBreak is how long it may not have looked. A manager that cannot renew its lease gives up after 10 s, and others wait for
-	// 15 s: to stand still for 5 s may be enough to lose the lead.
+	// longestBreak is how long it may not have looked. A manager that cannot renew its lease gives up after 10 s, and
+	// others wait for 15 s: to stand still for 5 s may be enough to lose the lead.
 	longestBreak = 4 * time.Second
 )
 
-// Start keeps the vigil. The manager calls it when it begins to lead; see [sigs.k8s.io/controller-runtime/pkg/manager.Runnable].
+// Start keeps the vigil. The manager calls it when it begins to lead; see
+// [sigs.k8s.io/controller-runtime/pkg/manager.Runnable].
 func (v *vigil) Start(ctx context.Context) error {
 	ticker := time.NewTicker(heartbeat)
 	defer ticker.Stop()
@@ -52,8 +54,9 @@ func (v *vigil) look(now time.Time) {
 	v.last = now
 }
 
-// covers tells whether nobody but this manager can have run the times of a schedule from one to now, provided that one manager at a
-// time leads. For a minute after it has begun, a request of the manager that led before may still be on its way.
+// covers tells whether nobody but this manager can have run the times of a schedule from one to now, provided that one
+// manager at a time leads. For a minute after it has begun, a request of the manager that led before may still be on
+// its way.
 func (v *vigil) covers(from, now time.Time) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -59,9 +59,10 @@ func hourly() world {
 // on is a world with a schedule that is known since 08:30.
 func on(schedule string) world {
 	return world{cj: &tutorialv1.CronJob{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c", UID: "c-uid", Generation: 1, CreationTimestamp: metav1.NewTime(moment("08:30"))},
-		Spec:       tutorialv1.CronJobSpec{Schedule: schedule},
-		Status:     tutorialv1.CronJobStatus{ObservedSchedule: schedule, ScheduledSince: at(moment("08:30"))},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c", UID: "c-uid", Generation: 1,
+			CreationTimestamp: metav1.NewTime(moment("08:30"))},
+		Spec:   tutorialv1.CronJobSpec{Schedule: schedule},
+		Status: tutorialv1.CronJobStatus{ObservedSchedule: schedule, ScheduledSince: at(moment("08:30"))},
 	}}
 }
 
@@ -169,7 +170,8 @@ func (w world) hadFailed(t string) world {
 func (w world) active(ticks ...string) world {
 	for _, tick := range ticks {
 		w.jobs = append(w.jobs, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: jobName(w.cj.Name, moment(tick)), UID: types.UID("uid of " + tick), CreationTimestamp: metav1.NewTime(moment(tick)),
+			Namespace: "default", Name: jobName(w.cj.Name, moment(tick)), UID: types.UID("uid of " + tick),
+			CreationTimestamp: metav1.NewTime(moment(tick)),
 		}})
 	}
 	w.last = len(ticks)
@@ -178,12 +180,16 @@ func (w world) active(ticks ...string) world {
 
 // done adds the Jobs of some times, which have completed a minute later.
 func (w world) done(ticks ...string) world {
-	return w.active(ticks...).each(func(job *batchv1.Job) { finish(job, batchv1.JobComplete, job.CreationTimestamp.Add(time.Minute)) })
+	return w.active(ticks...).each(func(job *batchv1.Job) {
+		finish(job, batchv1.JobComplete, job.CreationTimestamp.Add(time.Minute))
+	})
 }
 
 // failed adds the Jobs of some times, which have failed a minute later.
 func (w world) failed(ticks ...string) world {
-	return w.active(ticks...).each(func(job *batchv1.Job) { finish(job, batchv1.JobFailed, job.CreationTimestamp.Add(time.Minute)) })
+	return w.active(ticks...).each(func(job *batchv1.Job) {
+		finish(job, batchv1.JobFailed, job.CreationTimestamp.Add(time.Minute))
+	})
 }
 
 // each changes the Jobs that were added last.
@@ -235,8 +241,8 @@ func finish(job *batchv1.Job, kind batchv1.JobConditionType, t time.Time) {
 	job.Status.Conditions = append(job.Status.Conditions, condition)
 }
 
-// outline says what a plan is that was made for a world. What it does not say is not so, and what wakes the next pass is the next
-// time unless it says another.
+// outline says what a plan is that was made for a world. What it does not say is not so, and what wakes the next pass
+// is the next time unless it says another.
 func (w world) outline(p plan) string {
 	var parts []string
 	say := func(what string, t time.Time) {

@@ -56,14 +56,15 @@ var Children = []client.Object{&appsv1.Deployment{}}
 // nameIndex finds Foos by the Deployment that they want and may not have.
 const nameIndex = "spec.deploymentName"
 
-// indexName is the function of that index. A Foo whose status says that its rollout is complete has its Deployment, whose
-// owner reference names it: it need not be found by a name, and of very many Foos nearly all are so. When such a Foo loses
-// its Deployment, that Deployment's event triggers a pass; the status written then triggers another one, so nothing is
-// missed of what happened before the index had the Foo again.
+// indexName is the function of that index. A Foo whose status says that its rollout is complete has its Deployment,
+// whose owner reference names it: it need not be found by a name, and of very many Foos nearly all are so. When such a
+// Foo loses its Deployment, that Deployment's event triggers a pass; the status written then triggers another one, so
+// nothing is missed of what happened before the index had the Foo again.
 func indexName(object client.Object) []string {
 	foo := object.(*samplev1alpha1.Foo)
 	progressing := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionProgressing)
-	if progressing != nil && progressing.Reason == samplev1alpha1.ReasonRolloutComplete && progressing.ObservedGeneration == foo.Generation {
+	if progressing != nil && progressing.Reason == samplev1alpha1.ReasonRolloutComplete &&
+		progressing.ObservedGeneration == foo.Generation {
 		return nil
 	}
 	return []string{foo.Spec.DeploymentName}
@@ -141,7 +142,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, foo *samplev1alpha1.Foo) (ct
 	return ctrl.Result{RequeueAfter: status.Sooner(wait, done.wait, pass.RetryAfter())}, nil
 }
 
-// sync writes the Deployment of a Foo, and deletes those under former names, or keeps them while it cannot have the one.
+// sync writes the Deployment of a Foo, and deletes those under former names, or keeps them while it cannot have the
+// one.
 func (r *Reconciler) sync(ctx context.Context, pass *child.Pass, foo *samplev1alpha1.Foo) result {
 	observed, err := r.observe(ctx, foo)
 	if err != nil {
@@ -182,9 +184,10 @@ func (r *Reconciler) observe(ctx context.Context, foo *samplev1alpha1.Foo) (obse
 	return observed, err
 }
 
-// observeClaims follows a name that is taken to the Foo that has it, the name that one wants, and so on, until a name is
-// free, has no Foo, or has been met before.
-func (r *Reconciler) observeClaims(ctx context.Context, foo *samplev1alpha1.Foo, taken *child.NotControlledError) []claim {
+// observeClaims follows a name that is taken to the Foo that has it, the name that one wants, and so on, until a name
+// is free, has no Foo, or has been met before.
+func (r *Reconciler) observeClaims(ctx context.Context, foo *samplev1alpha1.Foo,
+	taken *child.NotControlledError) []claim {
 	if taken == nil {
 		return nil
 	}
@@ -208,7 +211,8 @@ func (r *Reconciler) observeClaims(ctx context.Context, foo *samplev1alpha1.Foo,
 }
 
 // fooOf returns the Foo that a controller reference names; nil if there is none.
-func (r *Reconciler) fooOf(ctx context.Context, namespace string, controller *metav1.OwnerReference) *samplev1alpha1.Foo {
+func (r *Reconciler) fooOf(ctx context.Context, namespace string,
+	controller *metav1.OwnerReference) *samplev1alpha1.Foo {
 	if controller == nil {
 		return nil
 	}
@@ -235,8 +239,8 @@ func (r *Reconciler) deleteFormer(ctx context.Context, foo *samplev1alpha1.Foo, 
 	return errors.Join(errs...)
 }
 
-// keepFormer applies the spec of a Foo to the Deployments that it has under other names than it wants: they serve as long
-// as it cannot have that one.
+// keepFormer applies the spec of a Foo to the Deployments that it has under other names than it wants: they serve as
+// long as it cannot have that one.
 func (r *Reconciler) keepFormer(
 	ctx context.Context, pass *child.Pass, foo *samplev1alpha1.Foo, former []*appsv1.Deployment, done *result,
 ) {

@@ -27,7 +27,8 @@ var writablePaths = []struct{ volume, path string }{
 // deployment returns the Deployment of a Foo under a name. Observed is the one that exists; nil if there is none.
 //
 // A change of anything in the pod template restarts every nginx of every Foo when the operator is upgraded.
-func deployment(foo *samplev1alpha1.Foo, name string, observed *appsv1.Deployment, platform operand.Platform, image string) *appsv1ac.DeploymentApplyConfiguration {
+func deployment(foo *samplev1alpha1.Foo, name string, observed *appsv1.Deployment, platform operand.Platform,
+	image string) *appsv1ac.DeploymentApplyConfiguration {
 	pods := selector(foo)
 	want := appsv1ac.Deployment(name, foo.Namespace).
 		WithLabels(pods).
@@ -62,7 +63,8 @@ func podSpec(platform operand.Platform, image string) *corev1ac.PodSpecApplyConf
 		WithAutomountServiceAccountToken(false).
 		WithEnableServiceLinks(false).
 		WithSecurityContext(platform.PodSecurity(nginxUser).
-			WithSysctls(corev1ac.Sysctl().WithName("net.ipv4.ip_unprivileged_port_start").WithValue("0"))) // port 80 without root
+			// port 80 without root
+			WithSysctls(corev1ac.Sysctl().WithName("net.ipv4.ip_unprivileged_port_start").WithValue("0")))
 	for _, writable := range writablePaths {
 		container.WithVolumeMounts(corev1ac.VolumeMount().WithName(writable.volume).WithMountPath(writable.path))
 		pod.WithVolumes(corev1ac.Volume().WithName(writable.volume).WithEmptyDir(corev1ac.EmptyDirVolumeSource()))

@@ -31,7 +31,8 @@ func TestGoldenDeployment(t *testing.T) {
 }
 
 func TestDeploymentReplicas(t *testing.T) {
-	seen := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7"}, Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](5)}}
+	seen := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7"},
+		Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](5)}}
 	for _, test := range []struct {
 		name            string
 		replicas        *int32

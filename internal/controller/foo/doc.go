@@ -9,8 +9,8 @@
 //   - The status counts what the Deployment reports, and the conditions say what is wrong and what to do.
 //
 // It never:
-//   - writes a Deployment that the Foo does not control, by the UID of its controller. It reports it (condition Degraded,
-//     reason NameTaken, event ErrResourceExists) and continues by itself when the name is free;
+//   - writes a Deployment that the Foo does not control, by the UID of its controller. It reports it (condition
+//     Degraded, reason NameTaken, event ErrResourceExists) and continues by itself when the name is free;
 //   - deletes the Deployment it has for one that it cannot get, except in a swap, in which one Foo has to let go first;
 //   - writes when nothing has changed.
 //

@@ -24,7 +24,8 @@ func TestWhoIsFoundByAName(t *testing.T) {
 		{"one that was done before it was changed", progressing(samplev1alpha1.ReasonRolloutComplete, 1), true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			foo := &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Spec: samplev1alpha1.FooSpec{DeploymentName: "web"}}
+			foo := &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Generation: 2},
+				Spec: samplev1alpha1.FooSpec{DeploymentName: "web"}}
 			foo.Status.Conditions = test.conditions
 			found := indexName(foo)
 			if isFound := len(found) == 1 && found[0] == "web"; isFound != test.isFound || len(found) > 1 {

@@ -35,7 +35,8 @@ func statusOf(foo *samplev1alpha1.Foo, done result) samplev1alpha1.FooStatus {
 		after.Replicas = done.deployment.Status.Replicas
 		after.AvailableReplicas = done.deployment.Status.AvailableReplicas
 	}
-	status.SetConditions(&after.Conditions, foo.Generation, available(done), progressing(done), status.Degraded(problems(foo, done)))
+	status.SetConditions(&after.Conditions, foo.Generation, available(done), progressing(done),
+		status.Degraded(problems(foo, done)))
 	return after
 }
 
@@ -48,25 +49,32 @@ func available(done result) status.Condition {
 	message := fmt.Sprintf("%d of %d pods are available", rollout.Available, rollout.Desired)
 	switch {
 	case rollout.Desired == 0:
-		return status.Condition{Status: metav1.ConditionTrue, Reason: samplev1alpha1.ReasonScaledToZero, Message: "no pod is wanted"}
+		return status.Condition{Status: metav1.ConditionTrue, Reason: samplev1alpha1.ReasonScaledToZero,
+			Message: "no pod is wanted"}
 	case rollout.Available >= rollout.Desired:
-		return status.Condition{Status: metav1.ConditionTrue, Reason: samplev1alpha1.ReasonAllReplicasAvailable, Message: message}
+		return status.Condition{Status: metav1.ConditionTrue, Reason: samplev1alpha1.ReasonAllReplicasAvailable,
+			Message: message}
 	case rollout.Available > 0:
-		return status.Condition{Status: metav1.ConditionTrue, Reason: samplev1alpha1.ReasonSomeReplicasAvailable, Message: message}
+		return status.Condition{Status: metav1.ConditionTrue, Reason: samplev1alpha1.ReasonSomeReplicasAvailable,
+			Message: message}
 	default:
-		return status.Condition{Status: metav1.ConditionFalse, Reason: samplev1alpha1.ReasonNoReplicasAvailable, Message: message}
+		return status.Condition{Status: metav1.ConditionFalse, Reason: samplev1alpha1.ReasonNoReplicasAvailable,
+			Message: message}
 	}
 }
 
 func progressing(done result) status.Condition {
 	if done.err != nil {
-		return status.Condition{Status: metav1.ConditionFalse, Reason: samplev1alpha1.ReasonBlocked, Message: "see condition Degraded"}
+		return status.Condition{Status: metav1.ConditionFalse, Reason: samplev1alpha1.ReasonBlocked,
+			Message: "see condition Degraded"}
 	}
 	rollout := status.RolloutOf(done.deployment)
 	if !rollout.IsOver {
-		return status.Condition{Status: metav1.ConditionTrue, Reason: samplev1alpha1.ReasonRollingOut, Message: rollout.Progress}
+		return status.Condition{Status: metav1.ConditionTrue, Reason: samplev1alpha1.ReasonRollingOut,
+			Message: rollout.Progress}
 	}
-	return status.Condition{Status: metav1.ConditionFalse, Reason: samplev1alpha1.ReasonRolloutComplete, Message: rollout.Progress}
+	return status.Condition{Status: metav1.ConditionFalse, Reason: samplev1alpha1.ReasonRolloutComplete,
+		Message: rollout.Progress}
 }
 
 // problems returns everything that is wrong with a Foo, the worst first.

@@ -17,7 +17,8 @@ import (
 )
 
 func TestStatusOf(t *testing.T) {
-	deployment := func(desired, total, updated, available int32, conditions ...appsv1.DeploymentCondition) *appsv1.Deployment {
+	deployment := func(desired, total, updated, available int32,
+		conditions ...appsv1.DeploymentCondition) *appsv1.Deployment {
 		return &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 2},
 			Spec:       appsv1.DeploymentSpec{Replicas: &desired},
@@ -27,7 +28,8 @@ func TestStatusOf(t *testing.T) {
 	}
 	unseen := deployment(3, 3, 3, 3)
 	unseen.Status.ObservedGeneration = 1
-	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "web", errors.New("exceeded quota: q"))
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "web",
+		errors.New("exceeded quota: q"))
 
 	for _, test := range []struct {
 		name                             string
@@ -51,22 +53,27 @@ func TestStatusOf(t *testing.T) {
 		{"none are wanted", deployment(0, 0, 0, 0), nil,
 			"True/ScaledToZero", "False/RolloutComplete", "False/AsExpected", "nothing is wrong", 0, 0, nil},
 		{"the rollout is stuck", deployment(1, 1, 1, 0, appsv1.DeploymentCondition{
-			Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded", Message: "it has timed out"}), nil,
-			"False/NoReplicasAvailable", "True/RollingOut", "True/RolloutStuck", "Deployment web: ProgressDeadlineExceeded: it has timed out", 1, 0, nil},
+			Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded",
+			Message: "it has timed out"}), nil,
+			"False/NoReplicasAvailable", "True/RollingOut", "True/RolloutStuck",
+			"Deployment web: ProgressDeadlineExceeded: it has timed out", 1, 0, nil},
 		{"the name is taken by nobody's", nil, &child.NotControlledError{Kind: "Deployment", Name: "web"},
 			"Unknown/NotObserved", "False/Blocked", "True/NameTaken",
 			`Deployment "web" exists and is not controlled by anything; delete it (kubectl -n default delete deployment web) or choose another spec.deploymentName`, 0, 0, nil},
 		{"the name is taken, and the old Deployment still serves", deployment(1, 1, 1, 1),
-			&child.NotControlledError{Kind: "Deployment", Name: "web", Controller: &metav1.OwnerReference{Kind: "Foo", Name: "other"}},
+			&child.NotControlledError{Kind: "Deployment", Name: "web",
+				Controller: &metav1.OwnerReference{Kind: "Foo", Name: "other"}},
 			"True/AllReplicasAvailable", "False/Blocked", "True/NameTaken",
 			`Deployment "web" exists and is controlled by Foo "other"; delete it (kubectl -n default delete deployment web) or choose another spec.deploymentName`, 1, 1, nil},
 		{"a quota refuses", nil, fmt.Errorf("applying: %w", forbidden),
-			"Unknown/NotObserved", "False/Blocked", "True/Refused", `applying: deployments "web" is forbidden: exceeded quota: q`, 0, 0, nil},
+			"Unknown/NotObserved", "False/Blocked", "True/Refused",
+			`applying: deployments "web" is forbidden: exceeded quota: q`, 0, 0, nil},
 		{"a request fails", deployment(1, 1, 1, 1), errors.New("connection reset"),
 			"True/AllReplicasAvailable", "False/Blocked", "True/Error", "connection reset", 1, 1, nil},
 		{"a policy caps the count", deployment(5, 5, 5, 5), nil,
 			"True/AllReplicasAvailable", "False/RolloutComplete", "True/Refused",
-			"Deployment web was given 10 replicas and has 5: a policy or webhook of the cluster changes what is applied", 5, 5, ptr.To[int32](10)},
+			"Deployment web was given 10 replicas and has 5: a policy or webhook of the cluster changes what is applied", 5, 5,
+			ptr.To[int32](10)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			foo := &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "example", Generation: 4},
@@ -79,14 +86,16 @@ func TestStatusOf(t *testing.T) {
 				t.Errorf("observedGeneration %d, selector %q", got.ObservedGeneration, got.Selector)
 			}
 			if got.Replicas != test.replicas || got.AvailableReplicas != test.availableReplicas {
-				t.Errorf("replicas %d, availableReplicas %d; want %d, %d", got.Replicas, got.AvailableReplicas, test.replicas, test.availableReplicas)
+				t.Errorf("replicas %d, availableReplicas %d; want %d, %d", got.Replicas, got.AvailableReplicas, test.replicas,
+					test.availableReplicas)
 			}
 			want := []string{"Available=" + test.available, "Progressing=" + test.progressing, "Degraded=" + test.degraded}
 			if len(got.Conditions) != len(want) {
 				t.Fatalf("conditions: %v", got.Conditions)
 			}
 			for i, c := range got.Conditions {
-				if said := fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason); said != want[i] || c.ObservedGeneration != 4 || c.LastTransitionTime.IsZero() {
+				if said := fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason); said != want[i] || c.ObservedGeneration != 4 ||
+					c.LastTransitionTime.IsZero() {
 					t.Errorf("condition %s of generation %d; want %s of 4", said, c.ObservedGeneration, want[i])
 				}
 			}

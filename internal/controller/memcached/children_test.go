@@ -21,7 +21,8 @@ func TestGoldenChildren(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var mc cachev1alpha1.Memcached
 			golden.Read(t, test.file, &mc)
-			golden.Check(t, test.golden, service(&mc), podDisruptionBudget(&mc), deployment(&mc, test.platform, "memcached:1.6.45-alpine"))
+			golden.Check(t, test.golden, service(&mc), podDisruptionBudget(&mc),
+				deployment(&mc, test.platform, "memcached:1.6.45-alpine"))
 		})
 	}
 }

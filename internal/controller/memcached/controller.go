@@ -43,8 +43,8 @@ type Reconciler struct {
 	events   events.EventRecorder
 }
 
-// The finalizers subresource and the right to delete children are needed where the cluster enforces permissions on owner
-// references, as OpenShift does: the one to set blockOwnerDeletion, the other to restore a lost reference.
+// The finalizers subresource and the right to delete children are needed where the cluster enforces permissions on
+// owner references, as OpenShift does: the one to set blockOwnerDeletion, the other to restore a lost reference.
 //
 // +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds,verbs=list;watch
 // +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds/status,verbs=patch
@@ -80,7 +80,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		errs = append(errs, err)
 		builder.Watches(object, handler.EnqueueRequestsFromMapFunc(r.mapChildToMemcacheds), when(r.children.ForgetDeleted()))
 	}
-	builder.WatchesMetadata(replicaSets(), handler.EnqueueRequestsFromMapFunc(r.mapPodToMemcacheds), when(controllerChanged))
+	builder.WatchesMetadata(replicaSets(), handler.EnqueueRequestsFromMapFunc(r.mapPodToMemcacheds),
+		when(controllerChanged))
 	builder.Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.mapPodToMemcacheds), when(podChanged))
 	return errors.Join(append(errs, builder.Complete(reconcile.AsReconciler(r.client, r)))...)
 }
@@ -214,6 +215,7 @@ func (r *Reconciler) recordEvents(before, after *cachev1alpha1.Memcached) {
 		degraded := meta.FindStatusCondition(is, cachev1alpha1.ConditionDegraded)
 		r.events.Eventf(after, nil, corev1.EventTypeWarning, degraded.Reason, "Sync", "%s", degraded.Message)
 	case status.HasBeenSynced(was, is):
-		r.events.Eventf(after, nil, corev1.EventTypeNormal, cachev1alpha1.EventSynced, "Sync", "Memcached synced successfully")
+		r.events.Eventf(after, nil, corev1.EventTypeNormal, cachev1alpha1.EventSynced, "Sync",
+			"Memcached synced successfully")
 	}
 }

@@ -13,10 +13,12 @@ import (
 	"github.com/example/memcached-operator/internal/operand"
 )
 
-// memcachedUser is the user of the official image, which names it in words, so that Kubernetes cannot tell it from root.
+// memcachedUser is the user of the official image, which names it in words, so that Kubernetes cannot tell it from
+// root.
 const memcachedUser = 11211
 
-// command is what a node runs: 64 MB of items. It is --memory-limit=64 and not -m=64, which memcached reads as 0 and ends.
+// command is what a node runs: 64 MB of items. It is --memory-limit=64 and not -m=64, which memcached reads as 0 and
+// ends.
 var command = []string{"memcached", "--memory-limit=64", "-o", "modern", "-v"}
 
 // memory is what a node with 64 MB of items may need at most, in all: 64 MB of items and 7 % of hash table, the first
@@ -38,7 +40,8 @@ const (
 //
 // A change of anything in the pod template restarts every node of every Memcached, and empties it, when the operator
 // is upgraded.
-func deployment(mc *cachev1alpha1.Memcached, platform operand.Platform, image string) *appsv1ac.DeploymentApplyConfiguration {
+func deployment(mc *cachev1alpha1.Memcached, platform operand.Platform,
+	image string) *appsv1ac.DeploymentApplyConfiguration {
 	pods := selector(mc)
 	return appsv1ac.Deployment(mc.Name, mc.Namespace).
 		WithLabels(pods).
@@ -71,7 +74,8 @@ func podSpec(pods map[string]string, platform operand.Platform, image string) *c
 			WithName(containerName).
 			WithImage(image).
 			WithCommand(command...).
-			WithPorts(corev1ac.ContainerPort().WithName(portName).WithContainerPort(portNumber).WithProtocol(corev1.ProtocolTCP)).
+			WithPorts(corev1ac.ContainerPort().WithName(portName).WithContainerPort(portNumber).
+				WithProtocol(corev1.ProtocolTCP)).
 			WithResources(corev1ac.ResourceRequirements().
 				WithRequests(corev1.ResourceList{
 					corev1.ResourceCPU:    resource.MustParse("50m"), // no limit: throttling shows as latency

@@ -11,7 +11,8 @@
 //
 // It never:
 //   - restarts a node for a change of the size, nor stops more than one node at a time for any other change;
-//   - writes an object that the Memcached does not control (condition Degraded, reason NameTaken); it writes the others;
+//   - writes an object that the Memcached does not control (condition Degraded, reason NameTaken); it writes the
+//     others;
 //   - writes when nothing has changed.
 //
 // One pass, from top to bottom of controller.go:

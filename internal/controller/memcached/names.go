@@ -5,7 +5,8 @@ import (
 	"github.com/example/memcached-operator/internal/names"
 )
 
-// Labels that the pods of a Memcached carry and its Deployment selects. A selector cannot be changed, so neither may these.
+// Labels that the pods of a Memcached carry and its Deployment selects. A selector cannot be changed, so neither may
+// these.
 const (
 	labelApp      = "app"
 	labelInstance = "memcached_cr"
@@ -17,7 +18,8 @@ const (
 	portNumber = 11211
 )
 
-// selector returns the labels that the pods of a Memcached carry. Pods that carry them are not for that its pods: see pods.go.
+// selector returns the labels that the pods of a Memcached carry. Pods that carry them are not for that its pods: see
+// pods.go.
 func selector(mc *cachev1alpha1.Memcached) map[string]string {
 	return map[string]string{
 		labelApp:      "memcached",

@@ -83,7 +83,8 @@ func slimPod(in any) (any, error) {
 
 // pods returns the pods of a Memcached's Deployment, sorted by name: those whose controller is a ReplicaSet whose
 // controller it is. Pods that are being deleted are left out, also those that stay because their machine is lost.
-func (r *Reconciler) pods(ctx context.Context, mc *cachev1alpha1.Memcached, deployment *appsv1.Deployment) ([]corev1.Pod, error) {
+func (r *Reconciler) pods(ctx context.Context, mc *cachev1alpha1.Memcached,
+	deployment *appsv1.Deployment) ([]corev1.Pod, error) {
 	if deployment == nil || !child.IsControlled(deployment, mc) {
 		return nil, nil
 	}

@@ -21,7 +21,8 @@ func pod(name string, ready bool, containers ...corev1.ContainerStatus) corev1.P
 }
 
 func terminated(reason string, exitCode int32, message string) corev1.ContainerState {
-	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: reason, ExitCode: exitCode, Message: message}}
+	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: reason, ExitCode: exitCode,
+		Message: message}}
 }
 
 func waiting(reason, message string) corev1.ContainerState {
@@ -32,7 +33,8 @@ func TestPodProblems(t *testing.T) {
 	unschedulable := pod("c", false)
 	unschedulable.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
 		Reason: corev1.PodReasonUnschedulable, Message: "0/1 nodes are available"}}
-	crashed := corev1.ContainerStatus{State: waiting("CrashLoopBackOff", "back-off"), LastTerminationState: terminated("Error", 64, "bad option\n")}
+	crashed := corev1.ContainerStatus{State: waiting("CrashLoopBackOff", "back-off"),
+		LastTerminationState: terminated("Error", 64, "bad option\n")}
 
 	for _, test := range []struct {
 		name string
@@ -41,20 +43,28 @@ func TestPodProblems(t *testing.T) {
 	}{
 		{"no pods", nil, nil},
 		{"all ready", []corev1.Pod{pod("a", true), pod("b", true)}, nil},
-		{"one is starting", []corev1.Pod{pod("a", false, corev1.ContainerStatus{State: waiting("ContainerCreating", "")})}, nil},
+		{"one is starting",
+			[]corev1.Pod{pod("a", false, corev1.ContainerStatus{State: waiting("ContainerCreating", "")})}, nil},
 		{"one has just been made", []corev1.Pod{pod("a", false)}, nil},
 		{"one has crashed and is ready again", []corev1.Pod{pod("a", true, crashed)}, nil},
 		{"one crashes again and again", []corev1.Pod{pod("a", true), pod("b", false, crashed)},
 			[]status.Problem{{Reason: "NodeCrashing", Message: "node b ended (Error, exit code 64): bad option"}}},
-		{"one has crashed and is not started yet", []corev1.Pod{pod("a", false, corev1.ContainerStatus{State: terminated("OOMKilled", 137, "")})},
-			[]status.Problem{{Reason: "NodeCrashing", Message: "node a ended (OOMKilled, exit code 137): no termination message"}}},
-		{"one has said much before it crashed", []corev1.Pod{pod("a", false, corev1.ContainerStatus{State: terminated("Error", 1, strings.Repeat("x", 2000)+"\nthe reason")})},
-			[]status.Problem{{Reason: "NodeCrashing", Message: "node a ended (Error, exit code 1): …" + strings.Repeat("x", 689) + "\nthe reason"}}},
-		{"the image cannot be pulled", []corev1.Pod{pod("a", false, corev1.ContainerStatus{State: waiting("ErrImagePull", "not found")})},
+		{"one has crashed and is not started yet",
+			[]corev1.Pod{pod("a", false, corev1.ContainerStatus{State: terminated("OOMKilled", 137, "")})},
+			[]status.Problem{{Reason: "NodeCrashing",
+				Message: "node a ended (OOMKilled, exit code 137): no termination message"}}},
+		{"one has said much before it crashed",
+			[]corev1.Pod{pod("a", false,
+				corev1.ContainerStatus{State: terminated("Error", 1, strings.Repeat("x", 2000)+"\nthe reason")})},
+			[]status.Problem{{Reason: "NodeCrashing", Message: "node a ended (Error, exit code 1): …" +
+				strings.Repeat("x", 689) + "\nthe reason"}}},
+		{"the image cannot be pulled",
+			[]corev1.Pod{pod("a", false, corev1.ContainerStatus{State: waiting("ErrImagePull", "not found")})},
 			[]status.Problem{{Reason: "NodeNotStarting", Message: "node a cannot start (ErrImagePull): not found"}}},
 		{"no machine can take one", []corev1.Pod{pod("a", true), unschedulable},
 			[]status.Problem{{Reason: "NodeUnschedulable", Message: "node c: 0/1 nodes are available"}}},
-		{"several problems, the worst first, each once", []corev1.Pod{unschedulable, pod("d", false, crashed), pod("e", false, crashed)},
+		{"several problems, the worst first, each once",
+			[]corev1.Pod{unschedulable, pod("d", false, crashed), pod("e", false, crashed)},
 			[]status.Problem{{Reason: "NodeCrashing", Message: "node d ended (Error, exit code 64): bad option"},
 				{Reason: "NodeUnschedulable", Message: "node c: 0/1 nodes are available"}}},
 	} {
@@ -80,7 +90,8 @@ func TestSlimPodKeepsWhatIsRead(t *testing.T) {
 			Conditions: []corev1.PodCondition{
 				{Type: corev1.PodInitialized, Status: corev1.ConditionTrue},
 				{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastProbeTime: metav1.Now()}},
-			ContainerStatuses: []corev1.ContainerStatus{{Name: "memcached", ImageID: "sha256:1", RestartCount: 4, LastTerminationState: terminated("Error", 1, "bye")}}},
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "memcached", ImageID: "sha256:1", RestartCount: 4,
+				LastTerminationState: terminated("Error", 1, "bye")}}},
 	}
 	got, err := slimPod(full)
 	if err != nil {
@@ -90,8 +101,9 @@ func TestSlimPodKeepsWhatIsRead(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "1", ResourceVersion: "5",
 			Labels: map[string]string{labelInstance: "mc"}, OwnerReferences: []metav1.OwnerReference{controller}},
 		Status: corev1.PodStatus{
-			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}},
-			ContainerStatuses: []corev1.ContainerStatus{{Name: "memcached", LastTerminationState: terminated("Error", 1, "bye")}}},
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}},
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "memcached",
+				LastTerminationState: terminated("Error", 1, "bye")}}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

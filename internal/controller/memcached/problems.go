@@ -18,8 +18,8 @@ func isReady(pod *corev1.Pod) bool {
 	})
 }
 
-// podProblems evaluates the pods that do not become ready, the worst problem first: a container has crashed, cannot start,
-// or the pod cannot be scheduled. Of several pods with the same problem the first is reported.
+// podProblems evaluates the pods that do not become ready, the worst problem first: a container has crashed, cannot
+// start, or the pod cannot be scheduled. Of several pods with the same problem the first is reported.
 func podProblems(pods []corev1.Pod) []status.Problem {
 	var problems []status.Problem
 	for i := range pods {
@@ -29,7 +29,8 @@ func podProblems(pods []corev1.Pod) []status.Problem {
 			problems = append(problems, problem)
 		}
 	}
-	rank := []string{cachev1alpha1.ReasonNodeCrashing, cachev1alpha1.ReasonNodeNotStarting, cachev1alpha1.ReasonNodeUnschedulable}
+	rank := []string{cachev1alpha1.ReasonNodeCrashing, cachev1alpha1.ReasonNodeNotStarting,
+		cachev1alpha1.ReasonNodeUnschedulable}
 	slices.SortStableFunc(problems, func(a, b status.Problem) int {
 		return cmp.Compare(slices.Index(rank, a.Reason), slices.Index(rank, b.Reason))
 	})
@@ -43,17 +44,21 @@ func podProblem(pod *corev1.Pod) status.Problem {
 	}
 	for _, c := range pod.Status.ContainerStatuses {
 		if terminated := cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated); terminated != nil {
-			return status.Problem{Reason: cachev1alpha1.ReasonNodeCrashing, Message: fmt.Sprintf("node %s ended (%s, exit code %d): %s",
-				pod.Name, cmp.Or(terminated.Reason, "Error"), terminated.ExitCode, cmp.Or(end(terminated.Message), "no termination message"))}
+			return status.Problem{Reason: cachev1alpha1.ReasonNodeCrashing,
+				Message: fmt.Sprintf("node %s ended (%s, exit code %d): %s",
+					pod.Name, cmp.Or(terminated.Reason, "Error"), terminated.ExitCode,
+					cmp.Or(end(terminated.Message), "no termination message"))}
 		}
 		if waiting := c.State.Waiting; waiting != nil && !isStarting(waiting.Reason) {
-			return status.Problem{Reason: cachev1alpha1.ReasonNodeNotStarting, Message: fmt.Sprintf("node %s cannot start (%s): %s",
-				pod.Name, waiting.Reason, waiting.Message)}
+			return status.Problem{Reason: cachev1alpha1.ReasonNodeNotStarting,
+				Message: fmt.Sprintf("node %s cannot start (%s): %s",
+					pod.Name, waiting.Reason, waiting.Message)}
 		}
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-			return status.Problem{Reason: cachev1alpha1.ReasonNodeUnschedulable, Message: fmt.Sprintf("node %s: %s", pod.Name, c.Message)}
+			return status.Problem{Reason: cachev1alpha1.ReasonNodeUnschedulable,
+				Message: fmt.Sprintf("node %s: %s", pod.Name, c.Message)}
 		}
 	}
 	return status.Problem{}

@@ -67,7 +67,8 @@ func statusOf(mc *cachev1alpha1.Memcached, done result) cachev1alpha1.MemcachedS
 	after.ReadyNodes = done.readyNodes()
 	after.ServiceName = names.Service(mc.Name)
 	after.Selector = labels.Set(selector(mc)).String()
-	status.SetConditions(&after.Conditions, mc.Generation, available(mc, done), progressing(mc, done), status.Degraded(problems(mc, done)))
+	status.SetConditions(&after.Conditions, mc.Generation, available(mc, done), progressing(mc, done),
+		status.Degraded(problems(mc, done)))
 	return after
 }
 
@@ -79,7 +80,8 @@ func available(mc *cachev1alpha1.Memcached, done result) status.Condition {
 		return status.Condition{Status: metav1.ConditionUnknown, Reason: cachev1alpha1.ReasonNotObserved,
 			Message: "the nodes could not be looked at; see condition Degraded"}
 	case mc.Spec.Size == 0:
-		return status.Condition{Status: metav1.ConditionTrue, Reason: cachev1alpha1.ReasonScaledToZero, Message: "no node is wanted"}
+		return status.Condition{Status: metav1.ConditionTrue, Reason: cachev1alpha1.ReasonScaledToZero,
+			Message: "no node is wanted"}
 	case ready >= mc.Spec.Size:
 		return status.Condition{Status: metav1.ConditionTrue, Reason: cachev1alpha1.ReasonAllNodesReady, Message: message}
 	case ready > 0:
@@ -91,14 +93,17 @@ func available(mc *cachev1alpha1.Memcached, done result) status.Condition {
 
 func progressing(mc *cachev1alpha1.Memcached, done result) status.Condition {
 	if !done.isApplied {
-		return status.Condition{Status: metav1.ConditionFalse, Reason: cachev1alpha1.ReasonBlocked, Message: "see condition Degraded"}
+		return status.Condition{Status: metav1.ConditionFalse, Reason: cachev1alpha1.ReasonBlocked,
+			Message: "see condition Degraded"}
 	}
 	// The pods come by another watch than the Deployment: it is over when both say so.
 	rollout := status.RolloutOf(done.deployment)
 	if !rollout.IsOver || int32(len(done.pods)) != mc.Spec.Size || done.readyNodes() != mc.Spec.Size {
-		return status.Condition{Status: metav1.ConditionTrue, Reason: cachev1alpha1.ReasonRollingOut, Message: rollout.Progress}
+		return status.Condition{Status: metav1.ConditionTrue, Reason: cachev1alpha1.ReasonRollingOut,
+			Message: rollout.Progress}
 	}
-	return status.Condition{Status: metav1.ConditionFalse, Reason: cachev1alpha1.ReasonRolloutComplete, Message: rollout.Progress}
+	return status.Condition{Status: metav1.ConditionFalse, Reason: cachev1alpha1.ReasonRolloutComplete,
+		Message: rollout.Progress}
 }
 
 // problems returns everything that is wrong with a Memcached, the worst first.

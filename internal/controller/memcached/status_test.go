@@ -25,7 +25,8 @@ func TestStatusOf(t *testing.T) {
 		}
 	}
 	stuck := deployment(2, 1, 1, 1)
-	stuck.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue,
+	stuck.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure,
+		Status: corev1.ConditionTrue,
 		Reason: "FailedCreate", Message: "exceeded quota"}}
 	a, b := pod("a", true), pod("b", true)
 	bStarting := pod("b", false)
@@ -44,36 +45,47 @@ func TestStatusOf(t *testing.T) {
 			"True/AllNodesReady", "False/RolloutComplete", "False/AsExpected", 2},
 		{"nothing is there yet", 2, result{deployment: deployment(2, 0, 0, 0), isApplied: true, pods: nil}, nil,
 			"False/NoNodesReady", "True/RollingOut", "False/AsExpected", 0},
-		{"one is starting", 2, result{deployment: deployment(2, 2, 2, 1), isApplied: true, pods: []corev1.Pod{a, bStarting}}, nil,
+		{"one is starting", 2,
+			result{deployment: deployment(2, 2, 2, 1), isApplied: true, pods: []corev1.Pod{a, bStarting}}, nil,
 			"True/SomeNodesReady", "True/RollingOut", "False/AsExpected", 1},
-		{"the Deployment is done, but not all pods have been seen", 2, result{deployment: deployment(2, 2, 2, 2), isApplied: true, pods: []corev1.Pod{a}}, nil,
+		{"the Deployment is done, but not all pods have been seen", 2,
+			result{deployment: deployment(2, 2, 2, 2), isApplied: true, pods: []corev1.Pod{a}}, nil,
 			"True/SomeNodesReady", "True/RollingOut", "False/AsExpected", 1},
-		{"the pods are there, but the Deployment has not counted them", 2, result{deployment: deployment(2, 2, 2, 1), isApplied: true, pods: []corev1.Pod{a, b}}, nil,
+		{"the pods are there, but the Deployment has not counted them", 2,
+			result{deployment: deployment(2, 2, 2, 1), isApplied: true, pods: []corev1.Pod{a, b}}, nil,
 			"True/AllNodesReady", "True/RollingOut", "False/AsExpected", 2},
-		{"one more than wanted", 1, result{deployment: deployment(1, 2, 1, 2), isApplied: true, pods: []corev1.Pod{a, b}}, nil,
+		{"one more than wanted", 1,
+			result{deployment: deployment(1, 2, 1, 2), isApplied: true, pods: []corev1.Pod{a, b}}, nil,
 			"True/AllNodesReady", "True/RollingOut", "False/AsExpected", 2},
 		{"none are wanted", 0, result{deployment: deployment(0, 0, 0, 0), isApplied: true, pods: nil}, nil,
 			"True/ScaledToZero", "False/RolloutComplete", "False/AsExpected", 0},
-		{"one has crashed", 2, result{deployment: deployment(2, 2, 2, 1), isApplied: true, pods: []corev1.Pod{a, bCrashed}}, nil,
+		{"one has crashed", 2,
+			result{deployment: deployment(2, 2, 2, 1), isApplied: true, pods: []corev1.Pod{a, bCrashed}}, nil,
 			"True/SomeNodesReady", "True/RollingOut", "True/NodeCrashing", 1},
 		{"pods are refused", 2, result{deployment: stuck, isApplied: true, pods: []corev1.Pod{a}}, nil,
 			"True/SomeNodesReady", "True/RollingOut", "True/RolloutStuck", 1},
 		{"the Deployment's name is taken", 2, result{}, &child.NotControlledError{Kind: "Deployment", Name: "mc"},
 			"Unknown/NotObserved", "False/Blocked", "True/NameTaken", 0},
-		{"the Service's name is taken, and the nodes serve", 2, result{deployment: deployment(2, 2, 2, 2), isApplied: true, pods: []corev1.Pod{a, b}},
+		{"the Service's name is taken, and the nodes serve", 2,
+			result{deployment: deployment(2, 2, 2, 2), isApplied: true, pods: []corev1.Pod{a, b}},
 			errors.Join(nil, &child.NotControlledError{Kind: "Service", Name: "mc"}),
 			"True/AllNodesReady", "False/RolloutComplete", "True/NameTaken", 2},
-		{"the Service's name is taken, and a node is starting", 2, result{deployment: deployment(2, 2, 2, 1), isApplied: true, pods: []corev1.Pod{a, bStarting}},
+		{"the Service's name is taken, and a node is starting", 2,
+			result{deployment: deployment(2, 2, 2, 1), isApplied: true, pods: []corev1.Pod{a, bStarting}},
 			&child.NotControlledError{Kind: "Service", Name: "mc"},
 			"True/SomeNodesReady", "True/RollingOut", "True/NameTaken", 1},
-		{"the Service's name is taken, and a node has crashed", 2, result{deployment: deployment(2, 2, 2, 1), isApplied: true, pods: []corev1.Pod{a, bCrashed}},
+		{"the Service's name is taken, and a node has crashed", 2,
+			result{deployment: deployment(2, 2, 2, 1), isApplied: true, pods: []corev1.Pod{a, bCrashed}},
 			&child.NotControlledError{Kind: "Service", Name: "mc"},
 			"True/SomeNodesReady", "True/RollingOut", "True/NameTaken", 1},
-		{"a child is refused", 2, result{deployment: deployment(2, 2, 2, 2), isApplied: false, pods: []corev1.Pod{a, b}}, fmt.Errorf("applying: %w", invalid),
+		{"a child is refused", 2, result{deployment: deployment(2, 2, 2, 2), isApplied: false, pods: []corev1.Pod{a, b}},
+			fmt.Errorf("applying: %w", invalid),
 			"True/AllNodesReady", "False/Blocked", "True/Refused", 2},
-		{"a policy caps the count", 3, result{deployment: deployment(2, 2, 2, 2), isApplied: true, pods: []corev1.Pod{a, b}}, nil,
+		{"a policy caps the count", 3,
+			result{deployment: deployment(2, 2, 2, 2), isApplied: true, pods: []corev1.Pod{a, b}}, nil,
 			"True/SomeNodesReady", "True/RollingOut", "True/Refused", 2},
-		{"a request fails", 2, result{deployment: deployment(2, 2, 2, 2), isApplied: false, pods: []corev1.Pod{a, b}}, errors.New("connection reset"),
+		{"a request fails", 2, result{deployment: deployment(2, 2, 2, 2), isApplied: false, pods: []corev1.Pod{a, b}},
+			errors.New("connection reset"),
 			"True/AllNodesReady", "False/Blocked", "True/Error", 2},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -86,11 +98,14 @@ func TestStatusOf(t *testing.T) {
 			for _, pod := range test.done.pods {
 				names = append(names, pod.Name)
 			}
-			if got.Nodes == nil || !slices.Equal(got.Nodes, names) || int(got.Size) != len(names) || got.ReadyNodes != test.ready {
-				t.Errorf("nodes %v, size %d, readyNodes %d; want %v, %d, %d", got.Nodes, got.Size, got.ReadyNodes, names, len(names), test.ready)
+			if got.Nodes == nil || !slices.Equal(got.Nodes, names) || int(got.Size) != len(names) ||
+				got.ReadyNodes != test.ready {
+				t.Errorf("nodes %v, size %d, readyNodes %d; want %v, %d, %d", got.Nodes, got.Size, got.ReadyNodes, names,
+					len(names), test.ready)
 			}
 			if got.ObservedGeneration != 4 || got.Selector != "app=memcached,memcached_cr=mc" || got.ServiceName != "mc" {
-				t.Errorf("observedGeneration %d, selector %q, serviceName %q", got.ObservedGeneration, got.Selector, got.ServiceName)
+				t.Errorf("observedGeneration %d, selector %q, serviceName %q", got.ObservedGeneration, got.Selector,
+					got.ServiceName)
 			}
 			want := []string{"Available=" + test.available, "Progressing=" + test.progressing, "Degraded=" + test.degraded}
 			if len(got.Conditions) != len(want) {
@@ -107,9 +122,12 @@ func TestStatusOf(t *testing.T) {
 
 // A problem must not hide another one.
 func TestDegradedListsEveryProblem(t *testing.T) {
-	mc := &cachev1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "mc"}, Spec: cachev1alpha1.MemcachedSpec{Size: 2}}
-	stuck := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "mc"}, Spec: appsv1.DeploymentSpec{Replicas: &mc.Spec.Size}}
-	stuck.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue,
+	mc := &cachev1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "mc"},
+		Spec: cachev1alpha1.MemcachedSpec{Size: 2}}
+	stuck := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "mc"},
+		Spec: appsv1.DeploymentSpec{Replicas: &mc.Spec.Size}}
+	stuck.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure,
+		Status: corev1.ConditionTrue,
 		Reason: "FailedCreate", Message: "exceeded quota"}}
 	got := problems(mc, result{deployment: stuck, isApplied: true,
 		pods: []corev1.Pod{pod("a", false, corev1.ContainerStatus{State: terminated("Error", 64, "bad option")})},

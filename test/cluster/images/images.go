@@ -141,7 +141,8 @@ func (i Image) write(w *tar.Writer) error {
 		}
 	}
 	for _, in := range slices.Sorted(maps.Keys(i.Links)) {
-		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: in, Linkname: i.Links[in], Mode: 0o777}); err != nil {
+		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: in, Linkname: i.Links[in],
+			Mode: 0o777}); err != nil {
 			return err
 		}
 	}
@@ -181,7 +182,8 @@ func directories(w *tar.Writer, modes map[string]int64) error {
 }
 
 func file(w *tar.Writer, name string, mode int64, content []byte) error {
-	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, Size: int64(len(content))}); err != nil {
+	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode,
+		Size: int64(len(content))}); err != nil {
 		return err
 	}
 	_, err := w.Write(content)

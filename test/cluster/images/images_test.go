@@ -61,7 +61,8 @@ func TestPush(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if config.Config.User != nonroot || config.Config.Labels["key"] != "value" || !slices.Equal(config.Config.Entrypoint, image.Entrypoint) {
+	if config.Config.User != nonroot || config.Config.Labels["key"] != "value" ||
+		!slices.Equal(config.Config.Entrypoint, image.Entrypoint) {
 		t.Errorf("the configuration is %+v", config.Config)
 	}
 	got := map[string]int64{}
@@ -76,7 +77,8 @@ func TestPush(t *testing.T) {
 		}
 		got[header.Name] = header.Mode
 	}
-	for path, mode := range map[string]int64{"tmp/": 0o1777, "etc/passwd": 0o644, "bin/program": 0o755, "bin/other": 0o777, "data/a/": 0o755, "data/a/b": 0o644} {
+	for path, mode := range map[string]int64{"tmp/": 0o1777, "etc/passwd": 0o644, "bin/program": 0o755, "bin/other": 0o777,
+		"data/a/": 0o755, "data/a/b": 0o644} {
 		if got[path] != mode && got[strings.TrimSuffix(path, "/")] != mode {
 			t.Errorf("%s has the mode %o, want %o; there are %v", path, got[path], mode, got)
 		}

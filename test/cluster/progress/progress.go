@@ -11,8 +11,8 @@ import (
 // Clock counts from the beginning of the work.
 type Clock struct{ began time.Time }
 
-// Start starts a clock. Within a longer work, whose beginning the environment has in BEGAN (seconds since 1970), it counts
-// from there.
+// Start starts a clock. Within a longer work, whose beginning the environment has in BEGAN (seconds since 1970), it
+// counts from there.
 func Start() Clock {
 	if seconds, err := strconv.ParseInt(os.Getenv("BEGAN"), 10, 64); err == nil {
 		return Clock{time.Unix(seconds, 0)}

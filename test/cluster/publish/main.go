@@ -71,7 +71,8 @@ func (p *publisher) publish(ctx context.Context) error {
 		return err
 	}
 	if len(releases) == 0 {
-		return errors.New("nothing is released yet (config/catalog/released), so there is nothing to upgrade from: 'make release' first")
+		return errors.New("nothing is released yet (config/catalog/released), so there is nothing to upgrade from: 'make " +
+			"release' first")
 	}
 	for _, file := range releases {
 		if err := p.release(ctx, filepath.Base(filepath.Dir(file)), file); err != nil {
@@ -131,7 +132,8 @@ func (p *publisher) tree(ctx context.Context) error {
 				"released": filepath.Join(p.repository, "config/catalog/released"),
 			},
 		},
-		images.Image{Name: "memcached-operator-probe:v" + version, Files: map[string]string{"probe": probe}, Entrypoint: []string{"/probe"}})
+		images.Image{Name: "memcached-operator-probe:v" + version, Files: map[string]string{"probe": probe},
+			Entrypoint: []string{"/probe"}})
 }
 
 // catalogs publishes the catalogs and all bundles.
@@ -151,8 +153,9 @@ func (p *publisher) catalogs(ctx context.Context) error {
 		}
 		version := strings.TrimPrefix(filepath.Base(bundle), "bundle-")
 		err = p.push(ctx, images.Image{
-			Name:   "memcached-operator-bundle:v" + version,
-			Files:  map[string]string{"manifests": bundle + "/manifests", "metadata": bundle + "/metadata", "tests": bundle + "/tests"},
+			Name: "memcached-operator-bundle:v" + version,
+			Files: map[string]string{"manifests": bundle + "/manifests", "metadata": bundle + "/metadata",
+				"tests": bundle + "/tests"},
 			Labels: labels,
 		})
 		if err != nil {
@@ -168,7 +171,8 @@ func (p *publisher) catalogs(ctx context.Context) error {
 
 // render has the catalog and its bundles written, with the images where this registry has them.
 func (p *publisher) render(ctx context.Context, args ...string) error {
-	_, err := p.run(ctx, p.repository, "env", append([]string{"OPM=" + filepath.Join(p.bin, "opm"), "config/catalog/render.sh"}, append(args, p.registry)...)...)
+	_, err := p.run(ctx, p.repository, "env",
+		append([]string{"OPM=" + filepath.Join(p.bin, "opm"), "config/catalog/render.sh"}, append(args, p.registry)...)...)
 	return err
 }
 
@@ -236,7 +240,8 @@ func (p *publisher) checkOut(ctx context.Context, commit, dir string) error {
 
 // build builds a static program, with more to say to the linker if given.
 func (p *publisher) build(ctx context.Context, source, program, pkg, ldflags string) error {
-	_, err := p.run(ctx, source, "env", "CGO_ENABLED=0", "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w "+ldflags, "-o", program, pkg)
+	_, err := p.run(ctx, source, "env", "CGO_ENABLED=0", "go", "build", "-trimpath", "-buildvcs=false",
+		"-ldflags=-s -w "+ldflags, "-o", program, pkg)
 	return err
 }
 

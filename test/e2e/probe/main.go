@@ -1,7 +1,7 @@
-// Command probe asks operands and operators questions from inside of the cluster, as their clients do. It runs in a pod of
-// the end-to-end tests, prints what it was told, and ends with 1 if the answer is not what it should be.
+// Command probe asks operands and operators questions from inside of the cluster, as their clients do. It runs in a pod
+// of the end-to-end tests, prints what it was told, and ends with 1 if the answer is not what it should be.
 //
-//	probe memcached SERVICE    finds the nodes by the SRV records of SERVICE and has each keep a value: one line for each node
+//	probe memcached SERVICE    finds the nodes by the SRV records of SERVICE and has each keep a value: a line for each
 //	probe http URL...          the first line of the answer's status, for each
 //	probe metrics URL [TOKEN]  the status and the number of metrics, with the token in the file TOKEN if it is named
 //	probe crash                has process 1 die as by a defect; prints nothing
@@ -45,8 +45,8 @@ func main() {
 	}
 }
 
-// memcached finds all nodes, has each keep a value of its own under the same key, and asks them for it only when all have
-// one: nodes share nothing.
+// memcached finds all nodes, has each keep a value of its own under the same key, and asks them for it only when all
+// have one: nodes share nothing.
 func memcached(service string) error {
 	_, records, err := net.LookupSRV("memcached", "tcp", service)
 	if err != nil {
@@ -74,8 +74,8 @@ func memcached(service string) error {
 	return nil
 }
 
-// exchange sends a request to a node in memcached's text protocol (doc/protocol.txt in its source) and compares the lines of
-// the answer with those that are wanted, which may be patterns. It returns the last.
+// exchange sends a request to a node in memcached's text protocol (doc/protocol.txt in its source) and compares the
+// lines of the answer with those that are wanted, which may be patterns. It returns the last.
 func exchange(node, request string, want ...string) (answer string, err error) {
 	connection, err := net.DialTimeout("tcp", node, timeout)
 	if err != nil {

@@ -53,7 +53,9 @@ var recorded = func() map[string]schema.GroupVersionResource {
 
 // IsOurs tells whether a resource is one of the operator's own kinds.
 func IsOurs(resource string) bool {
-	return slices.ContainsFunc(kinds.All, func(k kinds.Kind) bool { return resource == k.GroupVersion.Group+"/"+k.Resource })
+	return slices.ContainsFunc(kinds.All, func(k kinds.Kind) bool {
+		return resource == k.GroupVersion.Group+"/"+k.Resource
+	})
 }
 
 // Children returns the resources that the operator creates.
@@ -78,8 +80,8 @@ type Key struct {
 
 func (k Key) String() string { return k.Resource + "/" + k.Name }
 
-// Version is an object as it was after one change. All resources share one count of changes, which orders the versions of
-// different objects too.
+// Version is an object as it was after one change. All resources share one count of changes, which orders the versions
+// of different objects too.
 type Version struct {
 	Key
 	At     time.Time
@@ -129,7 +131,8 @@ func Record(ctx context.Context, config *rest.Config) (*Recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Recorder{client: client, versions: map[string][]Version{}, worlds: map[string]World{}, dropped: map[string]bool{}}
+	r := &Recorder{client: client, versions: map[string][]Version{}, worlds: map[string]World{},
+		dropped: map[string]bool{}}
 	for name, resource := range recorded {
 		list, err := client.Resource(resource).List(ctx, metav1.ListOptions{})
 		if err != nil {
@@ -217,8 +220,8 @@ func (r *Recorder) Count(namespace string) int {
 	return len(r.versions[namespace])
 }
 
-// List returns all objects of a resource that the API server has now, in a namespace or, if that is empty, in all. The watches may be
-// behind, and not all of them equally far.
+// List returns all objects of a resource that the API server has now, in a namespace or, if that is empty, in all. The
+// watches may be behind, and not all of them equally far.
 func (r *Recorder) List(ctx context.Context, resource, namespace string) ([]unstructured.Unstructured, error) {
 	list, err := r.client.Resource(recorded[resource]).Namespace(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {

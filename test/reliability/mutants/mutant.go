@@ -65,7 +65,8 @@ func (m mutant) files() (map[string]string, error) {
 			content = string(read)
 		}
 		if count := strings.Count(content, edit.Old); count != 1 {
-			return nil, fmt.Errorf("mutant %s: %s has the old text %d times, not once: the operator has changed, so say the bug anew:\n%s",
+			return nil, fmt.Errorf("mutant %s: %s has the old text %d times, not once: the operator has changed, so say the "+
+				"bug anew:\n%s",
 				m.Name, edit.File, count, edit.Old)
 		}
 		files[edit.File] = strings.Replace(content, edit.Old, edit.New, 1)

@@ -31,11 +31,15 @@ func (r *report) page() *proof.Page {
 		Name:  "mutants",
 		Title: "Bugs that were put into the operator on purpose",
 		Text: []string{
-			"Each seeded bug is a change of some lines of the operator, or of what is installed with it, in the manner of bugs that other operators " +
-				"have had. Parts of the suites that are to find it, which are named beside it in test/reliability/mutants/mutants.yaml, are run against the operator " +
+			"Each seeded bug is a change of some lines of the operator, or of what is installed with it, in the manner of " +
+				"bugs that other operators " +
+				"have had. Parts of the suites that are to find it, which are named beside it in " +
+				"test/reliability/mutants/mutants.yaml, are run against the operator " +
 				"with that bug until one finds something. A suite that finds none of them shows nothing. " +
-				"Here they end at the first finding, and most wait less long for an operator that does not come to an end than for the pages of " +
-				"[faults](reliability.md) and [transitions](transitions.md). So each part of them that has found a bug is then run against the operator as it is, " +
+				"Here they end at the first finding, and most wait less long for an operator that does not come to an end than " +
+				"for the pages of " +
+				"[faults](reliability.md) and [transitions](transitions.md). So each part of them that has found a bug is then " +
+				"run against the operator as it is, " +
 				"and must find nothing. " +
 				"`make reliability` makes this page; test/README.md tells how.",
 		},
@@ -75,7 +79,8 @@ var notSeeded = proof.Table{
 			"the machine that tests has them; `make e2e` runs the image, in which there is nothing but the program"},
 		{"metrics that anybody may read", "`make contract` shows it"},
 		{"metrics or log lines that a user can write into",
-			"the log is JSON, whatever is in it, as `make contract` shows; the metrics are those of controller-runtime, which name no resource"},
+			"the log is JSON, whatever is in it, as `make contract` shows; the metrics are those of controller-runtime, which " +
+				"name no resource"},
 		{"pods that run as root, or with more rights than they need",
 			"`make unit` breaks each rule of Pod Security for our pods, and the evaluator of Kubernetes refuses each"},
 		{"a template by which a user's pod gets more rights than the user has",

@@ -242,7 +242,8 @@ func TestEvents(t *testing.T) {
 	expect(t, "events", run(synced), reference, "")
 	expect(t, "events", run(synced, synced), reference, tooMany)
 	expect(t, "events", run(), reference, "0 events Synced")
-	expect(t, "events", &Run{IsDeprived: true}, reference, "0 events Synced") // or the right to make events would not be needed
+	// or the right to make events would not be needed
+	expect(t, "events", &Run{IsDeprived: true}, reference, "0 events Synced")
 	expect(t, "events", run(), &Reference{Events: reference.Events, FewestEvents: map[string]int{"Synced": 0}}, "")
 	for _, test := range []struct {
 		with    proxy.Request
@@ -250,8 +251,9 @@ func TestEvents(t *testing.T) {
 	}{
 		{wrong(proxy.KillAfter, proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 200}),
 			false},
-		{wrong(proxy.Refuse, proxy.Request{Verb: "list", Resource: history.Foos, Name: "one"}), false}, // asked for by the pass
-		{proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web"}, false},              // in an outage
+		// asked for by the pass
+		{wrong(proxy.Refuse, proxy.Request{Verb: "list", Resource: history.Foos, Name: "one"}), false},
+		{proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web"}, false}, // in an outage
 		{proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 403}, false},
 		{wrong(proxy.Age, proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 200}), false},
 		{wrong(proxy.PauseWatches, proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", Status: 200}),
@@ -279,7 +281,8 @@ func TestEvents(t *testing.T) {
 // Two Foos that swap names may do so at the same moment, and then there is nothing to tell of.
 func TestEventOfANameTaken(t *testing.T) {
 	said := func(degraded, reason string) *Run {
-		text := fmt.Sprintf("{metadata: {name: one, uid: f}, status: {conditions: [{type: Degraded, status: %q, reason: %s}]}}", degraded, reason)
+		text := fmt.Sprintf("{metadata: {name: one, uid: f}, status: {conditions: [{type: Degraded, status: %q, "+
+			"reason: %s}]}}", degraded, reason)
 		return &Run{Versions: []history.Version{version(t, 1, history.Foos, text)}}
 	}
 	reference := &Reference{FewestEvents: map[string]int{"ErrResourceExists": 1}}
@@ -470,7 +473,8 @@ func TestHygiene(t *testing.T) {
 	expect(t, "hygiene", &Run{RestLog: line, Fired: 1}, &Reference{}, "the log has: Reconciler error")
 	expect(t, "hygiene", &Run{Fired: 1, RestLog: `{"level":"ERROR","msg":"Failed to watch","err":"pods is forbidden"}`},
 		&Reference{}, "Failed to watch: pods is forbidden")
-	const canceled, stopping = `{"time":"2026-01-01T00:00:%02dZ","level":"ERROR","msg":"It","err":"context canceled"}` + "\n",
+	const canceled,
+		stopping = `{"time":"2026-01-01T00:00:%02dZ","level":"ERROR","msg":"It","err":"context canceled"}` + "\n",
 		`{"time":"2026-01-01T00:00:%02dZ","level":"INFO","msg":"Stopping and waiting for leader election runnables"}` + "\n"
 	expect(t, "hygiene", &Run{Fired: 1, RestLog: fmt.Sprintf(canceled+stopping, 19, 20)}, &Reference{}, "")
 	expect(t, "hygiene", &Run{Fired: 1, RestLog: fmt.Sprintf(stopping+canceled, 20, 24)}, &Reference{}, "")
@@ -582,16 +586,19 @@ func TestStatusOfCronJob(t *testing.T) {
 		`lastScheduleTime: "2026-01-01T00:00:00Z", active: [{name: a, uid: ja}], activeJobs: 1`: "",
 		`lastScheduleTime: "2026-01-01T01:00:00Z"`:                                              "no Job for it",
 		`active: [{name: a, uid: other}], activeJobs: 1`:                                        "none of its own",
-		`active: [{name: b, uid: jb}], activeJobs: 1`:                                           "none of its own that went on",
-		`active: [{name: a, uid: ja}, {name: a, uid: ja}], activeJobs: 2`:                       "as active twice",
-		`active: [{name: a, uid: ja}], activeJobs: 2`:                                           "says that they are 2",
-		`lastSuccessfulTime: "2026-01-01T01:00:00Z"`:                                            "none did",
-		`lastMissedTime: "2026-01-01T01:00:00Z"`:                                                "",
-		`lastMissedTime: "2026-01-01T01:30:00Z"`:                                                "was missed, which was not due",
-		`lastMissedTime: "2026-01-01T04:00:00Z"`:                                                "was missed, which was not due",
-		`lastMissedTime: "2026-01-01T02:00:00Z"`:                                                "was missed; there is a Job for it",
-		`lastFailedTime: "2026-01-01T02:30:00Z", lastSuccessfulTime: "2026-01-01T02:30:00Z"`:    "says that a Job failed at",
-		`lastFailedTime: "2026-01-01T02:40:00Z"`:                                                "the last Job failed, and that nothing is wrong",
+		`active: [{name: b, uid: jb}], activeJobs: 1`: "none of its own that " +
+			"went on",
+		`active: [{name: a, uid: ja}, {name: a, uid: ja}], activeJobs: 2`: "as active twice",
+		`active: [{name: a, uid: ja}], activeJobs: 2`:                     "says that they are 2",
+		`lastSuccessfulTime: "2026-01-01T01:00:00Z"`:                      "none did",
+		`lastMissedTime: "2026-01-01T01:00:00Z"`:                          "",
+		`lastMissedTime: "2026-01-01T01:30:00Z"`:                          "was missed, which was not due",
+		`lastMissedTime: "2026-01-01T04:00:00Z"`:                          "was missed, which was not due",
+		`lastMissedTime: "2026-01-01T02:00:00Z"`: "was missed; there is a " +
+			"Job for it",
+		`lastFailedTime: "2026-01-01T02:30:00Z", lastSuccessfulTime: "2026-01-01T02:30:00Z"`: "says that a Job failed at",
+		`lastFailedTime: "2026-01-01T02:40:00Z"`: "the last Job failed, and " +
+			"that nothing is wrong",
 	} {
 		expect(t, "status", judged("status: {"+conditions+", "+text+"}", job, completed, failed), nil, found)
 	}
@@ -686,7 +693,8 @@ func TestStatusThatIsDegraded(t *testing.T) {
 		{"LastRunFailed", own(""), apply, true},
 		{"Whatever", own(""), refused, true},
 	} {
-		degraded := version(t, 2, history.Foos, fmt.Sprintf(`{metadata: {name: one, uid: f}, spec: {deploymentName: web, replicas: 1}, status: {conditions: [
+		degraded := version(t, 2, history.Foos,
+			fmt.Sprintf(`{metadata: {name: one, uid: f}, spec: {deploymentName: web, replicas: 1}, status: {conditions: [
   {type: Available, status: Unknown}, {type: Progressing, status: "False"}, {type: Degraded, status: "True", reason: %s}]}}`, test.reason))
 		degraded.At = at
 		found := ""
@@ -713,8 +721,8 @@ func TestStatusThatListsATakenName(t *testing.T) {
 		own:                               "lists a name that is taken among its problems, and none was",
 	} {
 		degraded := version(t, 2, history.Foos, `{metadata: {name: one, uid: f}, spec: {deploymentName: web, replicas: 1},
-  status: {conditions: [{type: Available, status: Unknown}, {type: Progressing, status: "False"}, {type: Degraded, status: "True",
-    reason: Error, message: 'it; Deployment "web" already exists and is not managed by Foo'}]}}`)
+  status: {conditions: [{type: Available, status: Unknown}, {type: Progressing, status: "False"},
+    {type: Degraded, status: "True", reason: Error, message: 'it; Deployment "web" already exists and is not managed by Foo'}]}}`)
 		degraded.At = at
 		run := &Run{Requests: []proxy.Request{failed}, Versions: []history.Version{version(t, 1, history.Deployments,
 			deployment), degraded}}
@@ -726,7 +734,8 @@ func TestStatusThatListsATakenName(t *testing.T) {
 func TestStatusThatIsDegradedForWhatIsOver(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	say := func(rv int64, degraded string, at time.Time) history.Version {
-		v := version(t, rv, history.Foos, fmt.Sprintf(`{metadata: {name: one, uid: f}, spec: {deploymentName: web, replicas: 1}, status: {conditions: [
+		v := version(t, rv, history.Foos,
+			fmt.Sprintf(`{metadata: {name: one, uid: f}, spec: {deploymentName: web, replicas: 1}, status: {conditions: [
   {type: Available, status: Unknown}, {type: Progressing, status: "True"}, {type: Degraded, status: "%s", reason: Error}]}}`, degraded))
 		v.At = at
 		return v
@@ -757,7 +766,8 @@ func TestStatusOfNodesInTrouble(t *testing.T) {
 		for is, status := range troubles {
 			for _, owner := range []string{"r", "another"} {
 				pod := version(t, 3, history.Pods, fmt.Sprintf(owned, "p", "p", owner, ", status: {"+status+"}"))
-				mc := version(t, 4, history.Memcacheds, fmt.Sprintf(`{metadata: {name: one, uid: m}, spec: {size: 1}, status: {conditions: [
+				mc := version(t, 4, history.Memcacheds,
+					fmt.Sprintf(`{metadata: {name: one, uid: m}, spec: {size: 1}, status: {conditions: [
   {type: Available, status: Unknown}, {type: Progressing, status: "True"}, {type: Degraded, status: "True", reason: %s}]}}`, said))
 				found := "says that it is degraded, for the reason " + said
 				if said == is && said != "none" && owner == "r" {

@@ -54,7 +54,8 @@ func statuses(run *Run, _ *Reference) []string {
 		}
 		lies := slices.Concat(past.generations(), past.degraded(), past.ofItsKind())
 		if previous != nil &&
-			history.As[history.Reported](previous).Status.ObservedGeneration > history.As[history.Reported](object).Status.ObservedGeneration {
+			history.As[history.Reported](previous).Status.ObservedGeneration > history.As[history.Reported](object).
+				Status.ObservedGeneration {
 			lies = append(lies, "has observed an earlier generation than before")
 		}
 		for _, lie := range lies {

@@ -107,7 +107,8 @@ func TestPassesOnAndRecords(t *testing.T) {
 	if err != nil || code != http.StatusCreated || !strings.Contains(content, `"u"`) {
 		t.Fatalf("%d %s %v", code, content, err)
 	}
-	if asked := <-trial.server.asked; asked != `PATCH `+deployment+` Bearer it {"metadata": {"name": "web", "uid": "only"}}` {
+	if asked := <-trial.server.asked; asked != `PATCH `+deployment+
+		` Bearer it {"metadata": {"name": "web", "uid": "only"}}` {
 		t.Errorf("asked: %s", asked)
 	}
 	recorded := trial.Requests()[0]

@@ -27,15 +27,18 @@ const (
 	Freeze Kind = "freeze"  // the operator stands still; the request is carried out when it goes on
 	CutOff Kind = "cut-off" // neither this request nor any other arrives until another operator leads; all watches end
 
-	ServerAway      Kind = "apiserver-away"       // the API server is killed just before the request, and started again
-	ServerAwayAfter Kind = "apiserver-away-after" // likewise, just after the request is carried out, before the operator is told
-	EtcdAway        Kind = "etcd-away"            // etcd is killed just before the request, and started again
+	ServerAway Kind = "apiserver-away" // the API server is killed just before the request, and started again
+	// likewise, just after the request is carried out, before the operator is told
+	ServerAwayAfter Kind = "apiserver-away-after"
+	EtcdAway        Kind = "etcd-away" // etcd is killed just before the request, and started again
 
-	PauseWatches  Kind = "pause-watches"  // the request is carried out; all watches stand still from just before
-	CloseWatches  Kind = "close-watches"  // the request is carried out; all watches end just before
-	ExpireWatches Kind = "expire-watches" // as before, and the next ones are answered with 410: what they ask for is no longer kept
-	Age           Kind = "age"            // as KillAfter; the next operator is served the world of just before, and then what came after
-	AgeMore       Kind = "age-more"       // likewise, with the world of the last call of Remember
+	PauseWatches Kind = "pause-watches" // the request is carried out; all watches stand still from just before
+	CloseWatches Kind = "close-watches" // the request is carried out; all watches end just before
+	// as before, and the next ones are answered with 410: what they ask for is no longer kept
+	ExpireWatches Kind = "expire-watches"
+	// as KillAfter; the next operator is served the world of just before, and then what came after
+	Age     Kind = "age"
+	AgeMore Kind = "age-more" // likewise, with the world of the last call of Remember
 )
 
 // Fault is something to go wrong.

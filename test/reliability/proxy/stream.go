@@ -18,8 +18,9 @@ type streams struct {
 	lateUntil   time.Time         // for watches of late resources
 	late        func(string) bool // nil for none
 	expired     map[string]bool   // resources whose next watch is answered with 410
-	old         string            // the resource version of the world that is served instead of the present one; empty for none
-	oldFor      time.Duration
+	// the resource version of the world that is served instead of the present one; empty for none
+	old    string
+	oldFor time.Duration
 }
 
 type stream struct {

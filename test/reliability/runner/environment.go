@@ -69,7 +69,8 @@ func Start(ctx context.Context, program string, hasOutages bool) (_ *Environment
 	e.release = sync.OnceValues(func() (string, error) { return e.buildRelease(ctx) })
 	// Nothing is compacted: the recorder's watch of a kind that nothing has happened to for long can go on where it was,
 	// whatever breaks it.
-	if e.ControlPlane, err = testenv.StartWith(testenv.Settings{APIServer: map[string]string{"etcd-compaction-interval": "0s"}}); err != nil {
+	settings := testenv.Settings{APIServer: map[string]string{"etcd-compaction-interval": "0s"}}
+	if e.ControlPlane, err = testenv.StartWith(settings); err != nil {
 		return nil, err
 	}
 	if err := e.ControlPlane.Install(); err != nil {

@@ -29,9 +29,11 @@ import (
 // Waits. None of them is asserted: they are for how long is looked at most, and for how long nothing must happen to be
 // at rest.
 const (
-	patience   = 100 * time.Second      // for the operator to come to an end; what fails is tried again a minute later at the latest
-	quiet      = 400 * time.Millisecond // between steps
-	restQuiet  = 2 * time.Second        // after the last one: as it is, and while an operator is started and looks at everything every second
+	// for the operator to come to an end; what fails is tried again a minute later at the latest
+	patience = 100 * time.Second
+	quiet    = 400 * time.Millisecond // between steps
+	// after the last one: as it is, and while an operator is started and looks at everything every second
+	restQuiet  = 2 * time.Second
 	startQuiet = 500 * time.Millisecond // of that, until it has begun all that goes on
 	thawQuiet  = 2 * time.Second        // after an operator goes on that has stood still
 	calmQuiet  = 6 * time.Second        // likewise, of runs that are to be references
@@ -449,7 +451,8 @@ func (s *stage) rest(ctx context.Context, run *oracle.Run) error {
 		}
 		run.Goroutines = s.goroutines(ctx, run)
 	}
-	if err := s.manager.stop(syscall.SIGTERM); err != nil && s.standby == nil { // one that has lost the lead is at its end anyway
+	// one that has lost the lead is at its end anyway
+	if err := s.manager.stop(syscall.SIGTERM); err != nil && s.standby == nil {
 		run.Ends = append(run.Ends, fmt.Sprintf("it was told to end, and did so with: %v", err))
 	}
 	run.Anew = len(s.requests())

@@ -39,7 +39,9 @@ func LastRelease(ctx context.Context) (last, commit string, err error) {
 	}
 	commit = strings.TrimSpace(string(content))
 	if err := git(ctx, "cat-file", "-e", commit+"^{commit}"); err != nil {
-		return "", "", fmt.Errorf("the commit of release %s is not in this clone; 'git fetch --unshallow' gets the whole history: %w", last, err)
+		return "", "",
+			fmt.Errorf("the commit of release %s is not in this clone; 'git fetch --unshallow' gets the whole history: %w",
+				last, err)
 	}
 	return last, commit, nil
 }

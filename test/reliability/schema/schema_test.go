@@ -248,7 +248,8 @@ func TestShortRunsBySeed(t *testing.T) {
 		}
 		return names
 	}
-	if first := chosen(1); !slices.Equal(first, chosen(1)) || slices.Equal(first, chosen(2)) || len(first) != 8+shortFields {
+	if first := chosen(1); !slices.Equal(first, chosen(1)) || slices.Equal(first, chosen(2)) ||
+		len(first) != 8+shortFields {
 		t.Errorf("%v", first)
 	}
 }

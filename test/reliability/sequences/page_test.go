@@ -85,7 +85,8 @@ func (y *tally) page(operator string) *proof.Page {
 		actions.Rows = append(actions.Rows, []string{action, fmt.Sprint(y.actions[action])})
 		all += y.actions[action]
 	}
-	sequences := proof.Claim{What: "sequences with another end than that of resources without a past, or with a write when all was at rest", Bar: "0",
+	sequences := proof.Claim{What: "sequences with another end than that of resources without a past, or with a write " +
+		"when all was at rest", Bar: "0",
 		Found: fmt.Sprintf("0 of %d", y.sequences), Verdict: proof.Judge(!y.hasFailed)}
 	if y.hasFailed {
 		sequences.Found, sequences.Note = "1", "with the first, nothing but that is played, made shorter"
@@ -99,9 +100,12 @@ func (y *tally) page(operator string) *proof.Page {
 	return &proof.Page{
 		Name:  "sequences",
 		Title: "What comes of any history",
-		Text: []string{"What happens to two Foos, a Memcached and a CronJob of one namespace is chosen by chance: they are made, changed, deleted and made again, " +
-			"their children are harmed, their names are taken by others, the operator is killed and started. In the end, the namespace is compared with one " +
-			"in which the same resources are made in their last state, and have no past, and nothing may be written in it any more. " +
+		Text: []string{"What happens to two Foos, a Memcached and a CronJob of one namespace is chosen by chance: they are " +
+			"made, changed, deleted and made again, " +
+			"their children are harmed, their names are taken by others, the operator is killed and started. In the end, the " +
+			"namespace is compared with one " +
+			"in which the same resources are made in their last state, and have no past, and nothing may be written in it " +
+			"any more. " +
 			"What has gone wrong once is a test of its own. " +
 			"Each time, other sequences are played. `make reliability` makes this page; test/README.md tells how."},
 		Settings: []proof.Setting{
