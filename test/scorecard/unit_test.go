@@ -80,14 +80,14 @@ func TestOtherFields(t *testing.T) {
 				untried)
 		}
 	}
-	crd := c.crd(memcacheds.CRD())
-	properties := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
-	properties["threads"] = apiextensionsv1.JSONSchemaProps{Type: "integer", Minimum: ptr.To(1.0), Maximum: ptr.To(64.0)}
-	properties["options"] = apiextensionsv1.JSONSchemaProps{Type: "array"}
+	before, _ := c.otherFields(memcacheds)
+	properties := c.crd(memcacheds.CRD()).Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
+	properties["zThreads"] = apiextensionsv1.JSONSchemaProps{Type: "integer", Minimum: ptr.To(1.0), Maximum: ptr.To(64.0)}
+	properties["zOptions"] = apiextensionsv1.JSONSchemaProps{Type: "array"}
 	derived, untried := c.otherFields(memcacheds)
-	if len(derived) != 1 || derived[0].field != "threads" || derived[0].value(memcacheds.New()) != int64(2) ||
-		len(untried) != 1 || untried[0] != "options" {
-		t.Errorf("with threads and options: %+v, %v", derived, untried)
+	if len(derived) != len(before)+1 || derived[len(before)].field != "zThreads" || derived[len(before)].value(memcacheds.New()) != int64(2) ||
+		len(untried) != 1 || untried[0] != "zOptions" {
+		t.Errorf("with two more fields: %+v, %v", derived, untried)
 	}
 }
 
