@@ -85,8 +85,8 @@ func TestOtherFields(t *testing.T) {
 	properties["zThreads"] = apiextensionsv1.JSONSchemaProps{Type: "integer", Minimum: ptr.To(1.0), Maximum: ptr.To(64.0)}
 	properties["zOptions"] = apiextensionsv1.JSONSchemaProps{Type: "array"}
 	derived, untried := c.otherFields(memcacheds)
-	if len(derived) != len(before)+1 || derived[len(before)].field != "zThreads" || derived[len(before)].value(memcacheds.New()) != int64(2) ||
-		len(untried) != 1 || untried[0] != "zOptions" {
+	if len(derived) != len(before)+1 || derived[len(before)].field != "zThreads" ||
+		derived[len(before)].value(memcacheds.New()) != int64(2) || len(untried) != 1 || untried[0] != "zOptions" {
 		t.Errorf("with two more fields: %+v, %v", derived, untried)
 	}
 }
