@@ -41,7 +41,7 @@ type kind struct {
 type operands struct {
 	nginx, memcached operand.Image
 	platform         operand.Platform
-	clock            clock.Clock
+	clock            clock.WithTicker
 }
 
 // kinds are all kinds there are.

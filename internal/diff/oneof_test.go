@@ -35,7 +35,7 @@ func TestAlternativesAreFields(t *testing.T) {
 			continue
 		}
 		for _, field := range fields {
-			if _, ok := definition.Map.FindField(field); !ok {
+			if _, ok := definition.FindField(field); !ok {
 				t.Errorf("%s has no field %s", name, field)
 			}
 		}

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 	"github.com/example/memcached-operator/internal/child"
@@ -33,12 +34,12 @@ import (
 // Reconciler makes CronJobs true.
 type Reconciler struct {
 	// Clock tells the time.
-	Clock clock.PassiveClock
+	Clock clock.WithTicker
 
 	client client.Client
 	live   client.Reader
 	memory memory
-	vigil  vigil
+	vigil  *vigil
 	jobs   *child.Client
 	status *status.Writer
 	events events.EventRecorder
@@ -63,17 +64,46 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	r.jobs = child.New(r.client, r.live, r.Clock)
 	r.status = status.NewWriter(r.client, r.live, r.Clock)
 	r.events = mgr.GetEventRecorder("cronjob-controller")
+	r.vigil = newVigil(r.Clock)
 
 	return errors.Join(
-		mgr.Add(&r.vigil),
+		mgr.Add(r.vigil),
+		mgr.GetFieldIndexer().IndexField(context.Background(), &tutorialv1.CronJob{}, scheduledIndex, isScheduled),
 		mgr.GetFieldIndexer().IndexField(context.Background(), &batchv1.Job{}, child.OwnerIndex, child.IndexOwner),
 		ctrl.NewControllerManagedBy(mgr).
 			For(&tutorialv1.CronJob{}, builder.WithPredicates(r.forgetDeleted())).
 			Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(concerned),
 				builder.WithPredicates(r.jobs.ForgetDeleted())).
 			WatchesMetadata(builtIn(), &handler.EnqueueRequestForObject{}).
+			WatchesRawSource(source.Channel(r.vigil.stalls, handler.EnqueueRequestsFromMapFunc(r.mapStallToCronJobs))).
 			WithOptions(options).
 			Complete(reconcile.AsReconciler(r.client, r)))
+}
+
+// scheduledIndex finds the CronJobs that have a next time.
+const scheduledIndex = "status.isScheduled"
+
+// isScheduled is the function of that index.
+func isScheduled(object client.Object) []string {
+	if object.(*tutorialv1.CronJob).Status.NextScheduleTime == nil {
+		return nil
+	}
+	return []string{"true"}
+}
+
+// mapStallToCronJobs returns all CronJobs that have a next time: after a stall their timers are late. A pass of one
+// that is not due costs no request.
+func (r *Reconciler) mapStallToCronJobs(ctx context.Context, _ client.Object) []reconcile.Request {
+	var scheduled tutorialv1.CronJobList
+	if err := r.client.List(ctx, &scheduled, client.MatchingFields{scheduledIndex: "true"},
+		client.UnsafeDisableDeepCopy); err != nil {
+		return nil // the cache is stopping
+	}
+	requests := make([]reconcile.Request, len(scheduled.Items))
+	for i := range scheduled.Items {
+		requests[i].NamespacedName = client.ObjectKeyFromObject(&scheduled.Items[i])
+	}
+	return requests
 }
 
 // forgetDeleted is a predicate for the watch of CronJobs. It lets everything pass, and what is gone is forgotten.

@@ -4,7 +4,49 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
 )
+
+// A timer is late by as long as the machine was suspended. So what is due is looked for after each stall.
+func TestStallsAreReported(t *testing.T) {
+	clock := clocktesting.NewFakeClock(moment("11:50"))
+	v := newVigil(clock)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- v.Start(ctx) }()
+	step := func(d time.Duration) {
+		t.Helper()
+		for !clock.HasWaiters() {
+			time.Sleep(time.Millisecond)
+		}
+		before := clock.Now()
+		clock.Step(d)
+		for isRead := false; !isRead; time.Sleep(time.Millisecond) {
+			v.mu.Lock()
+			isRead = v.last.After(before)
+			v.mu.Unlock()
+		}
+	}
+	for range 10 {
+		step(time.Second)
+	}
+	select {
+	case <-v.stalls:
+		t.Error("a stall is reported where there was none")
+	default:
+	}
+	step(time.Hour)
+	select {
+	case <-v.stalls:
+	case <-time.After(10 * time.Second):
+		t.Error("the stall is not reported")
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
 
 func TestVigil(t *testing.T) {
 	for _, test := range []struct {
@@ -55,7 +97,7 @@ func TestVigilOfLatePasses(t *testing.T) {
 }
 
 func TestVigilStarts(t *testing.T) {
-	v, before := vigil{}, time.Now()
+	v, before := newVigil(clock.RealClock{}), time.Now()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := v.Start(ctx); err != nil || v.begun.Before(before.Round(0)) {

@@ -28,8 +28,20 @@ func (p *past) degraded() []string {
 	if !said.Is("Degraded", metav1.ConditionTrue) {
 		return nil
 	}
-	var has bool
+	var lies []string
 	reason := said.Condition("Degraded").Reason
+	if !p.hadProblem(reason) {
+		lies = append(lies,
+			fmt.Sprintf("says that it is degraded, for the reason %s, and nothing of that sort has been", reason))
+	}
+	if reason != samplev1alpha1.ReasonNameTaken && listsNameTaken(said) && !p.isNameTaken() {
+		lies = append(lies, "lists a name that is taken among its problems, and none was")
+	}
+	return lies
+}
+
+// hadProblem reports whether there was a problem of a reason, with the resource or with a request.
+func (p *past) hadProblem(reason string) (has bool) {
 	switch reason { // all kinds have the same names for what is the same
 	case samplev1alpha1.ReasonRefused:
 		has = p.hadRequest(func(r *proxy.Request) bool { return hasFailed(r) && isRefused(r) })
@@ -48,21 +60,13 @@ func (p *past) degraded() []string {
 	case tutorialv1.ReasonLastRunFailed:
 		has = some(p, history.Jobs, func(job *batchv1.Job) bool { return !failedAt(job).IsZero() })
 	}
-	var lies []string
-	if !has {
-		lies = append(lies,
-			fmt.Sprintf("says that it is degraded, for the reason %s, and nothing of that sort has been", reason))
-	}
-	if reason != samplev1alpha1.ReasonNameTaken && listsNameTaken(said) && !p.isNameTaken() {
-		lies = append(lies, "lists a name that is taken among its problems, and none was")
-	}
-	return lies
+	return has
 }
 
 // listsNameTaken reports whether the message of Degraded, which lists every problem, has one of a name that is taken.
 func listsNameTaken(said *history.Reported) bool {
 	return said.Is("Degraded", metav1.ConditionTrue) &&
-		strings.Contains(said.Condition("Degraded").Message, "already exists and is not managed by ")
+		strings.Contains(said.Condition("Degraded").Message, "; delete it (kubectl -n ")
 }
 
 // hadRequest tells whether there was a request about the resource, or about what it needs or has, for which that holds,

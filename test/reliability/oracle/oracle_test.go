@@ -290,7 +290,7 @@ func TestEventOfANameTaken(t *testing.T) {
 	expect(t, "events", said("False", "AsExpected"), reference, "")
 	expect(t, "events", said("True", "Refused"), reference, "")
 	expect(t, "events", said("True",
-		`Refused, message: "It; Deployment \"web\" already exists and is not managed by Foo"`),
+		`Refused, message: "It; Deployment \"web\" exists; delete it (kubectl -n ns delete deployment web)"`),
 		reference, "0 events ErrResourceExists")
 }
 
@@ -681,7 +681,8 @@ func TestStatusThatIsDegraded(t *testing.T) {
 		{"Error", own(""), unfounded, false},
 		{"Refused", own(""), unfounded, true},
 		{"Error", own(""), told, true},
-		{`Error, message: 'it; Deployment "web" already exists and is not managed by Foo'`, foreign, lost, false},
+		{`Error, message: 'it; Deployment "web" exists; delete it (kubectl -n ns delete deployment web)'`, foreign,
+			lost, false},
 		{"Error", own(""), late, true},
 		{"Error", own(""), slow, true},
 		{"NameTaken", foreign, apply, false},
@@ -722,7 +723,7 @@ func TestStatusThatListsATakenName(t *testing.T) {
 	} {
 		degraded := version(t, 2, history.Foos, `{metadata: {name: one, uid: f}, spec: {deploymentName: web, replicas: 1},
   status: {conditions: [{type: Available, status: Unknown}, {type: Progressing, status: "False"},
-    {type: Degraded, status: "True", reason: Error, message: 'it; Deployment "web" already exists and is not managed by Foo'}]}}`)
+    {type: Degraded, status: "True", reason: Error, message: 'it; Deployment "web" exists; delete it (kubectl -n ns delete deployment web)'}]}}`)
 		degraded.At = at
 		run := &Run{Requests: []proxy.Request{failed}, Versions: []history.Version{version(t, 1, history.Deployments,
 			deployment), degraded}}

@@ -332,29 +332,9 @@ var (
 // mend changes the field that the API server objects to: it sets what is required, takes one of the supported values,
 // removes what is forbidden, and chooses another value of anything else.
 func (m maker) mend(template map[string]any, schema *props, cause metav1.StatusCause) {
-	steps := pathSteps.FindAllString(strings.TrimPrefix(cause.Field, templatePath+"."), -1)
-	object, name := template, ""
-	for i := 0; i < len(steps) && len(schema.Properties) > 0; i++ {
-		property, ok := schema.Properties[steps[i]]
-		if inner, isObject := object[name].(map[string]any); isObject {
-			object = inner
-		} else if name != "" {
-			return
-		}
-		if !ok {
-			return // a field that a template does not have
-		}
-		name, schema = steps[i], &property
-		elements, _ := object[name].([]any)
-		if i+1 == len(steps) || property.Type != "array" || len(property.Items.Schema.Properties) == 0 {
-			continue
-		}
-		i++
-		index, err := strconv.Atoi(steps[i])
-		if err != nil || index >= len(elements) {
-			return
-		}
-		object, name, schema = elements[index].(map[string]any), "", property.Items.Schema
+	object, name, schema, ok := place(template, schema, cause.Field)
+	if !ok {
+		return
 	}
 	_, supported, _ := strings.Cut(cause.Message, "supported values: ")
 	words := quoted.FindAllStringSubmatch(supported, -1)
@@ -371,6 +351,38 @@ func (m maker) mend(template map[string]any, schema *props, cause metav1.StatusC
 	default:
 		object[name] = m.value(schema)
 	}
+}
+
+// place finds a field of a template by the path that the API server names: the object that has it, its name there, ""
+// if that object is itself the element of a list that is named, and its schema.
+func place(template map[string]any, schema *props, field string) (
+	object map[string]any, name string, of *props, isFound bool,
+) {
+	steps := pathSteps.FindAllString(strings.TrimPrefix(field, templatePath+"."), -1)
+	object = template
+	for i := 0; i < len(steps) && len(schema.Properties) > 0; i++ {
+		property, ok := schema.Properties[steps[i]]
+		if inner, isObject := object[name].(map[string]any); isObject {
+			object = inner
+		} else if name != "" {
+			return nil, "", nil, false
+		}
+		if !ok {
+			return nil, "", nil, false // a field that a template does not have
+		}
+		name, schema = steps[i], &property
+		elements, _ := object[name].([]any)
+		if i+1 == len(steps) || property.Type != "array" || len(property.Items.Schema.Properties) == 0 {
+			continue
+		}
+		i++
+		index, err := strconv.Atoi(steps[i])
+		if err != nil || index >= len(elements) {
+			return nil, "", nil, false
+		}
+		object, name, schema = elements[index].(map[string]any), "", property.Items.Schema
+	}
+	return object, name, schema, true
 }
 
 // byHand returns the Job that a template describes.
