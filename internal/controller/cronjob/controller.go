@@ -33,7 +33,7 @@ import (
 
 // Reconciler makes CronJobs true.
 type Reconciler struct {
-	// Clock tells the time.
+	// Clock tells the time; nil for the real one.
 	Clock clock.WithTicker
 
 	client client.Client
@@ -60,6 +60,9 @@ var Children = []client.Object{&batchv1.Job{}}
 
 // SetupWithManager registers the controller with the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
+	if r.Clock == nil {
+		r.Clock = clock.RealClock{}
+	}
 	r.client, r.live = mgr.GetClient(), mgr.GetAPIReader()
 	r.jobs = child.New(r.client, r.live, r.Clock)
 	r.status = status.NewWriter(r.client, r.live, r.Clock)
