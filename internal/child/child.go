@@ -91,6 +91,7 @@ type Config[C any] interface {
 // New returns a client that reads from c's cache, or our own last write where the cache is behind, and writes through
 // c. Live reads without a cache; it is used where only that can decide.
 func New(c client.Client, live client.Reader, clock clock.PassiveClock) *Client {
+	diff.Load()
 	return &Client{client: c, live: live, recent: recent.New(clock), alterations: alterations{clock: clock}}
 }
 

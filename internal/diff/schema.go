@@ -28,6 +28,12 @@ var converter = sync.OnceValue(func() managedfields.TypeConverter {
 	return applyconfigurations.NewTypeConverter(clientgoscheme.Scheme)
 })
 
+// Load parses the schemas. Without it the first comparison does, and the first pass of a manager that has just won the
+// election is late by that time.
+func Load() {
+	converter()
+}
+
 // known are the types that [TypeOf] has found, by reflect.Type.
 var known sync.Map
 
