@@ -13,14 +13,14 @@ type CronJobSpec struct {
 	// Required, at most 256 characters, in one of three forms. Five fields with spaces between them: minute (0-59), hour
 	// (0-23), day of the month (1-31), month (1-12 or jan-dec) and day of the week (0-6 or sun-sat, 0 is Sunday); each
 	// is * for all, a number or name, a range 8-17, a step */15 or 8-17/3, or a list of these with commas. If both the
-	// day of the month and the day of the week are restricted, a day that is one of either counts. A name: @hourly, @daily or
-	// @midnight, @weekly (Sunday 00:00), @monthly, @yearly or @annually. Or @every and a duration of whole hours, minutes
-	// and seconds, such as "@every 1h30m", from one second on; it counts from status.scheduledSince and knows no time of
-	// day. When the clocks change and the schedule names hours, a time that they skip runs at the end of the gap, and a
-	// time that they show twice runs the first time. If the hour is *, a Job runs once per elapsed hour: a time that is
-	// skipped does not run, and a time that is shown twice runs twice. What has this form and never comes, or ends before
-	// it begins, is told in the condition Degraded. Changing it lets the new schedule count from then on; Jobs that have
-	// been started go on.
+	// day of the month and the day of the week are restricted, a day that is one of either counts. A name: @hourly,
+	// @daily or @midnight, @weekly (Sunday 00:00), @monthly, @yearly or @annually. Or @every and a duration of whole
+	// hours, minutes and seconds, such as "@every 1h30m", from one second on; it counts from status.scheduledSince and
+	// knows no time of day. When the clocks change and the schedule names hours, a time that they skip runs at the end
+	// of the gap, and a time that they show twice runs the first time. If the hour is *, a Job runs once per elapsed
+	// hour: a time that is skipped does not run, and a time that is shown twice runs twice. What has this form and never
+	// comes, or ends before it begins, is told in the condition Degraded. Changing it lets the new schedule count from
+	// then on; Jobs that have been started go on.
 	//
 	// +required
 	// +kubebuilder:validation:MaxLength=256
