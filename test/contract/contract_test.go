@@ -175,6 +175,9 @@ func everyKind(k kind) {
 		Eventually(ctx,
 			func() bool { return apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(object), object)) }).
 			Should(BeTrue())
+		for _, child := range children { // Kubernetes' controllers may still report on it
+			atRest(ctx, child, jobPace)
+		}
 		before := resourceVersions(ctx, children...)
 
 		again := k.Make(ns, "one", 1)
