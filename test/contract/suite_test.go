@@ -243,13 +243,16 @@ func passes(controller string) (n int) {
 	return n
 }
 
+// laterPass is longer than the second after which a controller makes another pass for what its cache did not show.
+const laterPass = 1200 * time.Millisecond
+
 // passesAtRest waits until a controller has made no pass for a while, in which it sees what it has written, and returns
 // how many it has made.
 func passesAtRest(controller string) (n int) {
 	GinkgoHelper()
 	Eventually(func() bool {
 		before := passes(controller)
-		time.Sleep(300 * time.Millisecond)
+		time.Sleep(laterPass)
 		n = passes(controller)
 		return n == before
 	}).Should(BeTrue(), "passes without end")
