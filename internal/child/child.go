@@ -127,10 +127,24 @@ func (c *Client) Confirm(ctx context.Context, owner client.Object) error {
 	return nil
 }
 
-// Live returns the metadata of the object that has the type, namespace and name of the given one as the API server has
-// it now, whoever controls it, or nil if there is none.
-func (c *Client) Live(ctx context.Context, named client.Object) (*metav1.PartialObjectMetadata, error) {
-	return recent.Live(ctx, c.client, c.live, named)
+// Live returns the metadata of a child as the API server has it now, or nil if there is no object of that name and UID.
+// Then it is not taken to exist any more because we have just written it.
+func (c *Client) Live(ctx context.Context, child client.Object) (*metav1.PartialObjectMetadata, error) {
+	found, err := recent.Live(ctx, c.client, c.live, child)
+	if err != nil {
+		return nil, err
+	}
+	if found == nil || found.UID != child.GetUID() {
+		c.recent.Forget(child)
+		return nil, nil
+	}
+	return found, nil
+}
+
+// AheadFor returns how long ago we have written a child that the cache does not show, or not as it was written; 0 for
+// any other child.
+func (c *Client) AheadFor(child client.Object) time.Duration {
+	return c.recent.Age(child)
 }
 
 // Create creates a child that is never changed afterwards, and returns it as the API server has it. A child of the

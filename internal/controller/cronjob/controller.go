@@ -248,28 +248,30 @@ func (r *Reconciler) observe(ctx context.Context, cj *tutorialv1.CronJob, seen *
 	return nil
 }
 
-// find returns a Job that the cache did not list, or nil if it is deleted, or not the CronJob's any more.
+// find returns a Job that the cache did not list, or nil if it is deleted, or not the CronJob's any more. One that we
+// have just created is taken to exist for a second, in which the watch should show it; then the API server is asked.
 func (r *Reconciler) find(ctx context.Context, cj *tutorialv1.CronJob,
 	reference corev1.ObjectReference) (*batchv1.Job, error) {
-	key := types.NamespacedName{Namespace: cj.Namespace, Name: reference.Name}
-	job, err := child.Get[batchv1.Job](ctx, r.jobs, key.Namespace, key.Name)
+	job, err := child.Get[batchv1.Job](ctx, r.jobs, cj.Namespace, reference.Name)
 	switch {
 	case err != nil || r.jobs.IsDeleted(reference.UID):
 		return nil, err
-	case job != nil && job.UID == reference.UID && child.IsControlled(job, cj):
+	case job != nil && (job.UID != reference.UID || !child.IsControlled(job, cj)):
+		return nil, nil // another Job has the name, or it has another controller now
+	case job != nil && r.jobs.AheadFor(job) < confirmAfter:
 		return job, nil
-	case job != nil:
-		return nil, nil // another one has its name, or it has another controller now
 	}
-	named := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	named := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: cj.Namespace, Name: reference.Name, UID: reference.UID}}
 	found, err := r.jobs.Live(ctx, named)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("reading Job %s of CronJob %s: %w", reference.Name, client.ObjectKeyFromObject(cj), err)
-	case found != nil && found.UID == reference.UID && child.IsControlled(found, cj):
+	case found == nil || !child.IsControlled(found, cj):
+		return nil, nil
+	case job == nil:
 		return nil, recent.Behind(r.client, named)
 	}
-	return nil, nil
+	return job, nil
 }
 
 // confirm makes sure that a copy of a CronJob is what the API server has: another manager may have recorded a run
