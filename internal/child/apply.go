@@ -26,8 +26,8 @@ const absent = "1"
 // Pass is one reconciliation of the owner of children.
 type Pass struct {
 	Owner client.Object
-	// HadChildren tells that the owner has had its children before. A missing child is then recreated only after one
-	// live read of the owner ([Client.Confirm]).
+	// HadChildren tells that the owner has had its children before. A missing child is then recreated only after a live
+	// read of the owner ([Client.Confirm]).
 	HadChildren bool
 
 	isConfirmed bool
@@ -83,7 +83,7 @@ func Apply[T any, P Object[T], C Config[C]](ctx context.Context, c *Client, pass
 			return observed, nil
 		}
 	}
-	if observed == nil && pass.HadChildren && !pass.isConfirmed {
+	if mustConfirm(pass, observed) {
 		if err := c.Confirm(ctx, pass.Owner); err != nil {
 			return nil, err
 		}
@@ -104,6 +104,18 @@ func Apply[T any, P Object[T], C Config[C]](ctx context.Context, c *Client, pass
 	}
 	c.recent.Remember(answer)
 	return answer, nil
+}
+
+// mustConfirm reports whether a write needs a live read of the owner, which a pass makes once: to create a child that
+// existed before, and to give one back its owner reference, which a deletion of the owner may have taken from it.
+func mustConfirm[T any, P Object[T]](pass *Pass, observed P) bool {
+	if pass.isConfirmed {
+		return false
+	}
+	if observed == nil {
+		return pass.HadChildren
+	}
+	return metav1.GetControllerOfNoCopy(observed) == nil
 }
 
 // complete adds to a configuration what every child has.

@@ -162,6 +162,8 @@ var _ = Describe("With a cache that is behind, the operator", func() {
 		Expect(k8s.Delete(ctx, owner, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
 		_, err = child.Adopt(ctx, children, owner, lost)
 		Expect(recent.IsBehind(err)).To(BeTrue(), "%v", err)
+		_, err = child.Apply(ctx, children, &child.Pass{Owner: owner}, lost, want())
+		Expect(recent.IsBehind(err)).To(BeTrue(), "%v", err)
 		Expect(get(ctx, lost).OwnerReferences).To(BeEmpty())
 	})
 
