@@ -780,8 +780,9 @@ var _ = Describe("CronJob", func() {
 
 		It("notices that the Job of a run is deleted which no watch has shown", func(ctx context.Context) {
 			before(ctx)
+			none := labels.SelectorFromSet(labels.Set{"example.com/shown": "never"}) // Nothing() is sent as everything
 			runHere(clock.RealClock{}, ctrl.Options{Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
-				&batchv1.Job{}: {Label: labels.Nothing()}}}})
+				&batchv1.Job{}: {Label: none}}}})
 			Eventually(ctx, active(ctx, cj)).Should(Equal([]string{job.Name}))
 			Expect(k8s.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 			// sooner than an answer to a write is forgotten, which is after 30 s
