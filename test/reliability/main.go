@@ -41,7 +41,6 @@ type options struct {
 	patience time.Duration
 	hasty    bool
 	output   string
-	resume   bool
 	proof    string
 	evidence string
 }
@@ -54,26 +53,17 @@ func parse() (*options, error) {
 	flag.StringVar(&o.campaign, "campaign", "", "a regular `expression`: only campaigns whose whole name matches")
 	flag.BoolVar(&o.short, "short", false, "only what takes less than 5 minutes")
 	flag.Uint64Var(&o.seed, "seed", 1, "for all that is chosen by chance")
-	flag.IntVar(&o.parallel, "parallel", 6, "how many plans to play at the same time")
+	flag.IntVar(&o.parallel, "parallel", 6, "in how many plans something happens at the same time")
 	flag.DurationVar(&o.patience, "patience", 0,
 		"for how `long` to wait for the operator to come to an end; 0 for long enough after any fault")
 	flag.BoolVar(&o.hasty, "hasty", false, "end as soon as something is found")
 	flag.StringVar(&o.output, "json", "", "a `file` for all that was found, as JSON")
-	flag.BoolVar(&o.resume, "resume", false,
-		"leave out the plans that the file of --json has, in which the fault occurred and nothing was found")
 	flag.StringVar(&o.proof, "proof", "", "a `directory` for a page of all that was found")
 	flag.StringVar(&o.evidence, "evidence", "",
 		"a `directory` for what was recorded of plans that fail; by default one that is made for it")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q: all options are flags, see --help", flag.Arg(0))
-	}
-	if o.resume && o.output == "" {
-		return nil, errors.New("--resume needs --json")
-	}
-	if o.resume && o.manager != "" {
-		return nil, errors.New("--resume is for the operator of this tree: what another --manager has done cannot be told " +
-			"from it")
 	}
 	if o.proof != "" && (o.scenario != "" || o.campaign != "" || o.fault != "") {
 		return nil, errors.New("--proof is for all there is: a part of it, which --scenario, --campaign and --fault " +

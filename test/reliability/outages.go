@@ -36,11 +36,7 @@ func (s *suite) outagePlans() []*runner.Plan {
 // outages plays plans of one sort of outage at a time, as many as are played in parallel, so that one outage is for all
 // of them: it happens when each has come to its write. Meanwhile another operator is kept busy.
 func (s *suite) outages(ctx context.Context, r *campaignReport) error {
-	all := s.outagePlans()
-	plans := slices.DeleteFunc(slices.Clone(all), r.has)
-	if len(plans) == 0 { // of a run that was cut off, only the load is left, which is nothing without outages
-		plans = all[:min(len(all), s.parallel)]
-	}
+	plans := s.outagePlans()
 	s.say("%s: %d plans", r.Name, len(plans))
 	busy, err := startLoad(ctx, s.env)
 	if err != nil {

@@ -46,7 +46,7 @@ func run(ctx context.Context) (failed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if s.env, err = runner.Start(ctx, s.manager, s.hasOutages()); err != nil {
+	if s.env, err = runner.Start(ctx, s.manager, s.parallel, s.hasOutages()); err != nil {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, s.env.Stop()) }()
@@ -57,11 +57,10 @@ func run(ctx context.Context) (failed bool, err error) {
 			return true, err
 		}
 	}
-	s.report.print(os.Stdout)
-	return s.report.Violations > 0, interrupted
+	return s.report.Violations > 0, errors.Join(interrupted, s.report.print(os.Stdout))
 }
 
-// newSuite returns what the flags ask for, with what was found before.
+// newSuite returns what the flags ask for.
 func newSuite(ctx context.Context) (*suite, error) {
 	o, err := parse()
 	if err != nil {
@@ -79,14 +78,6 @@ func newSuite(ctx context.Context) (*suite, error) {
 	if s.scenarios, err = chosen(o.scenario); err != nil {
 		return nil, err
 	}
-	if o.resume {
-		if err := s.report.resume(o.output); err != nil {
-			return nil, err
-		}
-		for _, permission := range s.report.Used {
-			s.used[permission] = true
-		}
-	}
 	if _, _, err := runner.LastRelease(ctx); err != nil {
 		s.scenarios = slices.DeleteFunc(s.scenarios, func(s scenario.Scenario) bool { return s.Before != nil })
 		s.report.NotJudged = append(s.report.NotJudged, fmt.Sprintf("upgrades: %v", err))
@@ -102,10 +93,6 @@ func newSuite(ctx context.Context) (*suite, error) {
 // conductAll conducts the campaigns until one cannot go on. What has been found until then counts.
 func (s *suite) conductAll(ctx context.Context) error {
 	for _, campaign := range s.campaigns() {
-		if s.hasRun(campaign.name) {
-			s.say("%s was conducted before", campaign.name)
-			continue
-		}
 		err := s.conduct(ctx, campaign)
 		if err = errors.Join(err, s.save()); err != nil {
 			return fmt.Errorf("campaign %s: %w", campaign.name, err)
@@ -135,10 +122,8 @@ func chosen(expression string) ([]scenario.Scenario, error) {
 type campaign struct {
 	name string
 	what string // it shows
-	// plans returns the plans; it may need the references.
+	// plans returns the plans; it may need the references. It is nil for none.
 	plans func() ([]*runner.Plan, error)
-	// isRepeated tells that the same plans are played again and again.
-	isRepeated bool
 	// isReference tells that what comes of the plans is what others are compared with.
 	isReference bool
 	// other does what is not a plan; nil for nothing.
@@ -148,22 +133,22 @@ type campaign struct {
 // conduct plays the plans of a campaign.
 func (s *suite) conduct(ctx context.Context, c campaign) error {
 	r := s.report.begin(c.name, c.what)
-	plans, err := c.plans()
-	if err != nil {
-		return err
-	}
-	if !c.isReference && !c.isRepeated {
-		plans = slices.DeleteFunc(plans, r.has)
+	var plans []*runner.Plan
+	if c.plans != nil {
+		var err error
+		if plans, err = c.plans(); err != nil {
+			return err
+		}
 	}
 	for _, plan := range plans {
 		plan.Patience = s.patience
 	}
 	s.say("%s: %d plans", c.name, len(plans))
-	err = s.playAll(ctx, r, plans, c.isReference)
+	err := s.playAll(ctx, r, plans, c.isReference)
 	if err == nil && c.other != nil {
 		err = c.other(ctx, r)
 	}
-	r.Seconds, r.IsWhole = time.Since(r.began).Seconds(), err == nil
+	r.Seconds = time.Since(r.began).Seconds()
 	s.say("%s: %s", c.name, r.summary())
 	return err
 }
@@ -174,10 +159,11 @@ type job struct {
 	prepared *runner.Prepared
 }
 
-// playAll plays plans, as many at a time as was asked for.
+// playAll plays plans, as many at a time as was asked for, and as many again in which nothing happens any more: that is
+// most of the time of a plan, and takes no more than an operator that waits.
 func (s *suite) playAll(ctx context.Context, r *campaignReport, plans []*runner.Plan, isReference bool) error {
 	queue := make(chan job)
-	errs := make([]error, s.parallel, s.parallel+1)
+	errs := make([]error, 2*s.parallel, 2*s.parallel+1)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var workers sync.WaitGroup
@@ -271,16 +257,16 @@ func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, 
 	r.add(result)
 	if len(r.Plans)%progressEvery == 0 {
 		s.say("%s: %d plans played", r.Name, len(r.Plans))
-		if err := s.save(); err != nil {
-			return err
-		}
 	}
 	if len(findings) == 0 {
 		return nil
 	}
 	again := replay(plan, r.Name)
 	s.say("VIOLATION %s\n%s\nreplay: %s", plan, findings[0], again)
-	return errors.Join(s.keep(plan, again, run, findings), s.enough())
+	if err := s.keep(plan, again, run, findings); err != nil || !s.hasty {
+		return err
+	}
+	return errors.New("something was found, which is enough")
 }
 
 // tries is how often a plan is played until its fault occurs: a write may be made in some runs only, as a status that
@@ -307,14 +293,6 @@ func (s *suite) record(ctx context.Context, plan *runner.Plan, prepared *runner.
 		}
 	}
 	return run, ctx.Err()
-}
-
-// enough returns the error that ends a campaign when one finding is enough; nil if it is not.
-func (s *suite) enough() error {
-	if s.hasty {
-		return errors.New("something was found, which is enough")
-	}
-	return nil
 }
 
 // replay returns the command that plays a plan of a campaign alone, or among few.
@@ -356,18 +334,13 @@ func (s *suite) keep(plan *runner.Plan, again string, run *oracle.Run, findings 
 		os.WriteFile(filepath.Join(dir, "operator.log"), []byte(run.Log), 0o644))
 }
 
-// save sums up what was found so far, and writes it if that is asked for.
+// save sums up what was found until the end of a campaign, and writes it if that is asked for.
 func (s *suite) save() error {
 	s.report.finish(s)
 	if s.output == "" {
 		return nil
 	}
 	return proof.Keep(s.output, s.report)
-}
-
-// hasRun tells whether a campaign has come to its end.
-func (s *suite) hasRun(name string) bool {
-	return slices.ContainsFunc(s.report.Campaigns, func(c *campaignReport) bool { return c.Name == name && c.IsWhole })
 }
 
 func (s *suite) reference(name string) *oracle.Reference {

@@ -135,6 +135,8 @@ func (p *Prepared) Play(ctx context.Context, reference *oracle.Reference) (*orac
 	s := p.stage
 	s.reference = reference
 	pause(ctx, time.Until(s.preparedAt.Add(s.plan.Scenario.Age)))
+	s.e.active <- struct{}{}
+	defer func() { <-s.e.active }()
 	var err error
 	if s.proxy, s.manager, err = s.operator(ctx); err != nil {
 		return nil, err
@@ -186,7 +188,7 @@ func (s *stage) newProxy(m *manager) (*proxy.Proxy, error) {
 	options := proxy.Options{
 		Server: s.e.ControlPlane.Config.Host, TLS: s.e.tls, Seed: s.plan.seed(), Version: s.e.Recorder.Latest,
 		IsOwn: history.IsOurs,
-		Kill:  m.kill, Freeze: func() { m.signal(syscall.SIGSTOP) },
+		Kill:  m.kill, Freeze: func() { m.process().Send(syscall.SIGSTOP) },
 	}
 	if s.plan.Outage != nil {
 		options.Await = func() bool {
@@ -437,7 +439,7 @@ func (s *stage) rest(ctx context.Context, run *oracle.Run) error {
 	for i, m := range managers {
 		logged[i] = m.rest()
 	}
-	pause(ctx, long)
+	s.e.idle(ctx, long)
 	for _, log := range logged {
 		run.RestLog += log()
 	}
@@ -465,7 +467,7 @@ func (s *stage) rest(ctx context.Context, run *oracle.Run) error {
 	}
 	pause(ctx, startQuiet)
 	run.StartGoroutines = s.goroutines(ctx, run)
-	pause(ctx, long-startQuiet)
+	s.e.idle(ctx, long-startQuiet)
 	run.RestGoroutines = s.goroutines(ctx, run)
 	if err := s.manager.stop(syscall.SIGTERM); err != nil {
 		run.Ends = append(run.Ends, fmt.Sprintf("it was told to end, and did so with: %v", err))
@@ -485,6 +487,13 @@ func (s *stage) goroutines(ctx context.Context, run *oracle.Run) map[string]int 
 // End drops what was recorded of the plan. Its objects stay: no operator looks at them any more.
 func (p *Prepared) End() {
 	p.stage.e.Recorder.Forget(p.stage.Namespace)
+}
+
+// idle waits while nothing happens in a plan, and lets another plan go on meanwhile.
+func (e *Environment) idle(ctx context.Context, d time.Duration) {
+	<-e.active
+	pause(ctx, d)
+	e.active <- struct{}{}
 }
 
 // pause waits for as long as it is asked to, or until the context ends.

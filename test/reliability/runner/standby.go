@@ -51,7 +51,7 @@ func (s *stage) addStandby(ctx context.Context) error {
 
 // end ends the second operator.
 func (b *standby) end() {
-	if b.manager.isStarted() {
+	if b.manager.starts() > 0 {
 		_ = b.manager.stop(syscall.SIGKILL)
 	}
 	b.proxy.Stop()
@@ -83,7 +83,7 @@ func (s *stage) thaw(ctx context.Context) string {
 		starts = firstStart
 	}
 	s.proxy.Release()
-	s.manager.signal(syscall.SIGCONT)
+	s.manager.process().Send(syscall.SIGCONT)
 	return s.settle(ctx, thawQuiet, func() string {
 		if fired(s.requests()) > 0 && s.manager.starts() == starts {
 			return "the operator that has lost the lead does not end"
