@@ -14,14 +14,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/example/memcached-operator/test/kinds"
+	"github.com/example/memcached-operator/test/reliability/history"
 	"github.com/example/memcached-operator/test/reliability/oracle"
 	"github.com/example/memcached-operator/test/reliability/proxy"
 	"github.com/example/memcached-operator/test/reliability/runner"
 	"github.com/example/memcached-operator/test/reliability/scenario"
 	"github.com/example/memcached-operator/test/testenv"
 )
+
+// likelyScenarios is in how many scenarios the lack of a permission may show at most.
+const likelyScenarios = 2
 
 // rbacPatience is how long an operator that lacks a permission may take: one that has it takes a second.
 const rbacPatience = 8 * time.Second
@@ -67,7 +73,7 @@ func (s *suite) rbac(ctx context.Context, r *campaignReport) error {
 	}
 	report := &rbacReport{Needed: map[string]string{}}
 	s.report.RBAC = report
-	trials := trialsOf(role.Rules)
+	trials := s.trialsOf(role.Rules)
 	wrong, err := s.tryAll(ctx, trials)
 	if err != nil {
 		return err
@@ -98,7 +104,7 @@ func (s *suite) compareRBAC(ctx context.Context, r *campaignReport, rules []rbac
 	report.IsCompared = s.scenario == "" && s.report.campaign("leaders") != nil
 	for _, granted := range report.Granted {
 		_, isNeeded := report.Needed[granted]
-		if report.IsCompared && !s.used[granted] && !isNeeded && !notHere[granted] {
+		if report.IsCompared && s.used[granted] == nil && !isNeeded && !notHere[granted] {
 			report.Unused = append(report.Unused, granted)
 		}
 	}
@@ -135,14 +141,14 @@ type rights struct {
 
 // trialsOf are all permissions but one, each in turn; and before them all permissions, with each scenario that is
 // played without one.
-func trialsOf(rules []rbacv1.PolicyRule) []rights {
+func (s *suite) trialsOf(rules []rbacv1.PolicyRule) []rights {
 	var controls []rights
 	permissions := testenv.Permissions(rules)
 	trials := make([]rights, 0, len(permissions))
 	known := map[string]bool{}
 	for index, permission := range permissions {
 		trial := rights{name: fmt.Sprintf("less-%d", index), rules: testenv.RulesWithout(rules, permission),
-			lacks: permission, scenarios: likely(permission)}
+			lacks: permission, scenarios: s.likely(permission)}
 		if strings.HasPrefix(permission, "list ") {
 			trial.environment = withoutStreams
 		}
@@ -225,17 +231,29 @@ func (s *suite) grant(ctx context.Context, r rights) error {
 		}))
 }
 
-// likely returns the scenarios in which the lack of a permission may show, the likeliest first.
-func likely(permission string) []string {
-	switch verb, resource, _ := strings.Cut(permission, " "); {
-	case strings.Contains(resource, "cronjobs") || strings.Contains(resource, "jobs"):
-		return []string{"cronjob-fire", "cronjob-replace"}
-	case strings.Contains(resource, "foos"):
-		return []string{"foo-create"}
-	case strings.HasSuffix(resource, "/deployments") && verb == "delete":
-		return []string{"foo-rename", "foo-drift"}
-	case strings.HasSuffix(resource, "/deployments") || strings.HasSuffix(resource, "/events"):
-		return []string{"foo-create", "foo-scale"}
+// likely returns the scenarios in which the lack of a permission may show, the likeliest first: of the kinds that have
+// to do with the resource, those that have used the permission.
+func (s *suite) likely(permission string) []string {
+	_, resource, _ := strings.Cut(permission, " ")
+	parts := strings.SplitN(resource, "/", 3) // without the subresource
+	concerned := slices.DeleteFunc(slices.Clone(kinds.All), func(k kinds.Kind) bool {
+		isOf := func(r schema.GroupVersionResource) bool { return history.Name(r) == parts[0]+"/"+parts[1] }
+		return !isOf(k.GroupVersionResource()) &&
+			!slices.ContainsFunc(k.Children, func(c kinds.Child) bool { return isOf(c.GroupVersionResource) })
+	})
+	if len(concerned) == 0 {
+		concerned = kinds.All
 	}
-	return []string{"memcached-create", "memcached-drift"}
+	var names []string
+	for _, played := range s.scenarios {
+		isOf := func(k kinds.Kind) bool { return strings.HasPrefix(played.Name, k.Controller()+"-") }
+		if played.Age == 0 && played.Before == nil && slices.ContainsFunc(concerned, isOf) {
+			names = append(names, played.Name)
+		}
+	}
+	slices.SortStableFunc(names, func(a, b string) int {
+		rank := map[bool]int{true: 0, false: 1}
+		return rank[slices.Contains(s.used[permission], a)] - rank[slices.Contains(s.used[permission], b)]
+	})
+	return names[:min(likelyScenarios, len(names))]
 }

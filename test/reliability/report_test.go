@@ -95,13 +95,13 @@ func TestCoverage(t *testing.T) {
 // What an API server refuses that knows no roles yet is told apart; anything else that is refused is held against the
 // operator.
 func TestRefused(t *testing.T) {
-	s := &suite{used: map[string]bool{}, report: newReport(&options{}, "0123")}
+	s := &suite{used: map[string][]string{}, report: newReport(&options{}, "0123")}
 	s.report.RBAC = &rbacReport{}
 	at := time.Now()
 	refused := &oracle.Run{Requests: []proxy.Request{{At: at, Verb: "patch", Resource: "apps/deployments", Name: "web",
 		Status: http.StatusForbidden}},
 		AwayFrom: at.Add(-time.Second), AwayTo: at.Add(time.Second)}
-	s.use(refused, refused.Requests)
+	s.use("foo-create", refused, refused.Requests)
 	if len(s.report.Refused) != 0 || s.report.Starting["patch apps/deployments"] != 1 {
 		t.Errorf("%+v", s.report)
 	}
@@ -112,7 +112,7 @@ func TestRefused(t *testing.T) {
 	for i, away := range [][2]time.Time{{at.Add(time.Second), at.Add(2 * time.Second)},
 		{at.Add(-2 * time.Second), at.Add(-time.Second)}, {}} {
 		refused.AwayFrom, refused.AwayTo = away[0], away[1]
-		s.use(refused, refused.Requests)
+		s.use("foo-create", refused, refused.Requests)
 		if claims := s.report.claimRBAC(); claims[2].Verdict != proof.Missed || claims[2].Found != fmt.Sprint(i+1) {
 			t.Errorf("%+v", claims)
 		}

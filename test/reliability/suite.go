@@ -36,7 +36,7 @@ type suite struct {
 
 	mu         sync.Mutex
 	references map[string]*oracle.Reference // by scenario
-	used       map[string]bool              // permissions, as "verb group/resource"
+	used       map[string][]string          // in which scenarios, by permission, as "verb group/resource"
 	report     *report
 }
 
@@ -70,7 +70,7 @@ func newSuite(ctx context.Context) (*suite, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &suite{options: o, begun: time.Now(), references: map[string]*oracle.Reference{}, used: map[string]bool{},
+	s := &suite{options: o, begun: time.Now(), references: map[string]*oracle.Reference{}, used: map[string][]string{},
 		report: newReport(o, operator)}
 	if s.report.Suite, err = proof.Suite(testenv.Root()); err != nil {
 		return nil, err
@@ -248,7 +248,7 @@ func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, 
 		if plan.Scenario.Before != nil { // the last release has made the first
 			requests = requests[run.Setup:]
 		}
-		s.use(run, requests)
+		s.use(plan.Scenario.Name, run, requests)
 	}
 	result := &planReport{
 		Scenario: plan.Scenario.Name, Faults: plan.Faults(), Fired: run.Fired, Requests: len(run.Requests),
@@ -385,17 +385,22 @@ func (s *suite) refer(played *scenario.Scenario, run *oracle.Run) []oracle.Findi
 	return findings
 }
 
-// use notes the permissions that were used, and requests that were refused for the lack of one: apart those of an API
+// use notes the permissions that were used in a scenario, and requests that were refused for the lack of one: apart those of an API
 // server that has just been started.
-func (s *suite) use(run *oracle.Run, requests []proxy.Request) {
+func (s *suite) use(scenario string, run *oracle.Run, requests []proxy.Request) {
 	for i := range requests {
 		request := &requests[i]
 		if request.Resource == "" || request.Status == 0 {
 			continue
 		}
-		s.used[request.Verb+" "+request.Resource] = true
+		verbs := []string{request.Verb}
 		if request.Verb == "patch" && request.IsCreation() {
-			s.used["create "+request.Resource] = true
+			verbs = append(verbs, "create")
+		}
+		for _, verb := range verbs {
+			if permission := verb + " " + request.Resource; !slices.Contains(s.used[permission], scenario) {
+				s.used[permission] = append(s.used[permission], scenario)
+			}
 		}
 		switch {
 		case request.Status != http.StatusForbidden:
