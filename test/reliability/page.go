@@ -156,25 +156,10 @@ func (r *report) claimRBAC() []proof.Claim {
 		Found:   fmt.Sprintf("%d of %d", len(r.RBAC.Needed), len(r.RBAC.Needed)+len(r.RBAC.Unneeded)),
 		Verdict: proof.Judge(len(r.RBAC.Unneeded) == 0),
 		Note: "with all of them, nothing goes wrong in the same scenarios; those to lead and to serve metrics are taken " +
-			"away in test/contract"}
+			"away in test/contract, which also compares what is granted with what is used"}
 	if len(r.RBAC.Control) > 0 {
 		needed.Verdict, needed.Note = proof.NotJudged,
 			"something goes wrong with all of them, too: "+strings.Join(r.RBAC.Control, ", ")
-	}
-	asked := 0
-	for _, granted := range r.RBAC.Granted {
-		if slices.Contains(r.Used, granted) {
-			asked++
-		}
-	}
-	used := proof.Claim{What: "permissions that were granted and neither used nor needed, or used and not granted",
-		Bar:     "0",
-		Found:   fmt.Sprintf("%d and %d of %d", len(r.RBAC.Unused), len(r.RBAC.Missing), len(r.RBAC.Granted)),
-		Verdict: proof.Judge(len(r.RBAC.Unused)+len(r.RBAC.Missing) == 0),
-		Note: fmt.Sprintf("used by requests: %d; of the others, admission asks for those that are needed, and those to "+
-			"know who reads the metrics are used in test/contract", asked)}
-	if !r.RBAC.IsCompared {
-		used.Verdict, used.Note = proof.NotJudged, "not enough was played"
 	}
 	refused := proof.Claim{What: "requests refused to the operator", Bar: "0", Found: fmt.Sprint(len(r.Refused)),
 		Verdict: proof.Judge(len(r.Refused) == 0)}
@@ -186,7 +171,7 @@ func (r *report) claimRBAC() []proof.Claim {
 		refused.Note = fmt.Sprintf("not counted are %d that an API server refused which had just been started, and knew no "+
 			"roles, or not our kinds, yet", starting)
 	}
-	return []proof.Claim{needed, used, refused}
+	return []proof.Claim{needed, refused}
 }
 
 // coverage is how many writes were tried with every fault.

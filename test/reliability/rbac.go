@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -39,25 +38,12 @@ const managerRole = "memcached-operator-manager-role"
 // withoutStreams has the operator list as where the API server cannot stream lists.
 var withoutStreams = []string{"KUBE_FEATURE_WatchListClient=false"}
 
-// notHere are permissions for what this suite does not do: to serve metrics. The suite in test/contract needs them.
-var notHere = map[string]bool{
-	"create authentication.k8s.io/tokenreviews":        true,
-	"create authorization.k8s.io/subjectaccessreviews": true,
-}
-
-// rbacReport is what the operator may do, has done, and cannot do without.
+// rbacReport is what the operator cannot do without. Whether all that it was granted is used, test/contract shows.
 type rbacReport struct {
-	Granted []string `json:"granted"`
 	// Needed are permissions with what goes wrong without each.
 	Needed map[string]string `json:"needed"`
 	// Unneeded are those without which nothing went wrong.
 	Unneeded []string `json:"unneeded"`
-	// IsCompared tells that enough was played to compare what is granted with what was used.
-	IsCompared bool `json:"isCompared"`
-	// Unused are those that were granted, and neither used nor needed.
-	Unused []string `json:"unused"`
-	// Missing are those that were used and not granted by config/rbac.
-	Missing []string `json:"missing"`
 	// Control is what goes wrong in the same scenarios with all permissions: nothing, or what goes wrong without one says
 	// nothing.
 	Control []string `json:"control"`
@@ -88,39 +74,10 @@ func (s *suite) rbac(ctx context.Context, r *campaignReport) error {
 			report.Unneeded = append(report.Unneeded, trial.lacks)
 		}
 	}
-	return s.compareRBAC(ctx, r, role.Rules)
-}
-
-// compareRBAC compares what is granted with what was used or is needed.
-func (s *suite) compareRBAC(ctx context.Context, r *campaignReport, rules []rbacv1.PolicyRule) error {
-	var leader rbacv1.Role
-	key := client.ObjectKey{Namespace: testenv.OperatorNamespace, Name: runner.LeaderRole}
-	if err := s.env.ControlPlane.Client.Get(ctx, key, &leader); err != nil {
-		return err
-	}
-	report := s.report.RBAC
-	granted := testenv.Permissions(slices.Concat(rules, leader.Rules))
-	report.Granted = slices.Sorted(slices.Values(slices.AppendSeq(granted, maps.Keys(notHere))))
-	report.IsCompared = s.scenario == "" && s.report.campaign("leaders") != nil
-	for _, granted := range report.Granted {
-		_, isNeeded := report.Needed[granted]
-		if report.IsCompared && s.used[granted] == nil && !isNeeded && !notHere[granted] {
-			report.Unused = append(report.Unused, granted)
-		}
-	}
-	for used := range s.used {
-		if !slices.Contains(report.Granted, used) {
-			report.Missing = append(report.Missing, used)
-		}
-	}
-	slices.Sort(report.Missing)
 	slices.Sort(report.Unneeded)
 	result := &planReport{Scenario: "rbac"}
-	for what, list := range map[string][]string{
-		"granted, and not needed": report.Unneeded, "granted, and not used": report.Unused,
-		"used, and not granted": report.Missing, "refused": s.report.Refused,
-		"goes wrong with all permissions": report.Control,
-	} {
+	for what, list := range map[string][]string{"granted, and not needed": report.Unneeded, "refused": s.report.Refused,
+		"goes wrong with all permissions": report.Control} {
 		if len(list) > 0 {
 			result.Findings = append(result.Findings, oracle.Finding{Oracle: "rbac",
 				Text: what + ": " + strings.Join(list, ", ")})

@@ -96,9 +96,7 @@ func run(ctx context.Context) (isFine bool, err error) {
 		return false, err
 	}
 	r, err := try(ctx, o)
-	page := r.page()
-	page.Sections, page.Claims = page.Sections[:1], r.claims()
-	printErr := page.Print(os.Stdout)
+	printErr := r.page().Print(os.Stdout)
 	if o.output != "" {
 		err = errors.Join(err, proof.Keep(o.output, r))
 	}

@@ -64,19 +64,6 @@ func (y *tally) write(dir, operator string, hasFailed bool) error {
 	return page.Write(dir)
 }
 
-// limits are what sequences cannot find.
-var limits = proof.Table{
-	Columns: []string{"what", "where it is judged"},
-	Rows: [][]string{
-		{"Jobs: the CronJob is never due", "[the scenarios](reliability.md)"},
-		{"requests that go wrong, and an API server that is away", "[the scenarios](reliability.md)"},
-		{"what a status says before all is at rest, and how many writes it takes to get there",
-			"[the scenarios](reliability.md)"},
-		{"writes until none was made for a second, 30 s at most; and events at rest",
-			"[the scenarios](reliability.md): rest there begins when the world is as it should be"},
-	},
-}
-
 // page returns the report for people.
 func (y *tally) page(operator string) *proof.Page {
 	actions := proof.Table{Columns: []string{"action", "played"}}
@@ -106,8 +93,8 @@ func (y *tally) page(operator string) *proof.Page {
 			"namespace is compared with one " +
 			"in which the same resources are made in their last state, and have no past, and nothing may be written in it " +
 			"any more. " +
-			"What has gone wrong once is a test of its own. " +
-			"Each time, other sequences are played. `make reliability` makes this page; test/README.md tells how."},
+			"What has gone wrong once is a test of its own. Each time, other sequences are played. Jobs, requests that go " +
+			"wrong, and what happens before all is at rest are for [the scenarios](reliability.md). `make reliability` makes this page; test/README.md tells how."},
 		Settings: []proof.Setting{
 			proof.OperatorSetting(operator),
 			{Name: "begun", Value: y.began.UTC().Format("2006-01-02 15:04 MST")},
@@ -117,7 +104,7 @@ func (y *tally) page(operator string) *proof.Page {
 		Claims: []proof.Claim{sequences, again, defects},
 		Sections: []proof.Section{{Title: "Actions", Text: []string{fmt.Sprintf("%d actions in %d sequences.", all,
 			y.sequences)},
-			Tables: []proof.Table{actions}}, {Title: "What this does not judge", Tables: []proof.Table{limits}}},
+			Tables: []proof.Table{actions}}},
 		Data: map[string]any{"sequences": y.sequences, "actions": y.actions, "failed": y.hasFailed, "found": y.found,
 			"foundAgain": y.foundAgain,
 			"managers":   y.managers, "defects": y.defects},
