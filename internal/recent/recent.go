@@ -115,6 +115,17 @@ func (o *Objects) Newest(cached client.Object, found bool) (newest client.Object
 	return answer.object, true
 }
 
+// Age returns how long ago the remembered answer came that is the given object; 0 if it is none.
+func (o *Objects) Age(object client.Object) time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	known, ok := o.byKey[keyOf(object)]
+	if !ok || known.object.GetUID() != object.GetUID() {
+		return 0
+	}
+	return o.clock.Since(known.at)
+}
+
 // Forget drops the answer for an object that is deleted, and those that are still to come.
 func (o *Objects) Forget(object client.Object) {
 	o.mu.Lock()

@@ -142,6 +142,31 @@ var _ = Describe("With a cache that is behind, the operator", func() {
 		Expect(get(ctx, theirs).DeletionTimestamp).To(BeNil())
 	})
 
+	It("gives a child back to its owner only as both were observed", func(ctx context.Context) {
+		children := frozen(nil)
+		service, err := apply(ctx, children, &child.Pass{Owner: owner})
+		Expect(err).NotTo(HaveOccurred())
+		lose := func(service *corev1.Service) { service.OwnerReferences = nil }
+		lost := service.DeepCopy()
+		edit(ctx, lost, lose)
+		older := lost.DeepCopy()
+		edit(ctx, lost, func(service *corev1.Service) { service.Labels = map[string]string{"new": "yes"} })
+		_, err = child.Adopt(ctx, children, owner, older)
+		Expect(recent.IsBehind(err)).To(BeTrue(), "%v", err)
+		adopted, err := child.Adopt(ctx, children, owner, lost)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(metav1.IsControlledBy(adopted, owner)).To(BeTrue())
+		Expect(adopted.Labels).To(HaveKey("new"))
+
+		edit(ctx, lost, lose)
+		Expect(k8s.Delete(ctx, owner, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
+		_, err = child.Adopt(ctx, children, owner, lost)
+		Expect(recent.IsBehind(err)).To(BeTrue(), "%v", err)
+		_, err = child.Apply(ctx, children, &child.Pass{Owner: owner}, lost, want())
+		Expect(recent.IsBehind(err)).To(BeTrue(), "%v", err)
+		Expect(get(ctx, lost).OwnerReferences).To(BeEmpty())
+	})
+
 	It("takes it for success that a child is deleted already", func(ctx context.Context) {
 		ours, err := apply(ctx, frozen(nil), &child.Pass{Owner: owner})
 		Expect(err).NotTo(HaveOccurred())

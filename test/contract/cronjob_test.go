@@ -18,18 +18,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
+	"github.com/example/memcached-operator/internal/child"
 	"github.com/example/memcached-operator/internal/controller/cronjob"
 	"github.com/example/memcached-operator/test/jobstate"
 	testkinds "github.com/example/memcached-operator/test/kinds"
@@ -367,6 +370,22 @@ var _ = Describe("CronJob", func() {
 			Eventually(ctx, func() []string { return jobNames(ctx, ns) }).Should(Equal([]string{jobName("one", lastHour)}))
 		})
 
+		It("which has lost its owner reference, gets that back at once, and is waited for (Forbid)",
+			func(ctx context.Context) {
+				put(ctx, tutorialv1.ForbidConcurrent, func(job *batchv1.Job) {
+					job.Annotations = map[string]string{child.OwnerAnnotation: string(job.OwnerReferences[0].UID)}
+				})
+				Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Progressing", "True/WaitingForJob"))
+				references, mark := early.OwnerReferences, cp.Audit.Now()
+				edit(ctx, early, func(job *batchv1.Job) { job.OwnerReferences = nil })
+				Eventually(ctx, func() []metav1.OwnerReference { return get(ctx, early).OwnerReferences }).
+					Should(Equal(references))
+				touch(ctx, cj)
+				Expect(jobNames(ctx, ns)).To(Equal([]string{early.Name}))
+				Expect(cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns), testenv.Request.IsWrite)).To(ConsistOf(And(
+					HaveField("Verb", "patch"), HaveField("Resource", "jobs"), HaveField("Name", early.Name))))
+			})
+
 		// The controller of batch/v1 knows Jobs by their owner's name (#120181).
 		It("which was that of another CronJob of its name, runs all the same (Forbid)", func(ctx context.Context) {
 			put(ctx, tutorialv1.ForbidConcurrent, func(job *batchv1.Job) {
@@ -652,17 +671,30 @@ var _ = Describe("CronJob", func() {
 		})
 
 	Describe("with a cache that stands still", func() {
+		// runHere runs the controller in this process, for the namespace of the spec.
+		runHere := func(clock clock.WithTicker, options ctrl.Options) {
+			GinkgoHelper()
+			options.Scheme, options.Metrics = k8s.Scheme(), metricsserver.Options{BindAddress: "0"}
+			options.Cache.DefaultNamespaces = map[string]cache.Config{ns: {}}
+			options.Controller = controllerConfig()
+			mgr, err := ctrl.NewManager(cp.Config, options)
+			Expect(err).NotTo(HaveOccurred())
+			Expect((&cronjob.Reconciler{Clock: clock}).SetupWithManager(mgr, controller.Options{})).To(Succeed())
+			running, end := context.WithCancel(context.Background())
+			ended := make(chan error, 1)
+			go func() { ended <- mgr.Start(running) }()
+			DeferCleanup(func() {
+				end()
+				Expect(<-ended).To(Succeed())
+			})
+		}
 		// still starts the controller with a cache that shows a CronJob as it was, and no Job, and returns how often it has
 		// passed.
 		still := func(ctx context.Context, cj *tutorialv1.CronJob) func() int {
 			GinkgoHelper()
 			cj = cj.DeepCopy()
 			var passes atomic.Int32
-			mgr, err := ctrl.NewManager(cp.Config, ctrl.Options{
-				Scheme:     k8s.Scheme(),
-				Metrics:    metricsserver.Options{BindAddress: "0"},
-				Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{ns: {}}},
-				Controller: config.Controller{SkipNameValidation: ptr.To(true)},
+			runHere(clock.RealClock{}, ctrl.Options{
 				NewClient: func(config *rest.Config, options client.Options) (client.Client, error) {
 					c, err := client.NewWithWatch(config, options)
 					return interceptor.NewClient(c, interceptor.Funcs{
@@ -686,15 +718,6 @@ var _ = Describe("CronJob", func() {
 						},
 					}), err
 				},
-			})
-			Expect(err).NotTo(HaveOccurred())
-			Expect((&cronjob.Reconciler{}).SetupWithManager(mgr, controller.Options{})).To(Succeed())
-			running, end := context.WithCancel(context.Background())
-			ended := make(chan error, 1)
-			go func() { ended <- mgr.Start(running) }()
-			DeferCleanup(func() {
-				end()
-				Expect(<-ended).To(Succeed())
 			})
 			return func() int { return int(passes.Load()) }
 		}
@@ -753,6 +776,32 @@ var _ = Describe("CronJob", func() {
 			})
 			passAgain(still(ctx, cj))
 			Expect(jobNames(ctx, ns)).To(Equal([]string{early.Name}))
+		})
+
+		It("notices that the Job of a run is deleted which no watch has shown", func(ctx context.Context) {
+			before(ctx)
+			runHere(clock.RealClock{}, ctrl.Options{Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
+				&batchv1.Job{}: {Label: labels.Nothing()}}}})
+			Eventually(ctx, active(ctx, cj)).Should(Equal([]string{job.Name}))
+			Expect(k8s.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+			// sooner than an answer to a write is forgotten, which is after 30 s
+			Eventually(ctx, active(ctx, cj)).WithTimeout(15 * time.Second).Should(BeEmpty())
+			Expect(k.says(cj)(ctx)).To(HaveKeyWithValue("Progressing", "False/Idle"))
+		})
+
+		It("runs at once what came due while the machine was suspended", func(ctx context.Context) {
+			stop()
+			cj = hourly()
+			Expect(k8s.Create(ctx, cj)).To(Succeed())
+			suspended := clocktesting.NewFakeClock(time.Now())
+			runHere(suspended, ctrl.Options{})
+			Eventually(ctx, func() *metav1.Time { return get(ctx, cj).Status.NextScheduleTime }).ShouldNot(BeNil())
+			next := cj.Status.NextScheduleTime.UTC()
+			Expect(next).To(BeTemporally(">", time.Now().Add(time.Minute)), "no timer may make the pass")
+			// Two more events of the CronJob have been handled by now: of its creation, and of its status.
+			Consistently(ctx, func() []string { return jobNames(ctx, ns) }).WithTimeout(2 * time.Second).Should(BeEmpty())
+			suspended.SetTime(next.Add(30 * time.Second))
+			Eventually(ctx, func() []string { return jobNames(ctx, ns) }).Should(Equal([]string{jobName("one", next)}))
 		})
 	})
 

@@ -31,7 +31,7 @@ import (
 	"github.com/example/memcached-operator/internal/status"
 )
 
-// Reconciler makes CronJobs true.
+// Reconciler reconciles CronJob objects.
 type Reconciler struct {
 	// Clock tells the time; nil for the real one.
 	Clock clock.WithTicker
@@ -39,19 +39,19 @@ type Reconciler struct {
 	client client.Client
 	live   client.Reader
 	memory memory
-	vigil  *vigil
+	stalls *stallDetector
 	jobs   *child.Client
 	status *status.Writer
 	events events.EventRecorder
 }
 
-// Where a cluster enforces permissions on owner references, as OpenShift does, to make an owner wait for its child
-// takes a say in the owner's finalizers.
+// The finalizers subresource is needed where the cluster enforces permissions on owner references, as OpenShift does:
+// to set blockOwnerDeletion. Patch gives a Job that has lost its owner reference the reference back.
 //
 // +kubebuilder:rbac:groups=batch.tutorial.kubebuilder.io,resources=cronjobs,verbs=list;watch
 // +kubebuilder:rbac:groups=batch.tutorial.kubebuilder.io,resources=cronjobs/status,verbs=patch
 // +kubebuilder:rbac:groups=batch.tutorial.kubebuilder.io,resources=cronjobs/finalizers,verbs=update
-// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=list;watch;create;delete
+// +kubebuilder:rbac:groups=batch,resources=jobs,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=batch,resources=cronjobs,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
@@ -67,18 +67,18 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	r.jobs = child.New(r.client, r.live, r.Clock)
 	r.status = status.NewWriter(r.client, r.live, r.Clock)
 	r.events = mgr.GetEventRecorder("cronjob-controller")
-	r.vigil = newVigil(r.Clock)
+	r.stalls = newStallDetector(r.Clock)
 
 	return errors.Join(
-		mgr.Add(r.vigil),
+		mgr.Add(r.stalls),
 		mgr.GetFieldIndexer().IndexField(context.Background(), &tutorialv1.CronJob{}, scheduledIndex, isScheduled),
 		mgr.GetFieldIndexer().IndexField(context.Background(), &batchv1.Job{}, child.OwnerIndex, child.IndexOwner),
 		ctrl.NewControllerManagedBy(mgr).
 			For(&tutorialv1.CronJob{}, builder.WithPredicates(r.forgetDeleted())).
-			Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(concerned),
+			Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(mapJobToCronJobs),
 				builder.WithPredicates(r.jobs.ForgetDeleted())).
 			WatchesMetadata(builtIn(), &handler.EnqueueRequestForObject{}).
-			WatchesRawSource(source.Channel(r.vigil.stalls, handler.EnqueueRequestsFromMapFunc(r.mapStallToCronJobs))).
+			WatchesRawSource(source.Channel(r.stalls.stalls, handler.EnqueueRequestsFromMapFunc(r.mapStallToCronJobs))).
 			WithOptions(options).
 			Complete(reconcile.AsReconciler(r.client, r)))
 }
@@ -109,7 +109,8 @@ func (r *Reconciler) mapStallToCronJobs(ctx context.Context, _ client.Object) []
 	return requests
 }
 
-// forgetDeleted is a predicate for the watch of CronJobs. It lets everything pass, and what is gone is forgotten.
+// forgetDeleted is a predicate for the watch of CronJobs. It lets every event pass, and drops what is remembered of a
+// CronJob that is deleted.
 func (r *Reconciler) forgetDeleted() predicate.Predicate {
 	return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
 		r.memory.forget(e.Object.GetUID())
@@ -124,8 +125,9 @@ func builtIn() *metav1.PartialObjectMetadata {
 	return object
 }
 
-// concerned returns the CronJobs that a Job matters to: the one it belongs to, and one that may want its name.
-func concerned(_ context.Context, job client.Object) []reconcile.Request {
+// mapJobToCronJobs returns the CronJobs that a Job matters to: its controller, and one that may want its name or that
+// has lost it.
+func mapJobToCronJobs(_ context.Context, job client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	add := func(name string) {
 		request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: job.GetNamespace(), Name: name}}
@@ -142,10 +144,10 @@ func concerned(_ context.Context, job client.Object) []reconcile.Request {
 	return requests
 }
 
-// Reconcile makes one CronJob true, and tells how it is.
+// Reconcile reconciles one CronJob: observe, decide, apply, report.
 func (r *Reconciler) Reconcile(ctx context.Context, cj *tutorialv1.CronJob) (ctrl.Result, error) {
 	if !cj.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, nil // its Jobs go with it
+		return ctrl.Result{}, nil // the garbage collector deletes its Jobs
 	}
 	before, known := status.Latest(r.status, cj), r.memory.of(cj)
 	syncCtx, cancel := context.WithTimeout(ctx, child.WriteTimeout)
@@ -156,8 +158,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, cj *tutorialv1.CronJob) (ctr
 		return ctrl.Result{}, nil
 	case recent.IsBehind(err):
 		return ctrl.Result{RequeueAfter: time.Second}, nil
-	case err == nil && seen.mayWait:
-		// The Job that has been made makes the pass that tells of it. The runs of other CronJobs that are due come first.
+	case err == nil && seen.mayReportLater:
+		// The Job that was created triggers the pass that reports it. The runs of other CronJobs that are due come first.
 		return ctrl.Result{RequeueAfter: time.Second}, nil
 	}
 
@@ -167,12 +169,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, cj *tutorialv1.CronJob) (ctr
 	if recent.IsBehind(statusErr) {
 		return ctrl.Result{RequeueAfter: time.Second}, nil
 	}
-	if statusErr == nil && seen.isSeen {
-		r.tellMissed(after, seen.known)
-		r.memory.told(cj.UID)
+	if statusErr == nil && seen.isObserved {
+		r.recordMissed(after, seen.known)
+		r.memory.noteStatus(cj.UID)
 	}
 	if stored != nil {
-		r.tell(before, stored)
+		r.recordEvents(before, stored)
 	}
 	if err := errors.Join(child.ToRetry(err), statusErr); err != nil {
 		return ctrl.Result{}, err
@@ -184,107 +186,96 @@ func (r *Reconciler) Reconcile(ctx context.Context, cj *tutorialv1.CronJob) (ctr
 	return ctrl.Result{RequeueAfter: max(seen.plan.wake.Sub(r.Clock.Now()), time.Millisecond)}, nil
 }
 
-// sync deletes the Jobs that are to go, and makes the one that is due.
+// sync deletes the Jobs that are to go, gives those that have lost their owner reference the reference back, and
+// creates the Job that is due.
 func (r *Reconciler) sync(ctx context.Context, cj *tutorialv1.CronJob, known remembered) (seen observed, err error) {
 	seen.now, seen.known = r.Clock.Now(), known
-	seen.jobs, seen.isAhead, err = r.held(ctx, cj, known)
-	if err != nil {
+	if err := r.observe(ctx, cj, &seen); err != nil {
 		return seen, err
 	}
-	err = r.client.Get(ctx, client.ObjectKeyFromObject(cj), builtIn())
-	if client.IgnoreNotFound(err) != nil {
-		return seen, fmt.Errorf("looking for a CronJob of batch/v1 named %s: %w", cj.Name, err)
-	}
-	seen.isSeen, seen.isNameShared = true, err == nil
-	seen.plan = decide(cj, seen.jobs, known, seen.now)
-	if first := seen.plan.first(); !first.IsZero() && !r.vigil.covers(first, r.Clock.Now()) {
+	past := pastOf(cj, seen.jobs, known, r.stalls.aloneSince(r.Clock.Now()), seen.now)
+	seen.plan = decide(cj, seen.jobs, past, seen.now)
+	if seen.plan.needsConfirmation() {
 		if err := r.confirm(ctx, cj); err != nil {
 			return seen, err
 		}
 	}
-	seen.known = r.memory.decided(cj, known, seen.plan)
+	seen.known = r.memory.noteDecision(cj, known, seen.plan)
 
 	pruneErr := r.delete(ctx, cj, &seen, seen.plan.prune) // first: a quota may have no room for another Job
+	adoptErr := r.adopt(ctx, cj, seen.jobs)
 	if seen.plan.run.IsZero() {
-		return seen, pruneErr
+		return seen, errors.Join(pruneErr, adoptErr)
 	}
 	if err := r.delete(ctx, cj, &seen, seen.plan.replace); err != nil {
-		return seen, errors.Join(pruneErr, err)
+		return seen, errors.Join(pruneErr, adoptErr, err)
 	}
-	// A CronJob that is always due is told of, too; and so is at once what only this manager knows.
-	seen.mayWait = !seen.known.isUntold && seen.plan.missed.count == 0
-	made, err := child.Create(ctx, r.jobs, cj, job(cj, seen.plan.run))
-	if made != nil {
-		seen.known = r.memory.carriedOut(cj.UID, seen.plan, reference(made))
+	// A CronJob that is always due is reported, too; and so is at once what only this manager knows.
+	seen.mayReportLater = !seen.known.isUnrecorded && seen.plan.missed.count == 0
+	created, err := child.Create(ctx, r.jobs, cj, job(cj, seen.plan.run))
+	if created != nil {
+		seen.known = r.memory.noteRun(cj.UID, seen.plan, reference(created))
 	}
 	if err != nil {
-		return seen, errors.Join(pruneErr, err)
+		return seen, errors.Join(pruneErr, adoptErr, err)
 	}
-	seen.jobs, seen.isAhead = append(seen.jobs, made), true
-	seen.plan = decide(cj, seen.jobs, seen.known, seen.now)
-	return seen, pruneErr
+	seen.jobs, seen.isAhead = append(seen.jobs, created), true
+	seen.plan = decide(cj, seen.jobs, pastOf(cj, seen.jobs, seen.known, past.aloneSince, seen.now), seen.now)
+	return seen, errors.Join(pruneErr, adoptErr)
 }
 
-// held returns the Jobs that are the CronJob's: those the cache shows, and those that are known of and that it does not
-// show yet. The error is a [*recent.BehindError] if only the API server shows one of them. IsAhead is whether the cache
-// does not show one of those returned.
-func (r *Reconciler) held(ctx context.Context, cj *tutorialv1.CronJob, known remembered) (jobs []*batchv1.Job,
-	isAhead bool, err error) {
-	jobs, err = child.List[batchv1.Job](ctx, r.jobs, cj, &batchv1.JobList{})
+// observe reads the Jobs of a CronJob: those that the cache lists and those that are known and that it does not show
+// yet. The error is a [*recent.BehindError] if only the API server shows one of them.
+func (r *Reconciler) observe(ctx context.Context, cj *tutorialv1.CronJob, seen *observed) error {
+	jobs, err := child.List[batchv1.Job](ctx, r.jobs, cj, &batchv1.JobList{})
 	if err != nil {
-		return nil, false, err
+		return err
 	}
-	for _, reference := range unseen(cj, known, jobs) {
+	for _, reference := range unlisted(cj, seen.known, jobs) {
 		job, err := r.find(ctx, cj, reference)
 		if err != nil {
-			return nil, false, err
+			return err
 		}
 		if job != nil {
-			jobs, isAhead = append(jobs, job), true
+			jobs, seen.isAhead = append(jobs, job), true
 		}
 	}
-	return jobs, isAhead, nil
-}
-
-// unseen returns the Jobs that the status lists as active, or that have been made since, and that are not among those
-// given.
-func unseen(cj *tutorialv1.CronJob, known remembered, jobs []*batchv1.Job) []corev1.ObjectReference {
-	references := slices.Clone(cj.Status.Active)
-	isTold := func(reference corev1.ObjectReference) bool { return reference.UID == known.made.UID }
-	if known.made.UID != "" && !slices.ContainsFunc(references, isTold) {
-		references = append(references, known.made)
+	err = r.client.Get(ctx, client.ObjectKeyFromObject(cj), builtIn())
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("looking for a CronJob of batch/v1 named %s: %w", cj.Name, err)
 	}
-	return slices.DeleteFunc(references, func(reference corev1.ObjectReference) bool {
-		return slices.ContainsFunc(jobs, func(job *batchv1.Job) bool { return job.UID == reference.UID })
-	})
+	seen.jobs, seen.isNameShared, seen.isObserved = jobs, err == nil, true
+	return nil
 }
 
-// find returns a Job that the cache did not list, or nil if it is gone, or not the CronJob's any more.
+// find returns a Job that the cache did not list, or nil if it is deleted, or not the CronJob's any more. One that we
+// have just created is taken to exist for a second, in which the watch should show it; then the API server is asked.
 func (r *Reconciler) find(ctx context.Context, cj *tutorialv1.CronJob,
 	reference corev1.ObjectReference) (*batchv1.Job, error) {
-	key := types.NamespacedName{Namespace: cj.Namespace, Name: reference.Name}
-	job, err := child.Get[batchv1.Job](ctx, r.jobs, key.Namespace, key.Name)
+	job, err := child.Get[batchv1.Job](ctx, r.jobs, cj.Namespace, reference.Name)
 	switch {
 	case err != nil || r.jobs.IsDeleted(reference.UID):
 		return nil, err
-	case job != nil && job.UID == reference.UID && child.IsControlled(job, cj):
+	case job != nil && (job.UID != reference.UID || !child.IsControlled(job, cj)):
+		return nil, nil // another Job has the name, or it has another controller now
+	case job != nil && r.jobs.AheadFor(job) < confirmAfter:
 		return job, nil
-	case job != nil:
-		return nil, nil // another one has its name, or it is somebody else's now
 	}
-	named := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	named := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: cj.Namespace, Name: reference.Name, UID: reference.UID}}
 	found, err := r.jobs.Live(ctx, named)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("reading Job %s of CronJob %s: %w", reference.Name, client.ObjectKeyFromObject(cj), err)
-	case found != nil && found.UID == reference.UID && child.IsControlled(found, cj):
+	case found == nil || !child.IsControlled(found, cj):
+		return nil, nil
+	case job == nil:
 		return nil, recent.Behind(r.client, named)
 	}
-	return nil, nil
+	return job, nil
 }
 
-// confirm makes sure that a copy of a CronJob is what the API server has: somebody else may have told of a run since. A
-// run that is not told yet, the name of its Job keeps from being made twice.
+// confirm makes sure that a copy of a CronJob is what the API server has: another manager may have recorded a run
+// since. A run that is not recorded yet is not repeated because the name of its Job is taken.
 func (r *Reconciler) confirm(ctx context.Context, cj *tutorialv1.CronJob) error {
 	key := client.ObjectKeyFromObject(cj)
 	var live tutorialv1.CronJobList
@@ -298,7 +289,25 @@ func (r *Reconciler) confirm(ctx context.Context, cj *tutorialv1.CronJob) error 
 	return nil
 }
 
-// delete deletes Jobs and takes those that are gone out of what was seen.
+// adopt gives Jobs that have lost their owner reference the reference back: backup tools drop it, and without it they
+// would outlive the CronJob. The answers take their places among those given.
+func (r *Reconciler) adopt(ctx context.Context, cj *tutorialv1.CronJob, jobs []*batchv1.Job) error {
+	var errs []error
+	for i, job := range jobs {
+		if isTerminating(job) {
+			continue
+		}
+		adopted, err := child.Adopt(ctx, r.jobs, cj, job)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		jobs[i] = adopted
+	}
+	return errors.Join(errs...)
+}
+
+// delete deletes Jobs and takes those that are gone out of what was observed.
 func (r *Reconciler) delete(ctx context.Context, cj *tutorialv1.CronJob, seen *observed, jobs []*batchv1.Job) error {
 	var errs []error
 	for _, job := range jobs {
@@ -307,20 +316,20 @@ func (r *Reconciler) delete(ctx context.Context, cj *tutorialv1.CronJob, seen *o
 			errs = append(errs, err)
 			continue
 		}
-		seen.jobs = slices.DeleteFunc(seen.jobs, func(other *batchv1.Job) bool { return other == job })
+		seen.jobs = slices.DeleteFunc(seen.jobs, func(other *batchv1.Job) bool { return other.UID == job.UID })
 	}
 	return errors.Join(errs...)
 }
 
-// tellMissed makes an event of the times that were given up, if there are any that nobody has been told of.
-func (r *Reconciler) tellMissed(cj *tutorialv1.CronJob, known remembered) {
+// recordMissed sends an event about the times that were given up, if there are any that no event has reported.
+func (r *Reconciler) recordMissed(cj *tutorialv1.CronJob, known remembered) {
 	if message := known.missed.message(known.ran); message != "" {
 		r.events.Eventf(cj, nil, corev1.EventTypeWarning, tutorialv1.EventMissedSchedule, "Sync", "%s", message)
 	}
 }
 
-// tell makes events of what the status stored has as news.
-func (r *Reconciler) tell(before, after *tutorialv1.CronJob) {
+// recordEvents sends the events about what the stored status has as news.
+func (r *Reconciler) recordEvents(before, after *tutorialv1.CronJob) {
 	was, is := before.Status.Conditions, after.Status.Conditions
 	switch {
 	case status.HasBecomeDegraded(was, is):

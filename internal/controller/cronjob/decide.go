@@ -12,33 +12,31 @@ import (
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 )
 
-// fence is how old a Job has to be before it is deleted from the history. A request to make it may still be on its way,
-// from a manager that led before and was stopped in the middle: while the Job is there, that request makes no second
-// one. An API server gives up on a request after a minute (--request-timeout).
-const fence = time.Minute
+// requestTimeout is after what time an API server gives up on a request (--request-timeout). A Job has to be that old
+// before it is deleted from the history: another request to create it may still be on its way, from a manager that led
+// before and was stopped, and creates no second one while the Job exists.
+const requestTimeout = time.Minute
 
 // countLimit is up to how many missed runs are counted.
 const countLimit = 1000
 
-// plan is what a pass is to do, and what is then to be told.
+// plan is what a pass is to do, and what is then to be reported.
 type plan struct {
-	// counting is after which time which schedule counts.
-	counting counting
-	// trouble is why there can be no runs; nil if there can.
-	trouble error
-	// ran is the latest time that was run as far as is known, before this pass; zero if none.
-	ran time.Time
-	// run is the time to make a Job for; zero for none.
+	past
+	// invalid is why the schedule allows no runs; nil if it does.
+	invalid error
+	// run is the time to create a Job for; zero for none.
 	run time.Time
 	// waits is the first time that waits for active Jobs to finish (Forbid); zero if none does.
 	waits time.Time
-	// missed are the times that are given up, skipped those that were when a Job was made that nothing tells of yet.
+	// missed are the times that are given up. Skipped are those that were given up when a Job was created which is in no
+	// status yet.
 	missed, skipped missed
 	// replace are the Jobs to delete before the run, prune those to delete from the history.
 	replace, prune []*batchv1.Job
 	// next is when it is due next; zero if never, or not while it is suspended.
 	next time.Time
-	// wake is when to pass again; zero for not before something happens.
+	// wake is when to make another pass; zero for not before something happens.
 	wake time.Time
 }
 
@@ -50,11 +48,17 @@ func (p plan) first() time.Time {
 	return p.run
 }
 
+// needsConfirmation reports whether another manager may have run, or given up, the times that the plan is about.
+func (p plan) needsConfirmation() bool {
+	first := p.first()
+	return !first.IsZero() && (p.aloneSince.IsZero() || p.aloneSince.After(first))
+}
+
 // missed are times that are given up.
 type missed struct {
-	count       int // up to countLimit; 0 once they have been told
+	count       int // up to countLimit; 0 once an event has reported them
 	first, last time.Time
-	// late tells that even the last could not be run, because the deadline has passed.
+	// late reports that even the last could not be run, because the deadline has passed.
 	late bool
 }
 
@@ -69,32 +73,25 @@ func (m missed) and(more missed) missed {
 	return missed{count: min(m.count+more.count, countLimit), first: m.first, last: more.last, late: more.late}
 }
 
-// decide works out what is to be done for a CronJob with these Jobs of its own at a time, when something is known that
-// its status does not say yet.
-func decide(cj *tutorialv1.CronJob, jobs []*batchv1.Job, known remembered, now time.Time) plan {
-	p := plan{
-		counting: counting{since: since(cj, known, now), schedule: cj.Spec.Schedule,
-			timeZone: ptr.Deref(cj.Spec.TimeZone, "")},
-		ran: latest(known.ran, lastRun(cj, jobs, now)),
-	}
+// decide works out what is to be done for a CronJob with these Jobs of its own and this past, at a time.
+func decide(cj *tutorialv1.CronJob, jobs []*batchv1.Job, past past, now time.Time) plan {
+	p := plan{past: past}
 	p.prune, p.wake = history(cj, jobs, now)
-	told := latest(p.counting.since, timeOf(cj.Status.LastScheduleTime), timeOf(cj.Status.LastMissedTime), known.ran,
-		known.missed.last)
-	base := latest(told, p.ran)
+	base := latest(p.accounted, p.ran)
 	if base.After(now.Add(clockTolerance)) {
-		p.wake = sooner(p.wake, base.Add(-clockTolerance)) // then the clock is no longer behind, and somebody is told
+		p.wake = sooner(p.wake, base.Add(-clockTolerance)) // then the clock is no longer behind, and the status says so
 	}
 	if p.counting.since.IsZero() {
 		return p
 	}
 	times, err := parseSchedule(p.counting.schedule, p.counting.timeZone, p.counting.since)
 	if err != nil {
-		p.trouble = err
+		p.invalid = err
 		return p
 	}
 
-	if first := firstRun(cj, jobs, told, now); !first.IsZero() {
-		p.skipped = times.missed(told, times.latest(told, first.Add(-time.Second)))
+	if !p.firstRun.IsZero() {
+		p.skipped = times.missed(p.accounted, times.latest(p.accounted, p.firstRun.Add(-time.Second)))
 	}
 	p.next = times.next(latest(base, now))
 	p.wake = sooner(p.wake, p.next)
@@ -112,7 +109,7 @@ func decide(cj *tutorialv1.CronJob, jobs []*batchv1.Job, known remembered, now t
 	if len(active) > 0 && cj.Spec.ConcurrencyPolicy == tutorialv1.ForbidConcurrent {
 		p.waits = times.next(base)
 		if deadline := cj.Spec.StartingDeadlineSeconds; deadline != nil {
-			p.wake = sooner(p.wake, due.Add(seconds(*deadline)).Add(time.Second)) // then it is too late, and somebody is told
+			p.wake = sooner(p.wake, due.Add(seconds(*deadline)).Add(time.Second)) // then it is too late, which an event reports
 		}
 		return p
 	}
@@ -130,48 +127,6 @@ func (s schedule) missed(after, last time.Time) missed {
 		return missed{}
 	}
 	return missed{count: s.count(after, last, countLimit), first: s.next(after), last: last}
-}
-
-// since returns the time after which the times of the schedule count; zero while the CronJob is suspended. Neither a
-// change of the schedule nor the end of a suspension has it run for times before. What was changed before it was ever
-// looked at counts from now.
-func since(cj *tutorialv1.CronJob, known remembered, now time.Time) time.Time {
-	before := countingOf(&cj.Status)
-	if known.counting != (counting{}) {
-		before = known.counting
-	}
-	switch {
-	case ptr.Deref(cj.Spec.Suspend, false):
-		return time.Time{}
-	case before.schedule == "" && cj.Generation <= 1:
-		return cj.CreationTimestamp.UTC()
-	case before.since.IsZero(), before.schedule != cj.Spec.Schedule, before.timeZone != ptr.Deref(cj.Spec.TimeZone, ""):
-		return now.UTC().Truncate(time.Second)
-	}
-	return before.since
-}
-
-// lastRun returns the latest time that has been run: as the status says or, if it could not be written, as the names of
-// the Jobs do. A Job that says it is of a time to come proves nothing.
-func lastRun(cj *tutorialv1.CronJob, jobs []*batchv1.Job, now time.Time) time.Time {
-	last := timeOf(cj.Status.LastScheduleTime)
-	for _, job := range jobs {
-		if tick, ok := tickOf(cj.Name, job.Name); ok && !tick.After(now) {
-			last = latest(last, tick)
-		}
-	}
-	return last
-}
-
-// firstRun returns the first time after one, and not to come, that there is a Job of; zero if there is none.
-func firstRun(cj *tutorialv1.CronJob, jobs []*batchv1.Job, after, now time.Time) time.Time {
-	var first time.Time
-	for _, job := range jobs {
-		if tick, ok := tickOf(cj.Name, job.Name); ok && tick.After(after) && !tick.After(now) {
-			first = sooner(first, tick)
-		}
-	}
-	return first
 }
 
 // history returns the finished Jobs that are more than the limits allow, the oldest first, and when to look again for
@@ -195,7 +150,7 @@ func history(cj *tutorialv1.CronJob, jobs []*batchv1.Job, now time.Time) (prune 
 			if !isRecorded(cj, job) {
 				continue // the next pass, which the status makes, finds it recorded
 			}
-			if until := job.CreationTimestamp.Add(fence); now.Before(until) {
+			if until := job.CreationTimestamp.Add(requestTimeout); now.Before(until) {
 				wake = sooner(wake, until)
 				continue
 			}
@@ -219,19 +174,19 @@ func sortByAge(cj *tutorialv1.CronJob, jobs []*batchv1.Job) {
 	})
 }
 
-// started returns the time a Job is of, or at which it was made if that is by somebody else's hand.
+// started returns the scheduled time of a Job, or when it was created if somebody else did that.
 func started(cj *tutorialv1.CronJob, job *batchv1.Job) time.Time {
-	if tick, ok := tickOf(cj.Name, job.Name); ok {
-		return tick
+	if scheduled, ok := scheduledTime(cj.Name, job.Name); ok {
+		return scheduled
 	}
 	return job.CreationTimestamp.UTC()
 }
 
-// isRecorded tells whether the status remembers of a finished Job all that has to be known when it is gone: that its
-// time has been run, and when it succeeded or failed.
+// isRecorded reports whether the status has all of a finished Job that must be known after it is deleted: that its time
+// has run, and when it succeeded or failed.
 func isRecorded(cj *tutorialv1.CronJob, job *batchv1.Job) bool {
-	tick, ok := tickOf(cj.Name, job.Name)
-	isRun := !ok || !tick.After(timeOf(cj.Status.LastScheduleTime))
+	scheduled, ok := scheduledTime(cj.Name, job.Name)
+	isRun := !ok || !scheduled.After(timeOf(cj.Status.LastScheduleTime))
 	return isRun && !succeededAt(job).After(timeOf(cj.Status.LastSuccessfulTime)) &&
 		!failedAt(job).After(timeOf(cj.Status.LastFailedTime))
 }

@@ -651,7 +651,7 @@ func TestDecideIsTheSameOnEveryMachine(t *testing.T) {
 				{"new", local(on("30 9 * * *").new()), "10:00", "since 08:30, run 09:30, next 2026-03-03 09:30"},
 				{"elsewhere", local(on("30 18 * * *").in("Asia/Tokyo")), "10:00", "run 09:30, next 2026-03-03 09:30"},
 			} {
-				p := decide(test.world.cj, test.world.jobs, remembered{}, moment(test.at).Local())
+				p := planOf(test.world.cj, test.world.jobs, remembered{}, moment(test.at).Local())
 				if got := test.world.outline(p); got != test.want {
 					t.Errorf("%s:\n   is: %s\n want: %s", test.name, got, test.want)
 				}

@@ -27,13 +27,13 @@ func FuzzDecide(f *testing.F) {
 	f.Fuzz(func(t *testing.T, schedule, zone string, bits uint16, since, ran, gaveUp, now, deadline int64, succeeded,
 		failed int16, jobs []byte) {
 		w, at := fuzzed(schedule, zone, bits, since, ran, gaveUp, deadline, succeeded, failed, jobs), instant(now)
-		p := decide(w.cj, w.jobs, remembered{}, at)
+		p := planOf(w.cj, w.jobs, remembered{}, at)
 		if err := w.harms(p, at); err != "" {
 			t.Fatalf("%s\nplan: %s\nat %s, status: %+v", err, w.outline(p), at, w.cj.Status)
 		}
 
 		slices.Reverse(w.jobs)
-		again := decide(w.cj, w.jobs, remembered{}, at)
+		again := planOf(w.cj, w.jobs, remembered{}, at)
 		for _, jobs := range []*[]*batchv1.Job{&p.replace, &again.replace} { // of which the order does not matter
 			slices.SortFunc(*jobs, func(a, b *batchv1.Job) int { return strings.Compare(a.Name, b.Name) })
 		}
@@ -44,7 +44,7 @@ func FuzzDecide(f *testing.F) {
 		seen := w.pass(at, nil)
 		after := world{cj: w.cj.DeepCopy(), jobs: seen.jobs}
 		after.cj.Status = statusOf(w.cj, seen, nil)
-		next := decide(after.cj, after.jobs, remembered{}, at)
+		next := planOf(after.cj, after.jobs, remembered{}, at)
 		if !next.run.IsZero() || next.missed != (missed{}) || len(next.replace) > 0 {
 			t.Fatalf("it is not done in one pass\n then: %s\nfirst: %s", after.outline(next), w.outline(p))
 		}
@@ -159,10 +159,10 @@ func (w world) harms(p plan, now time.Time) string {
 		} else if kept[kind.Type] < limits[kind.Type] {
 			return "too many Jobs are pruned"
 		}
-		if now.Sub(job.CreationTimestamp.Time) < fence {
+		if now.Sub(job.CreationTimestamp.Time) < requestTimeout {
 			return "a young Job is pruned"
 		}
-		if tick, ok := tickOf("c", job.Name); ok && tick.After(timeOf(told.LastScheduleTime)) {
+		if tick, ok := scheduledTime("c", job.Name); ok && tick.After(timeOf(told.LastScheduleTime)) {
 			return "a Job is pruned of which only its name tells that it was"
 		}
 	}
@@ -197,7 +197,7 @@ func (w world) harms(p plan, now time.Time) string {
 		return ""
 	}
 	switch deadline := w.cj.Spec.StartingDeadlineSeconds; {
-	case isSuspended || p.trouble != nil:
+	case isSuspended || p.invalid != nil:
 		return "it runs, and cannot"
 	case p.run.After(now):
 		return "it runs in the future"

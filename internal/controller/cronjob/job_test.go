@@ -51,7 +51,7 @@ func TestJobSaysItsTime(t *testing.T) {
 			if said := got.Annotations[tutorialv1.ScheduledAtAnnotation]; said != test.wants {
 				t.Errorf("it says %s; want %s", said, test.wants)
 			}
-			if tick, ok := tickOf("c", got.Name); !ok || !tick.Equal(test.tick) {
+			if tick, ok := scheduledTime("c", got.Name); !ok || !tick.Equal(test.tick) {
 				t.Errorf("its name is read as %s", tick)
 			}
 		})

@@ -24,7 +24,7 @@ func TestJobNamesNeverChange(t *testing.T) {
 			if got := jobName(test.cronJob, utc(t, test.tick)); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
-			if tick, ok := tickOf(test.cronJob, test.want); !ok || !tick.Equal(utc(t, test.tick)) {
+			if tick, ok := scheduledTime(test.cronJob, test.want); !ok || !tick.Equal(utc(t, test.tick)) {
 				t.Errorf("the tick of %s is %s, %t", test.want, tick, ok)
 			}
 		})
@@ -50,7 +50,7 @@ func TestTickOfTellsForeignNames(t *testing.T) {
 		{"digits of another script", "backup-٢٩٧١"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if tick, ok := tickOf("backup", test.job); ok {
+			if tick, ok := scheduledTime("backup", test.job); ok {
 				t.Errorf("it stands for %s", tick)
 			}
 		})
@@ -74,7 +74,7 @@ func FuzzJobName(f *testing.F) {
 		}
 		tick := time.Unix(seconds, 0)
 		job := jobName(cronJob, tick)
-		if got, ok := tickOf(cronJob, job); !ok || !got.Equal(tick) {
+		if got, ok := scheduledTime(cronJob, job); !ok || !got.Equal(tick) {
 			t.Errorf("%s of %s at %s stands for %s, %t", job, cronJob, tick, got, ok)
 		}
 		if same := cronJob == other && seconds == otherSeconds; same != (job == jobName(other, time.Unix(otherSeconds, 0))) {

@@ -18,23 +18,23 @@ import (
 	"github.com/example/memcached-operator/internal/status"
 )
 
-// observed is what one pass has seen and done.
+// observed is what one pass has observed and done.
 type observed struct {
-	// isSeen tells whether the Jobs could be looked at.
-	isSeen bool
-	// isNameShared tells whether a CronJob of batch/v1 has the same name.
+	// isObserved tells that the Jobs could be read.
+	isObserved bool
+	// isNameShared tells that a CronJob of batch/v1 has the same name.
 	isNameShared bool
-	// jobs are the CronJob's after what the pass has done.
+	// jobs are the CronJob's, after what the pass has done.
 	jobs []*batchv1.Job
 	// plan is what was to be done and, after a run, what is left to do.
 	plan plan
 	// known is what is remembered, also of this pass.
 	known remembered
-	// mayWait tells whether what has been done may be told by the next pass.
-	mayWait bool
-	// isAhead is whether the cache does not show one of the Jobs.
+	// mayReportLater tells that the next pass may report what has been done.
+	mayReportLater bool
+	// isAhead tells that the cache does not show one of the Jobs.
 	isAhead bool
-	// now is when the pass looked.
+	// now is when the pass began.
 	now time.Time
 }
 
@@ -53,30 +53,30 @@ func (o observed) wake() time.Time {
 // maxActive is how many Jobs status.active lists.
 const maxActive = 100
 
-// clockTolerance is how far ahead of the clock the last run may be before somebody is told.
+// clockTolerance is how far ahead of the clock the last run may be before the status reports it.
 const clockTolerance = time.Minute
 
-// statusOf returns the status of a CronJob: what was seen and done, and what went wrong. If the plan has a run, that
-// went wrong.
+// statusOf returns the status of a CronJob: what was observed and done, and what went wrong. If the plan has a run,
+// that went wrong.
 func statusOf(cj *tutorialv1.CronJob, seen observed, err error) tutorialv1.CronJobStatus {
-	told := *cj.Status.DeepCopy()
-	told.ObservedGeneration = cj.Generation
-	if seen.isSeen {
-		told.LastScheduleTime = later(told.LastScheduleTime, seen.plan.ran)
-		told.LastMissedTime = later(told.LastMissedTime, seen.known.missed.last)
+	recorded := *cj.Status.DeepCopy()
+	recorded.ObservedGeneration = cj.Generation
+	if seen.isObserved {
+		recorded.LastScheduleTime = later(recorded.LastScheduleTime, seen.plan.ran)
+		recorded.LastMissedTime = later(recorded.LastMissedTime, seen.known.missed.last)
 		for _, job := range seen.jobs {
-			told.LastSuccessfulTime = later(told.LastSuccessfulTime, succeededAt(job))
-			told.LastFailedTime = later(told.LastFailedTime, failedAt(job))
+			recorded.LastSuccessfulTime = later(recorded.LastSuccessfulTime, succeededAt(job))
+			recorded.LastFailedTime = later(recorded.LastFailedTime, failedAt(job))
 		}
-		told.ScheduledSince = at(seen.plan.counting.since)
-		told.ObservedSchedule, told.ObservedTimeZone = seen.plan.counting.schedule, seen.plan.counting.timeZone
-		told.NextScheduleTime = at(seen.plan.next)
-		told.Active, told.ActiveJobs = active(cj, seen)
+		recorded.ScheduledSince = at(seen.plan.counting.since)
+		recorded.ObservedSchedule, recorded.ObservedTimeZone = seen.plan.counting.schedule, seen.plan.counting.timeZone
+		recorded.NextScheduleTime = at(seen.plan.next)
+		recorded.Active, recorded.ActiveJobs = active(cj, seen)
 	}
-	status.SetConditions(&told.Conditions, cj.Generation,
-		available(cj, &told, seen), progressing(seen, told.ActiveJobs),
-		status.Degraded(problems(cj, &told, seen, err)))
-	return told
+	status.SetConditions(&recorded.Conditions, cj.Generation,
+		available(cj, &recorded, seen), progressing(seen, recorded.ActiveJobs),
+		status.Degraded(problems(cj, &recorded, seen, err)))
+	return recorded
 }
 
 // active returns references to the latest active Jobs, sorted by name, and how many there are.
@@ -99,20 +99,20 @@ func reference(job *batchv1.Job) corev1.ObjectReference {
 	}
 }
 
-func available(cj *tutorialv1.CronJob, told *tutorialv1.CronJobStatus, seen observed) status.Condition {
+func available(cj *tutorialv1.CronJob, recorded *tutorialv1.CronJobStatus, seen observed) status.Condition {
 	switch {
-	case !seen.isSeen:
+	case !seen.isObserved:
 		return status.Condition{Status: metav1.ConditionUnknown, Reason: tutorialv1.ReasonNotObserved,
 			Message: "the Jobs could not be looked at; see condition Degraded"}
 	case ptr.Deref(cj.Spec.Suspend, false):
 		return status.Condition{Status: metav1.ConditionFalse, Reason: tutorialv1.ReasonSuspended,
 			Message: "spec.suspend is true: no Job is made until it is false, and none for the time until then"}
-	case seen.plan.trouble != nil:
-		return status.Condition{Status: metav1.ConditionFalse, Reason: reasonOf(seen.plan.trouble),
-			Message: seen.plan.trouble.Error()}
-	case yetToCome(told, seen.now) != "":
+	case seen.plan.invalid != nil:
+		return status.Condition{Status: metav1.ConditionFalse, Reason: reasonOf(seen.plan.invalid),
+			Message: seen.plan.invalid.Error()}
+	case yetToCome(recorded, seen.now) != "":
 		return status.Condition{Status: metav1.ConditionFalse, Reason: tutorialv1.ReasonClockBehind,
-			Message: yetToCome(told, seen.now) + ", which is yet to come; see condition Degraded"}
+			Message: yetToCome(recorded, seen.now) + ", which is yet to come; see condition Degraded"}
 	}
 	return status.Condition{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonScheduled,
 		Message: "Jobs are made at the times of the schedule"}
@@ -120,7 +120,7 @@ func available(cj *tutorialv1.CronJob, told *tutorialv1.CronJobStatus, seen obse
 
 func progressing(seen observed, activeJobs int32) status.Condition {
 	switch {
-	case !seen.isSeen || seen.plan.trouble != nil || !seen.plan.run.IsZero():
+	case !seen.isObserved || seen.plan.invalid != nil || !seen.plan.run.IsZero():
 		return status.Condition{Status: metav1.ConditionFalse, Reason: tutorialv1.ReasonBlocked,
 			Message: "see condition Degraded"}
 	case !seen.plan.waits.IsZero():
@@ -170,10 +170,10 @@ func requestFailed(err error) status.Problem {
 
 // scheduleProblem is the problem that the schedule or its time zone allows no runs.
 func scheduleProblem(seen observed) status.Problem {
-	if seen.plan.trouble == nil {
+	if seen.plan.invalid == nil {
 		return status.Problem{}
 	}
-	return status.Problem{Reason: reasonOf(seen.plan.trouble), Message: seen.plan.trouble.Error()}
+	return status.Problem{Reason: reasonOf(seen.plan.invalid), Message: seen.plan.invalid.Error()}
 }
 
 // clockBehind is the problem that the status has a time which is yet to come.
@@ -211,12 +211,12 @@ func nameShared(cj *tutorialv1.CronJob, seen observed) status.Problem {
 
 // yetToCome returns what the status says of a time that the clock is far behind, and after which alone there are runs;
 // nothing if there is none.
-func yetToCome(told *tutorialv1.CronJobStatus, now time.Time) string {
+func yetToCome(recorded *tutorialv1.CronJobStatus, now time.Time) string {
 	for _, known := range []struct {
 		field string
 		time  *metav1.Time
-	}{{"lastScheduleTime", told.LastScheduleTime}, {"lastMissedTime", told.LastMissedTime},
-		{"scheduledSince", told.ScheduledSince}} {
+	}{{"lastScheduleTime", recorded.LastScheduleTime}, {"lastMissedTime", recorded.LastMissedTime},
+		{"scheduledSince", recorded.ScheduledSince}} {
 		if timeOf(known.time).After(now.Add(clockTolerance)) {
 			return fmt.Sprintf("status.%s is %s", known.field, text(known.time.Time))
 		}
@@ -224,10 +224,10 @@ func yetToCome(told *tutorialv1.CronJobStatus, now time.Time) string {
 	return ""
 }
 
-// lastFailure tells of the Job that failed last, unless one has succeeded since; also when that Job is gone.
-func lastFailure(cj *tutorialv1.CronJob, told *tutorialv1.CronJobStatus, seen observed) string {
-	failed := timeOf(told.LastFailedTime)
-	if !failed.After(timeOf(told.LastSuccessfulTime)) {
+// lastFailure describes the Job that failed last, unless one has succeeded since; also when that Job is deleted.
+func lastFailure(cj *tutorialv1.CronJob, recorded *tutorialv1.CronJobStatus, seen observed) string {
+	failed := timeOf(recorded.LastFailedTime)
+	if !failed.After(timeOf(recorded.LastSuccessfulTime)) {
 		return ""
 	}
 	var last *batchv1.Job
@@ -249,7 +249,8 @@ func lastFailure(cj *tutorialv1.CronJob, told *tutorialv1.CronJobStatus, seen ob
 		text(failed))
 }
 
-// message tells of times that are given up, when the latest time that was run is ran; nothing if all has been told.
+// message describes times that are given up, when the latest time that was run is ran; nothing if an event has reported
+// all.
 func (m missed) message(ran time.Time) string {
 	if m.count == 0 {
 		return ""
@@ -268,8 +269,8 @@ func (m missed) message(ran time.Time) string {
 }
 
 // reasonOf returns the reason of a condition for why there can be no runs.
-func reasonOf(trouble error) string {
-	if invalid := (*scheduleError)(nil); errors.As(trouble, &invalid) {
+func reasonOf(err error) string {
+	if invalid := (*scheduleError)(nil); errors.As(err, &invalid) {
 		return invalid.reason
 	}
 	return tutorialv1.ReasonError

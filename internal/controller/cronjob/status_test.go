@@ -22,9 +22,9 @@ import (
 // pass decides for a world at a time and carries it out, as far as err lets it. If that makes a Job, the pass after it
 // is what is seen.
 func (w world) pass(t time.Time, err error) observed {
-	seen := observed{isSeen: true, now: t, jobs: slices.Clone(w.jobs), plan: decide(w.cj, w.jobs, remembered{}, t)}
+	seen := observed{isObserved: true, now: t, jobs: slices.Clone(w.jobs), plan: planOf(w.cj, w.jobs, remembered{}, t)}
 	var m memory
-	seen.known = m.decided(w.cj, remembered{}, seen.plan)
+	seen.known = m.noteDecision(w.cj, remembered{}, seen.plan)
 	if err != nil {
 		return seen
 	}
@@ -36,8 +36,8 @@ func (w world) pass(t time.Time, err error) observed {
 	}
 	made := job(w.cj, seen.plan.run)
 	made.UID, made.CreationTimestamp = "made", metav1.NewTime(t)
-	seen.jobs, seen.known = append(seen.jobs, made), m.carriedOut(w.cj.UID, seen.plan, reference(made))
-	seen.plan = decide(w.cj, seen.jobs, seen.known, t)
+	seen.jobs, seen.known = append(seen.jobs, made), m.noteRun(w.cj.UID, seen.plan, reference(made))
+	seen.plan = planOf(w.cj, seen.jobs, seen.known, t)
 	return seen
 }
 
@@ -318,7 +318,7 @@ func TestMissedMessage(t *testing.T) {
 			"missed 1000 runs or more, from 2026-03-02T09:01:00Z to 2026-04-03T01:41:00Z" + late},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			p := decide(test.world.cj, test.world.jobs, remembered{}, moment(test.at))
+			p := planOf(test.world.cj, test.world.jobs, remembered{}, moment(test.at))
 			if got := p.missed.message(p.run); got != test.want {
 				t.Errorf("\n   is: %s\n want: %s", got, test.want)
 			}
@@ -455,7 +455,7 @@ func TestActive(t *testing.T) {
 			t.Error("they are not sorted by name")
 		}
 		for _, reference := range got.Active {
-			if tick, ok := tickOf("c", reference.Name); !ok || !tick.After(first.Add(50*90*time.Second)) {
+			if tick, ok := scheduledTime("c", reference.Name); !ok || !tick.After(first.Add(50*90*time.Second)) {
 				t.Errorf("%s is listed, of %s, and later ones are not", reference.Name, tick)
 			}
 		}

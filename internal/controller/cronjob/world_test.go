@@ -241,6 +241,11 @@ func finish(job *batchv1.Job, kind batchv1.JobConditionType, t time.Time) {
 	job.Status.Conditions = append(job.Status.Conditions, condition)
 }
 
+// planOf returns the plan for a CronJob, as of a manager that has just begun.
+func planOf(cj *tutorialv1.CronJob, jobs []*batchv1.Job, known remembered, now time.Time) plan {
+	return decide(cj, jobs, pastOf(cj, jobs, known, time.Time{}, now), now)
+}
+
 // outline says what a plan is that was made for a world. What it does not say is not so, and what wakes the next pass
 // is the next time unless it says another.
 func (w world) outline(p plan) string {
@@ -256,8 +261,8 @@ func (w world) outline(p plan) string {
 	case !p.counting.since.Equal(timeOf(w.cj.Status.ScheduledSince)):
 		say("since", p.counting.since)
 	}
-	if p.trouble != nil {
-		parts = append(parts, reasonOf(p.trouble))
+	if p.invalid != nil {
+		parts = append(parts, reasonOf(p.invalid))
 	}
 	if !p.ran.Equal(timeOf(w.cj.Status.LastScheduleTime)) {
 		say("ran", p.ran)
@@ -287,7 +292,7 @@ func (w world) outline(p plan) string {
 		text := jobs.what
 		for _, job := range jobs.jobs {
 			name := job.Name
-			if tick, ok := tickOf(w.cj.Name, name); ok {
+			if tick, ok := scheduledTime(w.cj.Name, name); ok {
 				name = said(tick)
 			}
 			text += " " + name
@@ -321,7 +326,7 @@ func decides(t *testing.T, rows []row) {
 		names = append(names, row.name)
 		t.Run(row.name, func(t *testing.T) {
 			before := row.world.cj.DeepCopy()
-			got := row.world.outline(decide(row.world.cj, row.world.jobs, remembered{}, moment(row.at)))
+			got := row.world.outline(planOf(row.world.cj, row.world.jobs, remembered{}, moment(row.at)))
 			if got != row.want {
 				t.Errorf("at %s\n   is: %s\n want: %s", row.at, got, row.want)
 			}

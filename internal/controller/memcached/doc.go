@@ -20,5 +20,5 @@
 //	observe  the children and the pods                      controller.go, pods.go
 //	decide   what the children should be                    names.go, deployment.go, service.go, poddisruptionbudget.go
 //	apply    write the children                             controller.go
-//	report   the status, whole and once, then the event     status.go, problems.go
+//	report   the status, whole and once, then the event     status.go
 package memcached

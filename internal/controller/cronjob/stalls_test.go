@@ -12,34 +12,34 @@ import (
 // A timer is late by as long as the machine was suspended. So what is due is looked for after each stall.
 func TestStallsAreReported(t *testing.T) {
 	clock := clocktesting.NewFakeClock(moment("11:50"))
-	v := newVigil(clock)
+	d := newStallDetector(clock)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
-	go func() { ended <- v.Start(ctx) }()
-	step := func(d time.Duration) {
+	go func() { ended <- d.Start(ctx) }()
+	step := func(by time.Duration) {
 		t.Helper()
 		for !clock.HasWaiters() {
 			time.Sleep(time.Millisecond)
 		}
 		before := clock.Now()
-		clock.Step(d)
+		clock.Step(by)
 		for isRead := false; !isRead; time.Sleep(time.Millisecond) {
-			v.mu.Lock()
-			isRead = v.last.After(before)
-			v.mu.Unlock()
+			d.mu.Lock()
+			isRead = d.lastRead.After(before)
+			d.mu.Unlock()
 		}
 	}
 	for range 10 {
 		step(time.Second)
 	}
 	select {
-	case <-v.stalls:
+	case <-d.stalls:
 		t.Error("a stall is reported where there was none")
 	default:
 	}
 	step(time.Hour)
 	select {
-	case <-v.stalls:
+	case <-d.stalls:
 	case <-time.After(10 * time.Second):
 		t.Error("the stall is not reported")
 	}
@@ -49,7 +49,7 @@ func TestStallsAreReported(t *testing.T) {
 	}
 }
 
-func TestVigil(t *testing.T) {
+func TestStallDetector(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		watches   [][2]string // from and to when it looks at the clock, every second
@@ -71,37 +71,38 @@ func TestVigil(t *testing.T) {
 		{"it stood still before", [][2]string{{"11:50", "11:55"}, {"11:58", "12:00"}}, "12:00", "12:00:01", true},
 		{"the clock was put back", [][2]string{{"11:50", "12:10"}, {"12:00", "12:01"}}, "12:01", "12:01", true},
 	} {
-		v := vigil{}
+		d := stallDetector{}
 		for _, watch := range test.watches {
 			for at := moment(watch[0]); !at.After(moment(watch[1])); at = at.Add(time.Second) {
-				v.note(at)
+				d.note(at)
 			}
 		}
-		if got := v.covers(moment(test.from), moment(test.now)); got != test.want {
+		run := plan{past: past{aloneSince: d.aloneSince(moment(test.now))}, run: moment(test.from)}
+		if got := !run.needsConfirmation(); got != test.want {
 			t.Errorf("%s: %v", test.name, got)
 		}
 	}
 }
 
 // A pass that has looked at the clock before it stood still hides nothing.
-func TestVigilOfLatePasses(t *testing.T) {
-	v := vigil{}
+func TestStallDetectorOfLatePasses(t *testing.T) {
+	d := stallDetector{}
 	for at := moment("11:50"); !at.After(moment("12:00")); at = at.Add(time.Second) {
-		v.note(at)
+		d.note(at)
 	}
-	v.note(moment("12:00:30"))
-	v.covers(moment("12:00"), moment("12:00:01"))
-	v.note(moment("12:00:31"))
-	if v.covers(moment("12:00"), moment("12:00:31")) || !v.covers(moment("12:00:30"), moment("12:00:31")) {
-		t.Errorf("unbroken since %s", v.unbroken)
+	d.note(moment("12:00:30"))
+	d.aloneSince(moment("12:00:01"))
+	d.note(moment("12:00:31"))
+	if since := d.aloneSince(moment("12:00:31")); !since.Equal(moment("12:00:30")) {
+		t.Errorf("alone since %s", since)
 	}
 }
 
-func TestVigilStarts(t *testing.T) {
-	v, before := newVigil(clock.RealClock{}), time.Now()
+func TestStallDetectorStarts(t *testing.T) {
+	d, before := newStallDetector(clock.RealClock{}), time.Now()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := v.Start(ctx); err != nil || v.begun.Before(before.Round(0)) {
-		t.Errorf("%v, begun %s", err, v.begun)
+	if err := d.Start(ctx); err != nil || d.begun.Before(before.Round(0)) {
+		t.Errorf("%v, begun %s", err, d.begun)
 	}
 }
