@@ -205,4 +205,3 @@ func each(words string, texts []string) []string {
 	}
 	return all
 }
-
