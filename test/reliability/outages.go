@@ -48,12 +48,8 @@ func (s *suite) outages(ctx context.Context, r *campaignReport) error {
 	})
 	happened := 0
 	for batch := range slices.Chunk(plans, s.parallel) {
-		prepared, err := s.prepare(ctx, batch) // now, so that it is old enough, and not much older
-		if err != nil {
-			return err
-		}
 		for _, some := range bySort(batch) {
-			hasHappened, err := s.playThrough(ctx, r, some, prepared)
+			hasHappened, err := s.playThrough(ctx, r, some)
 			if err != nil {
 				return err
 			}
@@ -70,11 +66,12 @@ func (s *suite) outages(ctx context.Context, r *campaignReport) error {
 	return nil
 }
 
-// bySort parts plans by the sort of their outage.
+// bySort parts plans by the sort of their outage, and by how old what they need has to be.
 func bySort(plans []*runner.Plan) [][]*runner.Plan {
 	var parts [][]*runner.Plan
 	for i, plan := range plans {
-		if i == 0 || plan.Rules[0].Fault.Kind != plans[i-1].Rules[0].Fault.Kind {
+		if i == 0 || plan.Rules[0].Fault.Kind != plans[i-1].Rules[0].Fault.Kind ||
+			plan.Scenario.Age != plans[i-1].Scenario.Age {
 			parts = append(parts, nil)
 		}
 		parts[len(parts)-1] = append(parts[len(parts)-1], plan)
@@ -84,15 +81,14 @@ func bySort(plans []*runner.Plan) [][]*runner.Plan {
 
 // playThrough plays plans through one outage, and tells whether it has happened: it does when one of them comes to its
 // write.
-func (s *suite) playThrough(
-	ctx context.Context, r *campaignReport, plans []*runner.Plan, prepared map[*runner.Plan]*runner.Prepared,
-) (hasHappened bool, err error) {
+func (s *suite) playThrough(ctx context.Context, r *campaignReport, plans []*runner.Plan) (hasHappened bool,
+	err error) {
 	outage := s.env.NewOutage(ctx, plans[0].Rules[0].Fault.Kind, len(plans))
 	errs := make([]error, len(plans)+1)
 	var playing sync.WaitGroup
 	for i, plan := range plans {
 		plan.Outage = outage
-		playing.Go(func() { errs[i] = s.play(ctx, r, plan, prepared[plan], false) })
+		playing.Go(func() { errs[i] = s.play(ctx, r, plan, false) })
 	}
 	playing.Wait()
 	errs[len(plans)] = outage.Err

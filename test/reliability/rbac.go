@@ -150,16 +150,11 @@ func (s *suite) goesWrong(ctx context.Context, r rights) (string, error) {
 		}
 		plan := &runner.Plan{Scenario: s.scenarios[found], ServiceAccount: r.name, Environment: r.environment,
 			Patience: rbacPatience}
-		prepared, err := s.env.Prepare(ctx, plan)
-		if err != nil {
-			return "", err
-		}
 		reference := s.reference(scenarioName)
-		run, err := prepared.Play(ctx, reference)
+		run, err := s.env.Play(ctx, plan, reference)
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			return "", err
 		}
-		prepared.End()
 		// What goes wrong by chance needs no lack of a permission: where there is one, it shows.
 		if findings := oracle.Judge(run, reference); len(findings) > 0 && (r.lacks == "" || isRefused(run)) {
 			text, _, _ := strings.Cut(findings[0].String(), "\n")

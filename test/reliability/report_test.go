@@ -150,7 +150,11 @@ func TestCutOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.handOut(ctx, plans, make(chan job)); !errors.Is(err, context.Canceled) {
+	if err := s.playAll(ctx, s.report.begin("storms", ""), nil, false); err != nil {
+		t.Error(err)
+	}
+	s.parallel = 0
+	if err := s.playAll(ctx, s.report.begin("storms", ""), plans, false); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/example/memcached-operator/test/proof"
 	"github.com/example/memcached-operator/test/reliability/history"
@@ -153,87 +156,39 @@ func (s *suite) conduct(ctx context.Context, c campaign) error {
 	return err
 }
 
-// job is a plan, with what was prepared for it if that has to be old.
-type job struct {
-	plan     *runner.Plan
-	prepared *runner.Prepared
-}
-
 // playAll plays plans, as many at a time as was asked for, and as many again in which nothing happens any more: that is
-// most of the time of a plan, and takes no more than an operator that waits.
+// most of the time of a plan, and takes no more than an operator that waits. Those that wait at first, as something has
+// to be old, begin at once.
 func (s *suite) playAll(ctx context.Context, r *campaignReport, plans []*runner.Plan, isReference bool) error {
-	queue := make(chan job)
-	errs := make([]error, 2*s.parallel, 2*s.parallel+1)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var workers sync.WaitGroup
-	for i := range errs {
-		workers.Go(func() {
-			for job := range queue {
-				if errs[i] == nil {
-					errs[i] = s.play(ctx, r, job.plan, job.prepared, isReference)
-				}
-				if errs[i] != nil {
-					cancel()
-				}
-			}
-		})
-	}
-	err := s.handOut(ctx, plans, queue)
-	close(queue)
-	workers.Wait()
-	return errors.Join(append(errs, err)...)
-}
-
-// preparedAhead is how many plans before those that need it is prepared what has to be old: it becomes so while they
-// are played. It must not become much older either.
-const preparedAhead = 100
-
-// handOut hands plans out until the context ends. Those that need what is old come last.
-func (s *suite) handOut(ctx context.Context, plans []*runner.Plan, queue chan<- job) (err error) {
-	slices.SortStableFunc(plans, func(a, b *runner.Plan) int { return int(a.Scenario.Age - b.Scenario.Age) })
-	old := slices.IndexFunc(plans, func(plan *runner.Plan) bool { return plan.Scenario.Age > 0 })
-	var prepared map[*runner.Plan]*runner.Prepared
-	for i, plan := range plans {
-		if i == max(0, old-preparedAhead) {
-			if prepared, err = s.prepare(ctx, plans); err != nil {
-				return err
-			}
-		}
-		select {
-		case queue <- job{plan, prepared[plan]}:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
-}
-
-// prepare makes what has to grow old before its plan is played.
-func (s *suite) prepare(ctx context.Context, plans []*runner.Plan) (map[*runner.Plan]*runner.Prepared, error) {
-	prepared := map[*runner.Plan]*runner.Prepared{}
+	group, ctx := errgroup.WithContext(ctx)
+	free := make(chan struct{}, 2*s.parallel)
+	slices.SortStableFunc(plans, func(a, b *runner.Plan) int { return cmp.Compare(b.Scenario.Age, a.Scenario.Age) })
 	for _, plan := range plans {
-		if plan.Scenario.Age == 0 {
+		if plan.Scenario.Age > 0 {
+			group.Go(func() error { return s.play(ctx, r, plan, isReference) })
 			continue
 		}
-		p, err := s.env.Prepare(ctx, plan)
-		if err != nil {
-			return nil, err
+		select {
+		case free <- struct{}{}:
+			group.Go(func() error {
+				defer func() { <-free }()
+				return s.play(ctx, r, plan, isReference)
+			})
+		case <-ctx.Done():
+			return errors.Join(group.Wait(), ctx.Err())
 		}
-		prepared[plan] = p
 	}
-	return prepared, nil
+	return group.Wait()
 }
 
 // play plays a plan and judges it.
-func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, prepared *runner.Prepared,
-	isReference bool) error {
+func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, isReference bool) error {
 	var reference *oracle.Reference
 	if !isReference {
 		reference = s.reference(plan.Scenario.Name)
 	}
 	began := time.Now()
-	run, err := s.record(ctx, plan, prepared, reference)
+	run, err := s.record(ctx, plan, reference)
 	if err != nil {
 		return err
 	}
@@ -275,19 +230,13 @@ const tries = 8
 
 // record plays a plan, and again while nothing has gone wrong that should have. What a storm comes to is left to
 // chance.
-func (s *suite) record(ctx context.Context, plan *runner.Plan, prepared *runner.Prepared,
-	reference *oracle.Reference) (run *oracle.Run, err error) {
+func (s *suite) record(ctx context.Context, plan *runner.Plan, reference *oracle.Reference) (run *oracle.Run,
+	err error) {
 	for range tries {
-		if prepared == nil {
-			if prepared, err = s.env.Prepare(ctx, plan); err != nil {
-				return nil, err
-			}
-		}
-		if run, err = prepared.Play(ctx, reference); err != nil {
+		if run, err = s.env.Play(ctx, plan, reference); err != nil {
 			return nil, fmt.Errorf("%s: %w", plan, err)
 		}
-		prepared.End()
-		if prepared = nil; run.Fired > 0 || len(plan.Rules) == 0 || plan.Outage != nil ||
+		if run.Fired > 0 || len(plan.Rules) == 0 || plan.Outage != nil ||
 			len(oracle.Judge(run, reference)) > 0 {
 			break
 		}
