@@ -33,7 +33,10 @@ func cronJobs() []Scenario {
 			{Name: "suspend", Do: suspend(true), Until: cronJobSays("Available=False/Suspended", "Degraded=False")},
 			{Name: "resume", Do: suspend(false), Until: cronJobSays("Available=True", "Degraded=False")},
 		}},
-		{Name: "cronjob-fire", Prepare: due(1), Steps: []Step{fire}},
+		{Name: "cronjob-fire", Prepare: due(1), Steps: []Step{
+			fire,
+			{Name: "take the Job from its owner", Do: disown, Until: isRunning},
+		}},
 		{Name: "cronjob-missed", Prepare: due(4), Steps: []Step{
 			{Name: "fire", Until: func(s *Stage, world history.World) string {
 				return first(isRunning(s, world), hasMissed(1)(s, world), jobCount(world, 1))
@@ -133,6 +136,11 @@ func job(name string) *batchv1.Job {
 // jobName returns the name of the Job for so many hours before the tick.
 func jobName(s *Stage, hoursBefore int) string {
 	return fmt.Sprintf("one-%08d", s.Tick.Add(-time.Duration(hoursBefore)*time.Hour).Unix()/60)
+}
+
+// disown has the Job for the tick lose its owner reference.
+func disown(ctx context.Context, s *Stage) error {
+	return edit(ctx, s, job(jobName(s, 0)), func(job *batchv1.Job) { job.OwnerReferences = nil })
 }
 
 // cleanUp deletes the Job for the tick.
