@@ -9,11 +9,16 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/example/memcached-operator/test/reliability/proxy"
+	"github.com/example/memcached-operator/test/reliability/runner"
 )
 
 func main() {
@@ -34,6 +39,8 @@ type options struct {
 	manager  string
 	scenario string
 	fault    string
+	rules    []proxy.Rule // of fault
+	storm    *uint64      // the seed of fault, if that is a storm
 	campaign string
 	short    bool
 	seed     uint64
@@ -68,6 +75,18 @@ func parse() (*options, error) {
 	if o.proof != "" && (o.scenario != "" || o.campaign != "" || o.fault != "") {
 		return nil, errors.New("--proof is for all there is: a part of it, which --scenario, --campaign and --fault " +
 			"choose, proves nothing")
+	}
+	if seed, isStorm := strings.CutPrefix(o.fault, runner.StormFault); isStorm {
+		number, err := strconv.ParseUint(seed, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%q: a storm has a number: %w", o.fault, err)
+		}
+		o.storm = &number
+	} else if o.fault != "" {
+		var err error
+		if o.rules, err = proxy.ParseRules(o.fault); err != nil {
+			return nil, err
+		}
 	}
 	if o.parallel < 1 {
 		return nil, errors.New("--parallel must be at least 1")
