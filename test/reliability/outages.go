@@ -5,8 +5,9 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/example/memcached-operator/test/reliability/proxy"
 	"github.com/example/memcached-operator/test/reliability/runner"
@@ -84,13 +85,11 @@ func bySort(plans []*runner.Plan) [][]*runner.Plan {
 func (s *suite) playThrough(ctx context.Context, r *campaignReport, plans []*runner.Plan) (hasHappened bool,
 	err error) {
 	outage := s.env.NewOutage(ctx, plans[0].Rules[0].Fault.Kind, len(plans))
-	errs := make([]error, len(plans)+1)
-	var playing sync.WaitGroup
-	for i, plan := range plans {
+	var playing errgroup.Group
+	for _, plan := range plans {
 		plan.Outage = outage
-		playing.Go(func() { errs[i] = s.play(ctx, r, plan, false) })
+		playing.Go(func() error { return s.play(ctx, r, plan, false) })
 	}
-	playing.Wait()
-	errs[len(plans)] = outage.Err
-	return outage.HasHappened(), errors.Join(errs...)
+	err = playing.Wait()
+	return outage.HasHappened(), errors.Join(err, outage.Err)
 }

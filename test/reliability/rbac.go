@@ -7,9 +7,9 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -123,18 +123,16 @@ func (s *suite) trialsOf(rules []rbacv1.PolicyRule) []rights {
 
 // tryAll returns how each goes wrong; nothing if it does not. As many are played at a time as plans are.
 func (s *suite) tryAll(ctx context.Context, trials []rights) ([]string, error) {
-	wrong, errs := make([]string, len(trials)), make([]error, len(trials))
-	free := make(chan struct{}, s.parallel)
-	var playing sync.WaitGroup
+	wrong := make([]string, len(trials))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(2 * s.parallel)
 	for i, trial := range trials {
-		free <- struct{}{}
-		playing.Go(func() {
-			wrong[i], errs[i] = s.goesWrong(ctx, trial)
-			<-free
+		group.Go(func() (err error) {
+			wrong[i], err = s.goesWrong(ctx, trial)
+			return err
 		})
 	}
-	playing.Wait()
-	return wrong, errors.Join(errs...)
+	return wrong, group.Wait()
 }
 
 // goesWrong plays scenarios with an operator that has some rights until one goes wrong, and returns how; nothing if

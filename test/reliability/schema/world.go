@@ -197,10 +197,11 @@ func (w *World) Namespace(ctx context.Context) (string, error) {
 
 // until polls until done returns nil; the error is the last that done returned. The limit only ends a failing test.
 func (w *World) until(ctx context.Context, done func() error) error {
-	return within(ctx, w.options.Patience, done)
+	return Within(ctx, w.options.Patience, done)
 }
 
-func within(ctx context.Context, limit time.Duration, done func() error) error {
+// Within polls until done returns nil, or for so long.
+func Within(ctx context.Context, limit time.Duration, done func() error) error {
 	deadline := time.Now().Add(limit)
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		err := done()

@@ -125,7 +125,7 @@ func (s *stage) ownedAgain(ctx context.Context, r resource) error {
 	if err := s.start(ctx); err != nil {
 		return err
 	}
-	return until(isDisowned)
+	return schema.Within(ctx, patience, isDisowned)
 }
 
 // occupy makes a Deployment of somebody else's, if the name is free.
@@ -242,7 +242,7 @@ func (s *stage) leave(ctx context.Context) error {
 // rest waits until the namespace has stayed the same for a while and is settled.
 func (s *stage) rest(ctx context.Context) (history.Normal, error) {
 	last, since := history.Normal(nil), time.Now()
-	err := until(func() error {
+	err := schema.Within(ctx, patience, func() error {
 		now, err := s.world.Snapshot(ctx, s.namespace)
 		if err != nil {
 			return err
@@ -271,19 +271,11 @@ func (s *stage) isSettled(world history.Normal) bool {
 
 // becomes waits until the namespace is like another one.
 func (s *stage) becomes(ctx context.Context, want history.Normal) error {
-	return until(func() error {
+	return schema.Within(ctx, patience, func() error {
 		got, err := s.world.Snapshot(ctx, s.namespace)
 		if err == nil && !maps.Equal(got, want) {
 			err = errors.New("it is not as a fresh one (-fresh +played):\n" + history.Diff(want, got))
 		}
 		return err
 	})
-}
-
-func until(done func() error) error {
-	for deadline := time.Now().Add(patience); ; time.Sleep(30 * time.Millisecond) {
-		if err := done(); err == nil || time.Now().After(deadline) {
-			return err
-		}
-	}
 }
