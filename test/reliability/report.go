@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -151,12 +152,13 @@ func (r *report) finish(s *suite) {
 func (r *report) print(w io.Writer) error {
 	page := &proof.Page{Title: r.page().Title, Settings: r.settings(), Claims: r.claims(),
 		Sections: []proof.Section{{Title: "Campaigns", Tables: []proof.Table{r.campaignTable()}}}}
-	err := page.Print(w)
+	var violations strings.Builder
 	for _, plan := range r.plans() {
 		for _, finding := range plan.Findings {
 			text, _, _ := strings.Cut(finding.Text, "\n")
-			fmt.Fprintf(w, "VIOLATION %s: %s: %s\n", plan, finding.Oracle, text)
+			fmt.Fprintf(&violations, "VIOLATION %s: %s: %s\n", plan, finding.Oracle, text)
 		}
 	}
-	return err
+	_, err := io.WriteString(w, violations.String())
+	return errors.Join(page.Print(w), err)
 }

@@ -331,8 +331,8 @@ func (s *suite) refer(played *scenario.Scenario, run *oracle.Run) []oracle.Findi
 	return findings
 }
 
-// use notes the permissions that were used in a scenario, and requests that were refused for the lack of one: apart those of an API
-// server that has just been started.
+// use notes the permissions that were used in a scenario, and requests that were refused for the lack of one: apart
+// those of an API server that has just been started.
 func (s *suite) use(scenario string, run *oracle.Run, requests []proxy.Request) {
 	for i := range requests {
 		request := &requests[i]

@@ -47,19 +47,17 @@ func Name(resource schema.GroupVersionResource) string {
 
 // recorded are the operator's kinds, their children, and what Kubernetes creates for those.
 var recorded = func() map[string]schema.GroupVersionResource {
-	all := []schema.GroupVersionResource{appsv1.SchemeGroupVersion.WithResource("replicasets"),
-		corev1.SchemeGroupVersion.WithResource("pods")}
+	all := map[string]schema.GroupVersionResource{
+		ReplicaSets: appsv1.SchemeGroupVersion.WithResource("replicasets"),
+		Pods:        corev1.SchemeGroupVersion.WithResource("pods"),
+	}
 	for _, k := range kinds.All {
-		all = append(all, k.GroupVersionResource())
+		all[Name(k.GroupVersionResource())] = k.GroupVersionResource()
 	}
 	for _, child := range kinds.ChildResources() {
-		all = append(all, child.GroupVersionResource)
+		all[Name(child.GroupVersionResource)] = child.GroupVersionResource
 	}
-	byName := map[string]schema.GroupVersionResource{}
-	for _, resource := range all {
-		byName[Name(resource)] = resource
-	}
-	return byName
+	return all
 }()
 
 // KindOf returns the operator's kind whose resource that is; nil if it is none of them.

@@ -102,8 +102,9 @@ func TestNamesAreByWhatTheyMean(t *testing.T) {
 			t.Errorf("%s: %s", name, text)
 		}
 	}
-	if got := (Symbols{"tick": at.Add(time.Second), "tick-1": at}).Rename("one-1767226021 one-29453767 one-29453760"); got !=
-		"one-(tick) one-(tick-1) one-29453760" {
+	symbols := Symbols{"tick": at.Add(time.Second), "tick-1": at}
+	got := symbols.Rename("one-1767226021 one-29453767 one-29453760")
+	if got != "one-(tick) one-(tick-1) one-29453760" {
 		t.Error(got)
 	}
 }

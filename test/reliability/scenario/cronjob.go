@@ -54,9 +54,10 @@ func cronJobs() []Scenario {
 				Until: func(s *Stage, world history.World) string { return first(jobCount(world, 0), hasSucceeded(s, world)) }},
 		}},
 		{Name: "cronjob-unseen", Prepare: due(1), Setup: []Step{fire}, Steps: []Step{
-			{Name: "complete and clean up", IsUnseen: true, Do: inTurn(finish(0, batchv1.JobComplete), cleanUp), Until: func(s *Stage, world history.World) string {
-				return first(jobCount(world, 0), cronJobSays("Available=True", "Progressing=False")(s, world))
-			}},
+			{Name: "complete and clean up", IsUnseen: true, Do: inTurn(finish(0, batchv1.JobComplete), cleanUp),
+				Until: func(s *Stage, world history.World) string {
+					return first(jobCount(world, 0), cronJobSays("Available=True", "Progressing=False")(s, world))
+				}},
 		}},
 		{Name: "cronjob-fail", Prepare: due(1), Setup: []Step{fire}, Steps: []Step{
 			{Name: "fail", Do: finish(0, batchv1.JobFailed), Until: cronJobSays("Degraded=True/LastRunFailed",
@@ -100,10 +101,11 @@ func cronJobs() []Scenario {
 			{Name: "delete", Do: end(cronJob()), Until: nothingLeft},
 		}},
 		{Name: "cronjob-recreate", Prepare: due(1), Setup: []Step{fire}, Steps: []Step{
-			{Name: "delete and create", Do: inTurn(end(cronJob()), createCronJob), Until: func(s *Stage, world history.World) string {
-				return first(gone(world, history.Jobs), cronJobSays(fine...)(s,
-					world))
-			}},
+			{Name: "delete and create", Do: inTurn(end(cronJob()), createCronJob),
+				Until: func(s *Stage, world history.World) string {
+					return first(gone(world, history.Jobs), cronJobSays(fine...)(s,
+						world))
+				}},
 		}},
 	}
 }

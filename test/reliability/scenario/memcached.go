@@ -36,7 +36,8 @@ func memcacheds() []Scenario {
 			{Name: "delete and create", Until: memcachedRuns(2), Do: inTurn(deleteMemcached, createMemcached(2).Do)},
 		}},
 		{Name: "memcached-unseen", IsPassing: true, Setup: []Step{createMemcached(1)}, Steps: []Step{
-			{Name: "delete and create", IsUnseen: true, Until: memcachedRuns(2), Do: inTurn(deleteMemcached, createMemcached(2).Do)},
+			{Name: "delete and create", IsUnseen: true, Until: memcachedRuns(2),
+				Do: inTurn(deleteMemcached, createMemcached(2).Do)},
 		}},
 		{Name: "memcached-upgrade", Before: asBefore, Setup: []Step{createMemcached(2)}, Steps: []Step{
 			{Name: "upgrade", Until: keeps("one", 1, memcachedRuns(2))},
