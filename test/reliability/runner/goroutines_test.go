@@ -25,7 +25,7 @@ func TestCountGoroutines(t *testing.T) {
 	}
 	counts, err := countGoroutines(&written)
 	const own = "github.com/example/memcached-operator/test/reliability/runner."
-	if err != nil || counts["testing.tRunner"] == 0 || counts[own+"stay"] != 3 {
+	if err != nil || counts["testing.tRunner"] == 0 || counts[own+"stay"] < 3 {
 		t.Errorf("%v, %v", counts, err)
 	}
 }
