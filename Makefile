@@ -30,7 +30,7 @@ COUNT ?= 1000
 PAIRS ?= 1
 BENCH_JSON ?=
 
-# Which sections of the benchmark to measure, comma-separated; RESUME=1 leaves out what has been measured, also of the faults.
+# Which sections of the benchmark to measure, comma-separated; RESUME=1 leaves out what has been measured.
 ONLY ?=
 RESUME ?=
 
