@@ -3,13 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"net/http"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -23,7 +21,6 @@ const (
 	shortSingles = 60
 	pairsCount   = 300
 	stormsEach   = 5 // scenario
-	cleanRuns    = 200
 )
 
 // onceFound are plans that have found a bug of the operator once: the short form always plays them, too.
@@ -77,11 +74,10 @@ func (s *suite) campaigns() []campaign {
 		{name: restCampaign,
 			what:  "half a minute in which nothing happens, and another one in which everything is looked at every second",
 			plans: s.rest},
-		{name: "clean", what: "no fault: nothing must be found", plans: s.clean, isRepeated: true},
 		{name: outagesCampaign, what: "the API server, or etcd, is killed at a write, and started again, under load",
-			plans: s.none, other: s.outages},
+			other: s.outages},
 		// the last, as it judges what all have used
-		{name: rbacCampaign, what: "each permission taken away: something must go wrong", plans: s.none, other: s.rbac},
+		{name: rbacCampaign, what: "each permission taken away: something must go wrong", other: s.rbac},
 	}
 	if s.short {
 		all = all[:1]
@@ -104,7 +100,7 @@ func (s *suite) chance() *rand.Rand {
 }
 
 // referencePlans are each scenario more than once, to see what differs by itself.
-func (s *suite) referencePlans() ([]*runner.Plan, error) {
+func (s *suite) referencePlans() []*runner.Plan {
 	times := 3
 	if s.short || s.fault != "" {
 		times = 1
@@ -115,7 +111,7 @@ func (s *suite) referencePlans() ([]*runner.Plan, error) {
 			plans = append(plans, &runner.Plan{Scenario: scenario})
 		}
 	}
-	return plans, nil
+	return plans
 }
 
 // leaveOut leaves out the scenarios that fail when nothing goes wrong: there is nothing to compare with.
@@ -129,22 +125,12 @@ func (s *suite) leaveOut(context.Context, *campaignReport) error {
 }
 
 // replayed is the one plan that has been asked for.
-func (s *suite) replayed() ([]*runner.Plan, error) {
-	var plans []*runner.Plan
+func (s *suite) replayed() []*runner.Plan {
+	plans := make([]*runner.Plan, 0, len(s.scenarios))
 	for _, scenario := range s.scenarios {
-		plan := &runner.Plan{Scenario: scenario}
-		plans = append(plans, plan)
-		if seed, isStorm := strings.CutPrefix(s.fault, runner.StormFault); isStorm {
-			var err error
-			if plan.Seed, err = strconv.ParseUint(seed, 10, 64); err != nil {
-				return nil, fmt.Errorf("%q: a storm has a number: %w", s.fault, err)
-			}
-			plan.Storm = stormTime
-			continue
-		}
-		var err error
-		if plan.Rules, err = proxy.ParseRules(s.fault); err != nil {
-			return nil, err
+		plan := planOf(scenario, s.rules...)
+		if s.storm != nil {
+			plan.Storm, plan.Seed = stormTime, *s.storm
 		}
 		for _, rule := range plan.Rules {
 			plan.Pair = plan.Pair || slices.Contains(proxy.ForPairs, rule.Fault)
@@ -152,14 +138,14 @@ func (s *suite) replayed() ([]*runner.Plan, error) {
 				plan.Outage = s.env.NewOutage(context.Background(), rule.Fault.Kind, 1)
 			}
 		}
+		plans = append(plans, plan)
 	}
-	return plans, nil
+	return plans
 }
 
 // singles are every write with every fault; of those, in the short form, some.
-func (s *suite) singles() ([]*runner.Plan, error) {
+func (s *suite) singles() []*runner.Plan {
 	var plans []*runner.Plan
-	s.report.Positions = 0
 	for _, scenario := range s.scenarios {
 		positions := s.positions(scenario.Name)
 		s.report.Positions += len(positions)
@@ -170,11 +156,11 @@ func (s *suite) singles() ([]*runner.Plan, error) {
 		}
 	}
 	if s.short {
-		return s.few(plans), nil
+		return s.few(plans)
 	}
 	// In no order, so that what has come of it says something of everything before it is over.
 	s.chance().Shuffle(len(plans), func(i, j int) { plans[i], plans[j] = plans[j], plans[i] })
-	return plans, nil
+	return plans
 }
 
 // few returns some plans, chosen by chance, and those that have found something once. It reports which of these there
@@ -204,7 +190,7 @@ func (s *suite) few(plans []*runner.Plan) []*runner.Plan {
 }
 
 // pairs are two writes, or the same twice, with a fault each.
-func (s *suite) pairs() ([]*runner.Plan, error) {
+func (s *suite) pairs() []*runner.Plan {
 	chance := s.chance()
 	quick := slices.DeleteFunc(slices.Clone(proxy.Faults), func(f proxy.Fault) bool { return f.Kind == proxy.Hang })
 	var plans []*runner.Plan
@@ -228,12 +214,12 @@ func (s *suite) pairs() ([]*runner.Plan, error) {
 			plans = append(plans, plan)
 		}
 	}
-	return plans, nil
+	return plans
 }
 
 // refusals have all writes of a sort be refused for a while, as by a quota that is used up or a webhook that is down.
 // Nothing tells the operator when that is over.
-func (s *suite) refusals() ([]*runner.Plan, error) {
+func (s *suite) refusals() []*runner.Plan {
 	var plans []*runner.Plan
 	for _, scenario := range s.scenarios {
 		for _, match := range s.sorts(scenario.Name) {
@@ -243,73 +229,56 @@ func (s *suite) refusals() ([]*runner.Plan, error) {
 			}
 		}
 	}
-	return plans, nil
+	return plans
 }
 
 // storms are some over each scenario.
-func (s *suite) storms() ([]*runner.Plan, error) {
+func (s *suite) storms() []*runner.Plan {
 	plans := make([]*runner.Plan, 0, stormsEach*len(s.scenarios))
 	for seed := range uint64(stormsEach) {
 		for _, scenario := range s.scenarios {
 			plans = append(plans, &runner.Plan{Scenario: scenario, Storm: stormTime, Seed: s.seed + seed})
 		}
 	}
-	return plans, nil
+	return plans
 }
 
 // leaders are a freeze at each write.
-func (s *suite) leaders() ([]*runner.Plan, error) {
+func (s *suite) leaders() []*runner.Plan {
+	return s.withStandby(proxy.Freezing, func(positions []proxy.Rule) []proxy.Rule { return positions })
+}
+
+// cutOff are a leader that is cut off, once in each scenario, at a write that is chosen by chance.
+func (s *suite) cutOff() []*runner.Plan {
+	chance := s.chance()
+	return s.withStandby(proxy.Cutting, func(positions []proxy.Rule) []proxy.Rule { return sample(positions, 1, chance) })
+}
+
+// withStandby are plans in which a fault keeps the leader from its work at some writes, and another operator stands by.
+func (s *suite) withStandby(fault proxy.Fault, some func([]proxy.Rule) []proxy.Rule) []*runner.Plan {
 	var plans []*runner.Plan
 	for _, scenario := range s.scenarios {
 		if scenario.HasAbsence() {
 			continue
 		}
-		for _, position := range s.positions(scenario.Name) {
-			plan := planOf(scenario, with(position, proxy.Freezing))
+		for _, position := range some(s.positions(scenario.Name)) {
+			plan := planOf(scenario, with(position, fault))
 			plan.Pair = true
 			plans = append(plans, plan)
 		}
 	}
-	return plans, nil
-}
-
-// cutOff are a leader that is cut off, once in each scenario, at a write that is chosen by chance.
-func (s *suite) cutOff() ([]*runner.Plan, error) {
-	chance := s.chance()
-	var plans []*runner.Plan
-	for _, scenario := range s.scenarios {
-		positions := s.positions(scenario.Name)
-		if scenario.HasAbsence() || len(positions) == 0 {
-			continue
-		}
-		plan := planOf(scenario, with(positions[chance.IntN(len(positions))], proxy.Cutting))
-		plan.Pair = true
-		plans = append(plans, plan)
-	}
-	return plans, nil
+	return plans
 }
 
 // rest are all scenarios, with a long rest in the end.
-func (s *suite) rest() ([]*runner.Plan, error) {
+func (s *suite) rest() []*runner.Plan {
 	plans := make([]*runner.Plan, 0, len(s.scenarios))
 	for _, scenario := range s.scenarios {
 		plan := planOf(scenario)
 		plan.Rest = restTime
 		plans = append(plans, plan)
 	}
-	return plans, nil
-}
-
-func (s *suite) none() ([]*runner.Plan, error) { return nil, nil }
-
-func (s *suite) clean() ([]*runner.Plan, error) {
-	var plans []*runner.Plan
-	for len(plans) < cleanRuns {
-		for _, scenario := range s.scenarios {
-			plans = append(plans, planOf(scenario))
-		}
-	}
-	return plans[:cleanRuns], nil
+	return plans
 }
 
 func planOf(scenario scenario.Scenario, rules ...proxy.Rule) *runner.Plan {

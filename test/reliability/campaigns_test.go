@@ -46,15 +46,14 @@ func TestFew(t *testing.T) {
 }
 
 // A write that was not chosen yet is; of a few writes there are not so many pairs, and none is played twice. The same
-// seed gives the same pairs, so a run that was cut off goes on with them.
+// seed gives the same pairs.
 func TestPairs(t *testing.T) {
 	created := scenario.Scenario{Name: "foo-create"}
 	match := proxy.Match{Verb: "patch", Resource: "apps/deployments"}
 	s := &suite{options: &options{seed: 1}, scenarios: []scenario.Scenario{created}, report: newReport(&options{}, "0123")}
 	for _, writes := range []int{3, 1} {
 		s.references = map[string]*oracle.Reference{created.Name: {Writes: map[proxy.Match]int{match: writes}}}
-		pairs, err := s.pairs()
-		again, againErr := s.pairs()
+		pairs, again := s.pairs(), s.pairs()
 		seen := map[string]bool{}
 		for i, plan := range pairs {
 			if seen[plan.String()] || plan.String() != again[i].String() {
@@ -62,8 +61,8 @@ func TestPairs(t *testing.T) {
 			}
 			seen[plan.String()] = true
 		}
-		if err != nil || againErr != nil || len(pairs) == 0 || (len(pairs) == pairsCount) != (writes == 3) {
-			t.Errorf("of %d writes there are %d pairs: %v, %v", writes, len(pairs), err, againErr)
+		if len(pairs) == 0 || (len(pairs) == pairsCount) != (writes == 3) {
+			t.Errorf("of %d writes there are %d pairs", writes, len(pairs))
 		}
 	}
 }

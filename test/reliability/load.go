@@ -2,13 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -18,6 +15,7 @@ import (
 	"github.com/example/memcached-operator/test/reliability/history"
 	"github.com/example/memcached-operator/test/reliability/oracle"
 	"github.com/example/memcached-operator/test/reliability/runner"
+	"github.com/example/memcached-operator/test/reliability/scenario"
 	"github.com/example/memcached-operator/test/testenv"
 )
 
@@ -85,15 +83,12 @@ func (l *load) scale(ctx context.Context) {
 }
 
 // settle scales no more, and returns what is not as it should be when all has had time to come to rest.
-func (l *load) settle(ctx context.Context) ([]oracle.Finding, error) {
+func (l *load) settle() []oracle.Finding {
 	l.cancel()
 	<-l.ended
 	lacking := "nothing was looked at"
 	for begun := time.Now(); lacking != "" && time.Since(begun) < loadPatience; time.Sleep(200 * time.Millisecond) {
-		var err error
-		if lacking, err = l.lacking(ctx); err != nil {
-			return nil, err
-		}
+		lacking = l.lacking()
 	}
 	away := time.Now()
 	logged, happened := len(l.manager.Logs()), l.recorder.Count(l.namespace)
@@ -104,7 +99,7 @@ func (l *load) settle(ctx context.Context) ([]oracle.Finding, error) {
 	if err := l.manager.Stop(); err != nil {
 		run.Ends = []string{fmt.Sprintf("it was told to end, and did so with: %v", err)}
 	}
-	return append(findings, oracle.Judge(run, &oracle.Reference{})...), nil
+	return append(findings, oracle.Judge(run, &oracle.Reference{})...)
 }
 
 // judge returns what must not be: of what is lacking in the end, of how much has happened at rest, and of how many
@@ -141,33 +136,19 @@ func judgeLoad(changes int, lacking string, happened, deployments int) []oracle.
 }
 
 // lacking returns what is not as it should be.
-func (l *load) lacking(ctx context.Context) (string, error) {
-	var foos samplev1alpha1.FooList
-	var deployments appsv1.DeploymentList
-	if err := errors.Join(l.client.List(ctx, &foos, client.InNamespace(l.namespace)),
-		l.client.List(ctx, &deployments, client.InNamespace(l.namespace))); err != nil {
-		return "", err
-	}
-	available := map[string]int32{}
-	for i := range deployments.Items {
-		available[deployments.Items[i].Name] = deployments.Items[i].Status.AvailableReplicas
-	}
-	for i := range foos.Items {
-		foo := &foos.Items[i]
-		progressing := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionProgressing)
-		switch wanted := ptr.Deref(foo.Spec.Replicas, 1); {
-		case available[foo.Name] != wanted:
-			return fmt.Sprintf("the Deployment of %s has %d pods available, and not %d", foo.Name, available[foo.Name], wanted),
-				nil
-		case progressing == nil || progressing.Status != metav1.ConditionFalse ||
-			progressing.ObservedGeneration != foo.Generation:
-			return fmt.Sprintf("the status of %s does not say that it has come to rest", foo.Name), nil
+func (l *load) lacking() string {
+	world := l.recorder.World(l.namespace)
+	for _, object := range world.Of(history.Foos) {
+		foo := history.As[samplev1alpha1.Foo](object)
+		runs := scenario.FooRuns(foo.Name, foo.Spec.DeploymentName, ptr.Deref(foo.Spec.Replicas, 1))
+		if lacking := runs(nil, world); lacking != "" {
+			return lacking
 		}
 	}
-	if len(deployments.Items) != loadFoos {
-		return fmt.Sprintf("there are %d Deployments, and not %d", len(deployments.Items), loadFoos), nil
+	if deployments := len(world.Of(history.Deployments)); deployments != loadFoos {
+		return fmt.Sprintf("there are %d Deployments, and not %d", deployments, loadFoos)
 	}
-	return "", nil
+	return ""
 }
 
 // stop ends it, if settle has not.

@@ -9,11 +9,16 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/example/memcached-operator/test/reliability/proxy"
+	"github.com/example/memcached-operator/test/reliability/runner"
 )
 
 func main() {
@@ -34,6 +39,8 @@ type options struct {
 	manager  string
 	scenario string
 	fault    string
+	rules    []proxy.Rule // of fault
+	storm    *uint64      // the seed of fault, if that is a storm
 	campaign string
 	short    bool
 	seed     uint64
@@ -41,7 +48,6 @@ type options struct {
 	patience time.Duration
 	hasty    bool
 	output   string
-	resume   bool
 	proof    string
 	evidence string
 }
@@ -54,13 +60,11 @@ func parse() (*options, error) {
 	flag.StringVar(&o.campaign, "campaign", "", "a regular `expression`: only campaigns whose whole name matches")
 	flag.BoolVar(&o.short, "short", false, "only what takes less than 5 minutes")
 	flag.Uint64Var(&o.seed, "seed", 1, "for all that is chosen by chance")
-	flag.IntVar(&o.parallel, "parallel", 6, "how many plans to play at the same time")
+	flag.IntVar(&o.parallel, "parallel", 6, "in how many plans something happens at the same time")
 	flag.DurationVar(&o.patience, "patience", 0,
 		"for how `long` to wait for the operator to come to an end; 0 for long enough after any fault")
 	flag.BoolVar(&o.hasty, "hasty", false, "end as soon as something is found")
 	flag.StringVar(&o.output, "json", "", "a `file` for all that was found, as JSON")
-	flag.BoolVar(&o.resume, "resume", false,
-		"leave out the plans that the file of --json has, in which the fault occurred and nothing was found")
 	flag.StringVar(&o.proof, "proof", "", "a `directory` for a page of all that was found")
 	flag.StringVar(&o.evidence, "evidence", "",
 		"a `directory` for what was recorded of plans that fail; by default one that is made for it")
@@ -68,16 +72,21 @@ func parse() (*options, error) {
 	if flag.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q: all options are flags, see --help", flag.Arg(0))
 	}
-	if o.resume && o.output == "" {
-		return nil, errors.New("--resume needs --json")
-	}
-	if o.resume && o.manager != "" {
-		return nil, errors.New("--resume is for the operator of this tree: what another --manager has done cannot be told " +
-			"from it")
-	}
 	if o.proof != "" && (o.scenario != "" || o.campaign != "" || o.fault != "") {
 		return nil, errors.New("--proof is for all there is: a part of it, which --scenario, --campaign and --fault " +
 			"choose, proves nothing")
+	}
+	if seed, isStorm := strings.CutPrefix(o.fault, runner.StormFault); isStorm {
+		number, err := strconv.ParseUint(seed, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%q: a storm has a number: %w", o.fault, err)
+		}
+		o.storm = &number
+	} else if o.fault != "" {
+		var err error
+		if o.rules, err = proxy.ParseRules(o.fault); err != nil {
+			return nil, err
+		}
 	}
 	if o.parallel < 1 {
 		return nil, errors.New("--parallel must be at least 1")

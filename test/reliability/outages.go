@@ -5,8 +5,9 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/example/memcached-operator/test/reliability/proxy"
 	"github.com/example/memcached-operator/test/reliability/runner"
@@ -36,11 +37,7 @@ func (s *suite) outagePlans() []*runner.Plan {
 // outages plays plans of one sort of outage at a time, as many as are played in parallel, so that one outage is for all
 // of them: it happens when each has come to its write. Meanwhile another operator is kept busy.
 func (s *suite) outages(ctx context.Context, r *campaignReport) error {
-	all := s.outagePlans()
-	plans := slices.DeleteFunc(slices.Clone(all), r.has)
-	if len(plans) == 0 { // of a run that was cut off, only the load is left, which is nothing without outages
-		plans = all[:min(len(all), s.parallel)]
-	}
+	plans := s.outagePlans()
 	s.say("%s: %d plans", r.Name, len(plans))
 	busy, err := startLoad(ctx, s.env)
 	if err != nil {
@@ -52,12 +49,8 @@ func (s *suite) outages(ctx context.Context, r *campaignReport) error {
 	})
 	happened := 0
 	for batch := range slices.Chunk(plans, s.parallel) {
-		prepared, err := s.prepare(ctx, batch) // now, so that it is old enough, and not much older
-		if err != nil {
-			return err
-		}
 		for _, some := range bySort(batch) {
-			hasHappened, err := s.playThrough(ctx, r, some, prepared)
+			hasHappened, err := s.playThrough(ctx, r, some)
 			if err != nil {
 				return err
 			}
@@ -66,19 +59,16 @@ func (s *suite) outages(ctx context.Context, r *campaignReport) error {
 			}
 		}
 	}
-	finding, err := busy.settle(ctx)
-	if err != nil {
-		return err
-	}
-	r.add(&planReport{Scenario: "load", Faults: loadFaults, Fired: happened, Findings: finding})
+	r.add(&planReport{Scenario: "load", Faults: loadFaults, Fired: happened, Findings: busy.settle()})
 	return nil
 }
 
-// bySort parts plans by the sort of their outage.
+// bySort parts plans by the sort of their outage, and by how old what they need has to be.
 func bySort(plans []*runner.Plan) [][]*runner.Plan {
 	var parts [][]*runner.Plan
 	for i, plan := range plans {
-		if i == 0 || plan.Rules[0].Fault.Kind != plans[i-1].Rules[0].Fault.Kind {
+		if i == 0 || plan.Rules[0].Fault.Kind != plans[i-1].Rules[0].Fault.Kind ||
+			plan.Scenario.Age != plans[i-1].Scenario.Age {
 			parts = append(parts, nil)
 		}
 		parts[len(parts)-1] = append(parts[len(parts)-1], plan)
@@ -88,17 +78,14 @@ func bySort(plans []*runner.Plan) [][]*runner.Plan {
 
 // playThrough plays plans through one outage, and tells whether it has happened: it does when one of them comes to its
 // write.
-func (s *suite) playThrough(
-	ctx context.Context, r *campaignReport, plans []*runner.Plan, prepared map[*runner.Plan]*runner.Prepared,
-) (hasHappened bool, err error) {
+func (s *suite) playThrough(ctx context.Context, r *campaignReport, plans []*runner.Plan) (hasHappened bool,
+	err error) {
 	outage := s.env.NewOutage(ctx, plans[0].Rules[0].Fault.Kind, len(plans))
-	errs := make([]error, len(plans)+1)
-	var playing sync.WaitGroup
-	for i, plan := range plans {
+	var playing errgroup.Group
+	for _, plan := range plans {
 		plan.Outage = outage
-		playing.Go(func() { errs[i] = s.play(ctx, r, plan, prepared[plan], false) })
+		playing.Go(func() error { return s.play(ctx, r, plan, false) })
 	}
-	playing.Wait()
-	errs[len(plans)] = outage.Err
-	return outage.HasHappened(), errors.Join(errs...)
+	err = playing.Wait()
+	return outage.HasHappened(), errors.Join(err, outage.Err)
 }

@@ -4,24 +4,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/example/memcached-operator/test/kinds"
+	"github.com/example/memcached-operator/test/reliability/history"
 	"github.com/example/memcached-operator/test/reliability/oracle"
 	"github.com/example/memcached-operator/test/reliability/proxy"
 	"github.com/example/memcached-operator/test/reliability/runner"
 	"github.com/example/memcached-operator/test/reliability/scenario"
 	"github.com/example/memcached-operator/test/testenv"
 )
+
+// likelyScenarios is in how many scenarios the lack of a permission may show at most.
+const likelyScenarios = 2
 
 // rbacPatience is how long an operator that lacks a permission may take: one that has it takes a second.
 const rbacPatience = 8 * time.Second
@@ -33,25 +38,12 @@ const managerRole = "memcached-operator-manager-role"
 // withoutStreams has the operator list as where the API server cannot stream lists.
 var withoutStreams = []string{"KUBE_FEATURE_WatchListClient=false"}
 
-// notHere are permissions for what this suite does not do: to serve metrics. The suite in test/contract needs them.
-var notHere = map[string]bool{
-	"create authentication.k8s.io/tokenreviews":        true,
-	"create authorization.k8s.io/subjectaccessreviews": true,
-}
-
-// rbacReport is what the operator may do, has done, and cannot do without.
+// rbacReport is what the operator cannot do without. Whether all that it was granted is used, test/contract shows.
 type rbacReport struct {
-	Granted []string `json:"granted"`
 	// Needed are permissions with what goes wrong without each.
 	Needed map[string]string `json:"needed"`
 	// Unneeded are those without which nothing went wrong.
 	Unneeded []string `json:"unneeded"`
-	// IsCompared tells that enough was played to compare what is granted with what was used.
-	IsCompared bool `json:"isCompared"`
-	// Unused are those that were granted, and neither used nor needed.
-	Unused []string `json:"unused"`
-	// Missing are those that were used and not granted by config/rbac.
-	Missing []string `json:"missing"`
 	// Control is what goes wrong in the same scenarios with all permissions: nothing, or what goes wrong without one says
 	// nothing.
 	Control []string `json:"control"`
@@ -67,7 +59,7 @@ func (s *suite) rbac(ctx context.Context, r *campaignReport) error {
 	}
 	report := &rbacReport{Needed: map[string]string{}}
 	s.report.RBAC = report
-	trials := trialsOf(role.Rules)
+	trials := s.trialsOf(role.Rules)
 	wrong, err := s.tryAll(ctx, trials)
 	if err != nil {
 		return err
@@ -82,39 +74,10 @@ func (s *suite) rbac(ctx context.Context, r *campaignReport) error {
 			report.Unneeded = append(report.Unneeded, trial.lacks)
 		}
 	}
-	return s.compareRBAC(ctx, r, role.Rules)
-}
-
-// compareRBAC compares what is granted with what was used or is needed.
-func (s *suite) compareRBAC(ctx context.Context, r *campaignReport, rules []rbacv1.PolicyRule) error {
-	var leader rbacv1.Role
-	key := client.ObjectKey{Namespace: testenv.OperatorNamespace, Name: runner.LeaderRole}
-	if err := s.env.ControlPlane.Client.Get(ctx, key, &leader); err != nil {
-		return err
-	}
-	report := s.report.RBAC
-	granted := testenv.Permissions(slices.Concat(rules, leader.Rules))
-	report.Granted = slices.Sorted(slices.Values(slices.AppendSeq(granted, maps.Keys(notHere))))
-	report.IsCompared = s.scenario == "" && s.hasRun("leaders")
-	for _, granted := range report.Granted {
-		_, isNeeded := report.Needed[granted]
-		if report.IsCompared && !s.used[granted] && !isNeeded && !notHere[granted] {
-			report.Unused = append(report.Unused, granted)
-		}
-	}
-	for used := range s.used {
-		if !slices.Contains(report.Granted, used) {
-			report.Missing = append(report.Missing, used)
-		}
-	}
-	slices.Sort(report.Missing)
 	slices.Sort(report.Unneeded)
 	result := &planReport{Scenario: "rbac"}
-	for what, list := range map[string][]string{
-		"granted, and not needed": report.Unneeded, "granted, and not used": report.Unused,
-		"used, and not granted": report.Missing, "refused": s.report.Refused,
-		"goes wrong with all permissions": report.Control,
-	} {
+	for what, list := range map[string][]string{"granted, and not needed": report.Unneeded, "refused": s.report.Refused,
+		"goes wrong with all permissions": report.Control} {
 		if len(list) > 0 {
 			result.Findings = append(result.Findings, oracle.Finding{Oracle: "rbac",
 				Text: what + ": " + strings.Join(list, ", ")})
@@ -135,14 +98,14 @@ type rights struct {
 
 // trialsOf are all permissions but one, each in turn; and before them all permissions, with each scenario that is
 // played without one.
-func trialsOf(rules []rbacv1.PolicyRule) []rights {
+func (s *suite) trialsOf(rules []rbacv1.PolicyRule) []rights {
 	var controls []rights
 	permissions := testenv.Permissions(rules)
 	trials := make([]rights, 0, len(permissions))
 	known := map[string]bool{}
 	for index, permission := range permissions {
 		trial := rights{name: fmt.Sprintf("less-%d", index), rules: testenv.RulesWithout(rules, permission),
-			lacks: permission, scenarios: likely(permission)}
+			lacks: permission, scenarios: s.likely(permission)}
 		if strings.HasPrefix(permission, "list ") {
 			trial.environment = withoutStreams
 		}
@@ -160,18 +123,16 @@ func trialsOf(rules []rbacv1.PolicyRule) []rights {
 
 // tryAll returns how each goes wrong; nothing if it does not. As many are played at a time as plans are.
 func (s *suite) tryAll(ctx context.Context, trials []rights) ([]string, error) {
-	wrong, errs := make([]string, len(trials)), make([]error, len(trials))
-	free := make(chan struct{}, s.parallel)
-	var playing sync.WaitGroup
+	wrong := make([]string, len(trials))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(2 * s.parallel)
 	for i, trial := range trials {
-		free <- struct{}{}
-		playing.Go(func() {
-			wrong[i], errs[i] = s.goesWrong(ctx, trial)
-			<-free
+		group.Go(func() (err error) {
+			wrong[i], err = s.goesWrong(ctx, trial)
+			return err
 		})
 	}
-	playing.Wait()
-	return wrong, errors.Join(errs...)
+	return wrong, group.Wait()
 }
 
 // goesWrong plays scenarios with an operator that has some rights until one goes wrong, and returns how; nothing if
@@ -187,16 +148,11 @@ func (s *suite) goesWrong(ctx context.Context, r rights) (string, error) {
 		}
 		plan := &runner.Plan{Scenario: s.scenarios[found], ServiceAccount: r.name, Environment: r.environment,
 			Patience: rbacPatience}
-		prepared, err := s.env.Prepare(ctx, plan)
-		if err != nil {
-			return "", err
-		}
 		reference := s.reference(scenarioName)
-		run, err := prepared.Play(ctx, reference)
+		run, err := s.env.Play(ctx, plan, reference)
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			return "", err
 		}
-		prepared.End()
 		// What goes wrong by chance needs no lack of a permission: where there is one, it shows.
 		if findings := oracle.Judge(run, reference); len(findings) > 0 && (r.lacks == "" || isRefused(run)) {
 			text, _, _ := strings.Cut(findings[0].String(), "\n")
@@ -225,17 +181,29 @@ func (s *suite) grant(ctx context.Context, r rights) error {
 		}))
 }
 
-// likely returns the scenarios in which the lack of a permission may show, the likeliest first.
-func likely(permission string) []string {
-	switch verb, resource, _ := strings.Cut(permission, " "); {
-	case strings.Contains(resource, "cronjobs") || strings.Contains(resource, "jobs"):
-		return []string{"cronjob-fire", "cronjob-replace"}
-	case strings.Contains(resource, "foos"):
-		return []string{"foo-create"}
-	case strings.HasSuffix(resource, "/deployments") && verb == "delete":
-		return []string{"foo-rename", "foo-drift"}
-	case strings.HasSuffix(resource, "/deployments") || strings.HasSuffix(resource, "/events"):
-		return []string{"foo-create", "foo-scale"}
+// likely returns the scenarios in which the lack of a permission may show, the likeliest first: of the kinds that have
+// to do with the resource, those that have used the permission.
+func (s *suite) likely(permission string) []string {
+	_, resource, _ := strings.Cut(permission, " ")
+	parts := strings.SplitN(resource, "/", 3) // without the subresource
+	concerned := slices.DeleteFunc(slices.Clone(kinds.All), func(k kinds.Kind) bool {
+		isOf := func(r schema.GroupVersionResource) bool { return history.Name(r) == parts[0]+"/"+parts[1] }
+		return !isOf(k.GroupVersionResource()) &&
+			!slices.ContainsFunc(k.Children, func(c kinds.Child) bool { return isOf(c.GroupVersionResource) })
+	})
+	if len(concerned) == 0 {
+		concerned = kinds.All
 	}
-	return []string{"memcached-create", "memcached-drift"}
+	var names []string
+	for _, played := range s.scenarios {
+		isOf := func(k kinds.Kind) bool { return strings.HasPrefix(played.Name, k.Controller()+"-") }
+		if played.Age == 0 && played.Before == nil && slices.ContainsFunc(concerned, isOf) {
+			names = append(names, played.Name)
+		}
+	}
+	slices.SortStableFunc(names, func(a, b string) int {
+		rank := map[bool]int{true: 0, false: 1}
+		return rank[slices.Contains(s.used[permission], a)] - rank[slices.Contains(s.used[permission], b)]
+	})
+	return names[:min(likelyScenarios, len(names))]
 }

@@ -2,13 +2,14 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"runtime"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/example/memcached-operator/test/proof"
@@ -48,8 +49,7 @@ type campaignReport struct {
 	What    string        `json:"what"`
 	Seconds float64       `json:"seconds"`
 	Plans   []*planReport `json:"plans"`
-	IsWhole bool          `json:"isWhole"` // it has come to its end
-	began   time.Time     // as if there had been no pause
+	began   time.Time
 }
 
 // planReport is what one plan has found.
@@ -62,6 +62,8 @@ type planReport struct {
 	Findings []oracle.Finding `json:"findings,omitempty"`
 }
 
+func (p *planReport) String() string { return p.Scenario + " / " + p.Faults }
+
 // hasOccurred tells whether all that was to go wrong has.
 func (p *planReport) hasOccurred() bool {
 	return p.Fired > strings.Count(p.Faults, runner.FaultSeparator)
@@ -69,54 +71,36 @@ func (p *planReport) hasOccurred() bool {
 
 func newReport(o *options, operator string) *report {
 	return &report{Operator: operator, Begun: time.Now().UTC().Truncate(time.Second), CPUs: runtime.NumCPU(), Seed: o.seed,
-		Short:    o.short,
-		Starting: map[string]int{}}
+		Short: o.short, Starting: map[string]int{}}
 }
 
-// resume takes over what a file has of the same operator, suite, seed and machine. Plans in which no fault has occurred
-// are played again, and so are the references, which are not kept; whatever was found stays.
-func (r *report) resume(path string) error {
-	var before report
-	if isThere, err := proof.Kept(path, &before); err != nil || !isThere {
-		return err
-	}
-	if err := proof.SameOperator(path, before.Operator, r.Operator); err != nil {
-		return err
-	}
-	if err := proof.SameSuite(path, before.Suite, r.Suite); err != nil {
-		return err
-	}
-	if before.Seed != r.Seed || before.Short != r.Short || before.CPUs != r.CPUs {
-		return fmt.Errorf("%s was found with another --seed or --short, or on another machine", path)
-	}
-	before.NotJudged = r.NotJudged
-	*r = before
-	for _, campaign := range r.Campaigns {
-		known := len(campaign.Plans)
-		campaign.Plans = slices.DeleteFunc(campaign.Plans, func(p *planReport) bool {
-			return len(p.Findings) == 0 && (campaign.Name == referenceCampaign || p.Faults != "" && p.Fired == 0)
-		})
-		campaign.IsWhole = campaign.IsWhole && len(campaign.Plans) == known && campaign.Name != referenceCampaign
-	}
-	return nil
-}
-
-// begin returns the report of a campaign, with what was found before.
+// begin adds the report of a campaign.
 func (r *report) begin(name, what string) *campaignReport {
-	campaign := r.campaign(name)
-	if campaign == nil {
-		campaign = &campaignReport{Name: name}
-		r.Campaigns = append(r.Campaigns, campaign)
-	}
-	campaign.What, campaign.began = what, time.Now().Add(-time.Duration(campaign.Seconds*float64(time.Second)))
+	campaign := &campaignReport{Name: name, What: what, began: time.Now()}
+	r.Campaigns = append(r.Campaigns, campaign)
 	return campaign
 }
 
-// has reports whether a plan was played before.
-func (r *campaignReport) has(plan *runner.Plan) bool {
-	return slices.ContainsFunc(r.Plans, func(p *planReport) bool {
-		return p.Scenario == plan.Scenario.Name && p.Faults == plan.Faults()
-	})
+// campaign returns the report of a campaign; nil if there is none.
+func (r *report) campaign(name string) *campaignReport {
+	index := slices.IndexFunc(r.Campaigns, func(c *campaignReport) bool { return c.Name == name })
+	if index < 0 {
+		return nil
+	}
+	return r.Campaigns[index]
+}
+
+// plans are all plans, with the campaign of each.
+func (r *report) plans() iter.Seq2[*campaignReport, *planReport] {
+	return func(yield func(*campaignReport, *planReport) bool) {
+		for _, campaign := range r.Campaigns {
+			for _, plan := range campaign.Plans {
+				if !yield(campaign, plan) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func (r *campaignReport) add(plan *planReport) {
@@ -124,10 +108,9 @@ func (r *campaignReport) add(plan *planReport) {
 	r.Plans = append(r.Plans, plan)
 }
 
-// counts returns how many plans there were, in how many of them all went wrong that was to, and how many have findings.
-func (r *campaignReport) counts() (plans, fired, violations int) {
+// counts returns in how many plans all went wrong that was to, and how many have findings.
+func (r *campaignReport) counts() (fired, violations int) {
 	for _, plan := range r.Plans {
-		plans++
 		if plan.hasOccurred() {
 			fired++
 		}
@@ -135,7 +118,7 @@ func (r *campaignReport) counts() (plans, fired, violations int) {
 			violations++
 		}
 	}
-	return plans, fired, violations
+	return fired, violations
 }
 
 func (r *campaignReport) perHour() int {
@@ -146,8 +129,8 @@ func (r *campaignReport) perHour() int {
 }
 
 func (r *campaignReport) summary() string {
-	plans, fired, violations := r.counts()
-	return fmt.Sprintf("%d plans, %d with faults that occurred, %d with violations, %d plans/hour", plans, fired,
+	fired, violations := r.counts()
+	return fmt.Sprintf("%d plans, %d with faults that occurred, %d with violations, %d plans/hour", len(r.Plans), fired,
 		violations, r.perHour())
 }
 
@@ -157,42 +140,25 @@ func (r *report) finish(s *suite) {
 	r.Used = slices.Sorted(maps.Keys(s.used))
 	r.Seconds, r.Plans, r.Violations = 0, 0, 0
 	for _, campaign := range r.Campaigns {
-		plans, _, violations := campaign.counts()
+		_, violations := campaign.counts()
 		r.Seconds += campaign.Seconds
-		r.Plans += plans
+		r.Plans += len(campaign.Plans)
 		r.Violations += violations
-		slices.SortFunc(campaign.Plans, func(a, b *planReport) int {
-			return cmp.Or(strings.Compare(a.Scenario, b.Scenario), strings.Compare(a.Faults, b.Faults))
-		})
+		slices.SortFunc(campaign.Plans, func(a, b *planReport) int { return cmp.Compare(a.String(), b.String()) })
 	}
 }
 
-// print prints the tables.
-func (r *report) print(w io.Writer) {
-	var rows, rest strings.Builder
-	rows.WriteString("campaign\tplans\tfaults occurred\tviolations\tplans/hour\tit shows\n")
-	for _, campaign := range r.Campaigns {
-		plans, fired, violations := campaign.counts()
-		fmt.Fprintf(&rows, "%s\t%d\t%d\t%d\t%d\t%s\n", campaign.Name, plans, fired, violations, campaign.perHour(),
-			campaign.What)
-	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprint(table, rows.String())
-	_ = table.Flush()
-	fmt.Fprintf(&rest,
-		"\n%d scenarios, %d writes that something can go wrong with, %d plans in %.0f s on %d CPUs: %.0f plans/hour; "+
-			"seed %d\n",
-		r.Scenarios, r.Positions, r.Plans, r.Seconds, r.CPUs, float64(r.Plans)/r.Seconds*3600, r.Seed)
-	for _, what := range r.NotJudged {
-		fmt.Fprintf(&rest, "NOT JUDGED %s\n", what)
-	}
-	for _, campaign := range r.Campaigns {
-		for _, plan := range campaign.Plans {
-			for _, finding := range plan.Findings {
-				text, _, _ := strings.Cut(finding.Text, "\n")
-				fmt.Fprintf(&rest, "VIOLATION %s / %s: %s: %s\n", plan.Scenario, plan.Faults, finding.Oracle, text)
-			}
+// print prints what was played and found.
+func (r *report) print(w io.Writer) error {
+	page := &proof.Page{Title: r.page().Title, Settings: r.settings(), Claims: r.claims(),
+		Sections: []proof.Section{{Title: "Campaigns", Tables: []proof.Table{r.campaignTable()}}}}
+	var violations strings.Builder
+	for _, plan := range r.plans() {
+		for _, finding := range plan.Findings {
+			text, _, _ := strings.Cut(finding.Text, "\n")
+			fmt.Fprintf(&violations, "VIOLATION %s: %s: %s\n", plan, finding.Oracle, text)
 		}
 	}
-	fmt.Fprint(w, rest.String())
+	_, err := io.WriteString(w, violations.String())
+	return errors.Join(page.Print(w), err)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/example/memcached-operator/test/proof"
 	"github.com/example/memcached-operator/test/reliability/history"
@@ -36,7 +39,7 @@ type suite struct {
 
 	mu         sync.Mutex
 	references map[string]*oracle.Reference // by scenario
-	used       map[string]bool              // permissions, as "verb group/resource"
+	used       map[string][]string          // in which scenarios, by permission, as "verb group/resource"
 	report     *report
 }
 
@@ -46,7 +49,7 @@ func run(ctx context.Context) (failed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if s.env, err = runner.Start(ctx, s.manager, s.hasOutages()); err != nil {
+	if s.env, err = runner.Start(ctx, s.manager, s.parallel, s.hasOutages()); err != nil {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, s.env.Stop()) }()
@@ -57,11 +60,10 @@ func run(ctx context.Context) (failed bool, err error) {
 			return true, err
 		}
 	}
-	s.report.print(os.Stdout)
-	return s.report.Violations > 0, interrupted
+	return s.report.Violations > 0, errors.Join(interrupted, s.report.print(os.Stdout))
 }
 
-// newSuite returns what the flags ask for, with what was found before.
+// newSuite returns what the flags ask for.
 func newSuite(ctx context.Context) (*suite, error) {
 	o, err := parse()
 	if err != nil {
@@ -71,21 +73,13 @@ func newSuite(ctx context.Context) (*suite, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &suite{options: o, begun: time.Now(), references: map[string]*oracle.Reference{}, used: map[string]bool{},
+	s := &suite{options: o, begun: time.Now(), references: map[string]*oracle.Reference{}, used: map[string][]string{},
 		report: newReport(o, operator)}
 	if s.report.Suite, err = proof.Suite(testenv.Root()); err != nil {
 		return nil, err
 	}
 	if s.scenarios, err = chosen(o.scenario); err != nil {
 		return nil, err
-	}
-	if o.resume {
-		if err := s.report.resume(o.output); err != nil {
-			return nil, err
-		}
-		for _, permission := range s.report.Used {
-			s.used[permission] = true
-		}
 	}
 	if _, _, err := runner.LastRelease(ctx); err != nil {
 		s.scenarios = slices.DeleteFunc(s.scenarios, func(s scenario.Scenario) bool { return s.Before != nil })
@@ -102,10 +96,6 @@ func newSuite(ctx context.Context) (*suite, error) {
 // conductAll conducts the campaigns until one cannot go on. What has been found until then counts.
 func (s *suite) conductAll(ctx context.Context) error {
 	for _, campaign := range s.campaigns() {
-		if s.hasRun(campaign.name) {
-			s.say("%s was conducted before", campaign.name)
-			continue
-		}
 		err := s.conduct(ctx, campaign)
 		if err = errors.Join(err, s.save()); err != nil {
 			return fmt.Errorf("campaign %s: %w", campaign.name, err)
@@ -135,10 +125,8 @@ func chosen(expression string) ([]scenario.Scenario, error) {
 type campaign struct {
 	name string
 	what string // it shows
-	// plans returns the plans; it may need the references.
-	plans func() ([]*runner.Plan, error)
-	// isRepeated tells that the same plans are played again and again.
-	isRepeated bool
+	// plans returns the plans; it may need the references. It is nil for none.
+	plans func() []*runner.Plan
 	// isReference tells that what comes of the plans is what others are compared with.
 	isReference bool
 	// other does what is not a plan; nil for nothing.
@@ -148,106 +136,56 @@ type campaign struct {
 // conduct plays the plans of a campaign.
 func (s *suite) conduct(ctx context.Context, c campaign) error {
 	r := s.report.begin(c.name, c.what)
-	plans, err := c.plans()
-	if err != nil {
-		return err
-	}
-	if !c.isReference && !c.isRepeated {
-		plans = slices.DeleteFunc(plans, r.has)
+	var plans []*runner.Plan
+	if c.plans != nil {
+		plans = c.plans()
 	}
 	for _, plan := range plans {
 		plan.Patience = s.patience
 	}
 	s.say("%s: %d plans", c.name, len(plans))
-	err = s.playAll(ctx, r, plans, c.isReference)
+	err := s.playAll(ctx, r, plans, c.isReference)
 	if err == nil && c.other != nil {
 		err = c.other(ctx, r)
 	}
-	r.Seconds, r.IsWhole = time.Since(r.began).Seconds(), err == nil
+	r.Seconds = time.Since(r.began).Seconds()
 	s.say("%s: %s", c.name, r.summary())
 	return err
 }
 
-// job is a plan, with what was prepared for it if that has to be old.
-type job struct {
-	plan     *runner.Plan
-	prepared *runner.Prepared
-}
-
-// playAll plays plans, as many at a time as was asked for.
+// playAll plays plans, as many at a time as was asked for, and as many again in which nothing happens any more: that is
+// most of the time of a plan, and takes no more than an operator that waits. Those that wait at first, as something has
+// to be old, begin at once.
 func (s *suite) playAll(ctx context.Context, r *campaignReport, plans []*runner.Plan, isReference bool) error {
-	queue := make(chan job)
-	errs := make([]error, s.parallel, s.parallel+1)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var workers sync.WaitGroup
-	for i := range errs {
-		workers.Go(func() {
-			for job := range queue {
-				if errs[i] == nil {
-					errs[i] = s.play(ctx, r, job.plan, job.prepared, isReference)
-				}
-				if errs[i] != nil {
-					cancel()
-				}
-			}
-		})
-	}
-	err := s.handOut(ctx, plans, queue)
-	close(queue)
-	workers.Wait()
-	return errors.Join(append(errs, err)...)
-}
-
-// preparedAhead is how many plans before those that need it is prepared what has to be old: it becomes so while they
-// are played. It must not become much older either.
-const preparedAhead = 100
-
-// handOut hands plans out until the context ends. Those that need what is old come last.
-func (s *suite) handOut(ctx context.Context, plans []*runner.Plan, queue chan<- job) (err error) {
-	slices.SortStableFunc(plans, func(a, b *runner.Plan) int { return int(a.Scenario.Age - b.Scenario.Age) })
-	old := slices.IndexFunc(plans, func(plan *runner.Plan) bool { return plan.Scenario.Age > 0 })
-	var prepared map[*runner.Plan]*runner.Prepared
-	for i, plan := range plans {
-		if i == max(0, old-preparedAhead) {
-			if prepared, err = s.prepare(ctx, plans); err != nil {
-				return err
-			}
-		}
-		select {
-		case queue <- job{plan, prepared[plan]}:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
-}
-
-// prepare makes what has to grow old before its plan is played.
-func (s *suite) prepare(ctx context.Context, plans []*runner.Plan) (map[*runner.Plan]*runner.Prepared, error) {
-	prepared := map[*runner.Plan]*runner.Prepared{}
+	group, ctx := errgroup.WithContext(ctx)
+	free := make(chan struct{}, 2*s.parallel)
+	slices.SortStableFunc(plans, func(a, b *runner.Plan) int { return cmp.Compare(b.Scenario.Age, a.Scenario.Age) })
 	for _, plan := range plans {
-		if plan.Scenario.Age == 0 {
+		if plan.Scenario.Age > 0 {
+			group.Go(func() error { return s.play(ctx, r, plan, isReference) })
 			continue
 		}
-		p, err := s.env.Prepare(ctx, plan)
-		if err != nil {
-			return nil, err
+		select {
+		case free <- struct{}{}:
+			group.Go(func() error {
+				defer func() { <-free }()
+				return s.play(ctx, r, plan, isReference)
+			})
+		case <-ctx.Done():
+			return errors.Join(group.Wait(), ctx.Err())
 		}
-		prepared[plan] = p
 	}
-	return prepared, nil
+	return group.Wait()
 }
 
 // play plays a plan and judges it.
-func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, prepared *runner.Prepared,
-	isReference bool) error {
+func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, isReference bool) error {
 	var reference *oracle.Reference
 	if !isReference {
 		reference = s.reference(plan.Scenario.Name)
 	}
 	began := time.Now()
-	run, err := s.record(ctx, plan, prepared, reference)
+	run, err := s.record(ctx, plan, reference)
 	if err != nil {
 		return err
 	}
@@ -262,7 +200,7 @@ func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, 
 		if plan.Scenario.Before != nil { // the last release has made the first
 			requests = requests[run.Setup:]
 		}
-		s.use(run, requests)
+		s.use(plan.Scenario.Name, run, requests)
 	}
 	result := &planReport{
 		Scenario: plan.Scenario.Name, Faults: plan.Faults(), Fired: run.Fired, Requests: len(run.Requests),
@@ -271,16 +209,16 @@ func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, 
 	r.add(result)
 	if len(r.Plans)%progressEvery == 0 {
 		s.say("%s: %d plans played", r.Name, len(r.Plans))
-		if err := s.save(); err != nil {
-			return err
-		}
 	}
 	if len(findings) == 0 {
 		return nil
 	}
 	again := replay(plan, r.Name)
 	s.say("VIOLATION %s\n%s\nreplay: %s", plan, findings[0], again)
-	return errors.Join(s.keep(plan, again, run, findings), s.enough())
+	if err := s.keep(plan, again, run, findings); err != nil || !s.hasty {
+		return err
+	}
+	return errors.New("something was found, which is enough")
 }
 
 // tries is how often a plan is played until its fault occurs: a write may be made in some runs only, as a status that
@@ -289,32 +227,18 @@ const tries = 8
 
 // record plays a plan, and again while nothing has gone wrong that should have. What a storm comes to is left to
 // chance.
-func (s *suite) record(ctx context.Context, plan *runner.Plan, prepared *runner.Prepared,
-	reference *oracle.Reference) (run *oracle.Run, err error) {
+func (s *suite) record(ctx context.Context, plan *runner.Plan, reference *oracle.Reference) (run *oracle.Run,
+	err error) {
 	for range tries {
-		if prepared == nil {
-			if prepared, err = s.env.Prepare(ctx, plan); err != nil {
-				return nil, err
-			}
-		}
-		if run, err = prepared.Play(ctx, reference); err != nil {
+		if run, err = s.env.Play(ctx, plan, reference); err != nil {
 			return nil, fmt.Errorf("%s: %w", plan, err)
 		}
-		prepared.End()
-		if prepared = nil; run.Fired > 0 || len(plan.Rules) == 0 || plan.Outage != nil ||
+		if run.Fired > 0 || len(plan.Rules) == 0 || plan.Outage != nil ||
 			len(oracle.Judge(run, reference)) > 0 {
 			break
 		}
 	}
 	return run, ctx.Err()
-}
-
-// enough returns the error that ends a campaign when one finding is enough; nil if it is not.
-func (s *suite) enough() error {
-	if s.hasty {
-		return errors.New("something was found, which is enough")
-	}
-	return nil
 }
 
 // replay returns the command that plays a plan of a campaign alone, or among few.
@@ -356,18 +280,13 @@ func (s *suite) keep(plan *runner.Plan, again string, run *oracle.Run, findings 
 		os.WriteFile(filepath.Join(dir, "operator.log"), []byte(run.Log), 0o644))
 }
 
-// save sums up what was found so far, and writes it if that is asked for.
+// save sums up what was found until the end of a campaign, and writes it if that is asked for.
 func (s *suite) save() error {
 	s.report.finish(s)
 	if s.output == "" {
 		return nil
 	}
 	return proof.Keep(s.output, s.report)
-}
-
-// hasRun tells whether a campaign has come to its end.
-func (s *suite) hasRun(name string) bool {
-	return slices.ContainsFunc(s.report.Campaigns, func(c *campaignReport) bool { return c.Name == name && c.IsWhole })
 }
 
 func (s *suite) reference(name string) *oracle.Reference {
@@ -412,17 +331,22 @@ func (s *suite) refer(played *scenario.Scenario, run *oracle.Run) []oracle.Findi
 	return findings
 }
 
-// use notes the permissions that were used, and requests that were refused for the lack of one: apart those of an API
-// server that has just been started.
-func (s *suite) use(run *oracle.Run, requests []proxy.Request) {
+// use notes the permissions that were used in a scenario, and requests that were refused for the lack of one: apart
+// those of an API server that has just been started.
+func (s *suite) use(scenario string, run *oracle.Run, requests []proxy.Request) {
 	for i := range requests {
 		request := &requests[i]
 		if request.Resource == "" || request.Status == 0 {
 			continue
 		}
-		s.used[request.Verb+" "+request.Resource] = true
+		verbs := []string{request.Verb}
 		if request.Verb == "patch" && request.IsCreation() {
-			s.used["create "+request.Resource] = true
+			verbs = append(verbs, "create")
+		}
+		for _, verb := range verbs {
+			if permission := verb + " " + request.Resource; !slices.Contains(s.used[permission], scenario) {
+				s.used[permission] = append(s.used[permission], scenario)
+			}
 		}
 		switch {
 		case request.Status != http.StatusForbidden:

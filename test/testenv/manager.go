@@ -26,8 +26,24 @@ type Manager struct {
 	ProbeURL string
 
 	process *exec.Cmd
-	logs    *Buffer
-	ended   chan error
+	logs    Buffer
+	ended   chan struct{} // closed when the process has ended
+	err     error         // how it has ended
+}
+
+// Run starts a manager program with more environment ("NAME=value") and flags.
+func Run(program string, environment, flags []string) (*Manager, error) {
+	m := &Manager{process: exec.Command(program, flags...), ended: make(chan struct{})}
+	m.process.Env = append(Environment(), environment...)
+	m.process.Stdout, m.process.Stderr = &m.logs, &m.logs
+	if err := m.process.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", program, err)
+	}
+	go func() {
+		m.err = m.process.Wait()
+		close(m.ended)
+	}()
+	return m, nil
 }
 
 // StartManager starts a manager program with the operator's own service account, and with more environment
@@ -40,25 +56,17 @@ func (cp *ControlPlane) StartManager(ctx context.Context, program string, enviro
 	}
 	addresses := FreeAddresses(2)
 	metrics, probes := addresses[0], addresses[1]
-	m := &Manager{
-		MetricsURL: "https://" + metrics + "/metrics",
-		ProbeURL:   "http://" + probes,
-		logs:       &Buffer{},
-		ended:      make(chan error, 1),
-	}
-	m.process = exec.Command(program, append([]string{
+	m, err := Run(program, environment, append([]string{
 		"--kubeconfig=" + kubeconfig,
 		"--leader-elect", "--leader-election-namespace=" + OperatorNamespace,
 		"--metrics-bind-address=" + metrics,
 		"--health-probe-bind-address=" + probes,
 		"--image-delay=0s", // tests do not wait for it, but those that give another one
-	}, flags...)...)
-	m.process.Env = append(Environment(), environment...)
-	m.process.Stdout, m.process.Stderr = m.logs, m.logs
-	if err := m.process.Start(); err != nil {
+	}, flags...))
+	if err != nil {
 		return nil, err
 	}
-	go func() { m.ended <- m.process.Wait() }()
+	m.MetricsURL, m.ProbeURL = "https://"+metrics+"/metrics", "http://"+probes
 	return m, nil
 }
 
@@ -80,9 +88,8 @@ func isOurs(variable string) bool {
 func (m *Manager) WaitUntilReady(ctx context.Context) error {
 	return until(ctx, "the manager is ready", func(context.Context) (bool, error) {
 		select {
-		case err := <-m.ended:
-			m.ended <- err
-			return false, fmt.Errorf("it has ended: %w\n%s", err, m.Logs())
+		case <-m.ended:
+			return false, fmt.Errorf("it has ended: %w\n%s", m.err, m.Logs())
 		default:
 		}
 		response, err := http.Get(m.ProbeURL + "/readyz")
@@ -104,13 +111,23 @@ func (m *Manager) Kill() {
 	_ = m.Signal(syscall.SIGKILL)
 }
 
+// Send sends a signal to the manager.
+func (m *Manager) Send(signal os.Signal) {
+	_ = m.process.Process.Signal(signal)
+}
+
+// Wait waits until the manager has ended, and returns how: nil for exit code 0.
+func (m *Manager) Wait() error {
+	<-m.ended
+	return m.err
+}
+
 // Signal sends a signal to the manager and waits for its end.
 func (m *Manager) Signal(signal os.Signal) error {
-	_ = m.process.Process.Signal(signal)
+	m.Send(signal)
 	select {
-	case err := <-m.ended:
-		m.ended <- err
-		return err
+	case <-m.ended:
+		return m.err
 	case <-time.After(time.Minute):
 		return fmt.Errorf("the manager does not end within a minute of %s", signal)
 	}

@@ -12,6 +12,10 @@ import (
 	"sync"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,46 +28,56 @@ import (
 )
 
 // Resources are those that are recorded, as group/resource.
-const (
-	Foos        = "samplecontroller.k8s.io/foos"
-	Memcacheds  = "cache.example.com/memcacheds"
-	CronJobs    = "batch.tutorial.kubebuilder.io/cronjobs"
-	Deployments = "apps/deployments"
-	ReplicaSets = "apps/replicasets"
-	Pods        = "/pods"
-	Services    = "/services"
-	Budgets     = "policy/poddisruptionbudgets"
-	Jobs        = "batch/jobs"
+var (
+	Foos        = Name(kinds.Foo.GroupVersionResource())
+	Memcacheds  = Name(kinds.Memcached.GroupVersionResource())
+	CronJobs    = Name(kinds.CronJob.GroupVersionResource())
+	Deployments = Name(appsv1.SchemeGroupVersion.WithResource("deployments"))
+	ReplicaSets = Name(appsv1.SchemeGroupVersion.WithResource("replicasets"))
+	Pods        = Name(corev1.SchemeGroupVersion.WithResource("pods"))
+	Services    = Name(corev1.SchemeGroupVersion.WithResource("services"))
+	Budgets     = Name(policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"))
+	Jobs        = Name(batchv1.SchemeGroupVersion.WithResource("jobs"))
 )
+
+// Name returns a resource as group/resource.
+func Name(resource schema.GroupVersionResource) string {
+	return resource.Group + "/" + resource.Resource
+}
 
 // recorded are the operator's kinds, their children, and what Kubernetes creates for those.
 var recorded = func() map[string]schema.GroupVersionResource {
 	all := map[string]schema.GroupVersionResource{
-		ReplicaSets: {Group: "apps", Version: "v1", Resource: "replicasets"},
-		Pods:        {Version: "v1", Resource: "pods"},
+		ReplicaSets: appsv1.SchemeGroupVersion.WithResource("replicasets"),
+		Pods:        corev1.SchemeGroupVersion.WithResource("pods"),
 	}
 	for _, k := range kinds.All {
-		all[k.GroupVersion.Group+"/"+k.Resource] = k.GroupVersionResource()
+		all[Name(k.GroupVersionResource())] = k.GroupVersionResource()
 	}
 	for _, child := range kinds.ChildResources() {
-		all[child.Group+"/"+child.Resource] = child.GroupVersionResource
+		all[Name(child.GroupVersionResource)] = child.GroupVersionResource
 	}
 	return all
 }()
 
-// IsOurs tells whether a resource is one of the operator's own kinds.
-func IsOurs(resource string) bool {
-	return slices.ContainsFunc(kinds.All, func(k kinds.Kind) bool {
-		return resource == k.GroupVersion.Group+"/"+k.Resource
-	})
+// KindOf returns the operator's kind whose resource that is; nil if it is none of them.
+func KindOf(resource string) *kinds.Kind {
+	index := slices.IndexFunc(kinds.All, func(k kinds.Kind) bool { return Name(k.GroupVersionResource()) == resource })
+	if index < 0 {
+		return nil
+	}
+	return &kinds.All[index]
 }
+
+// IsOurs tells whether a resource is one of the operator's own kinds.
+func IsOurs(resource string) bool { return KindOf(resource) != nil }
 
 // Children returns the resources that the operator creates.
 func Children() []string {
 	children := kinds.ChildResources()
 	all := make([]string, 0, len(children))
 	for _, child := range children {
-		all = append(all, child.Group+"/"+child.Resource)
+		all = append(all, Name(child.GroupVersionResource))
 	}
 	return all
 }

@@ -85,25 +85,27 @@ func TestAllElseIsADifference(t *testing.T) {
 	}
 }
 
-func TestNamesOfJobsAreByTick(t *testing.T) {
-	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	if got := (Symbols{"tick": at}).Rename("one-29453760"); got != "one-(tick)" {
-		t.Error(got)
+func TestNamesAreByWhatTheyMean(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 7, 0, 0, time.UTC)
+	gone := Version{Key: Key{Foos, "old"}, IsGone: true, Object: object(t, `metadata: {name: old, uid: `+uidB+`}`)}
+	for name, test := range map[string]struct{ resource, text, want string }{
+		"a schedule": {CronJobs, `{metadata: {name: one}, spec: {schedule: "7 * * * *"}}`, `"schedule": "(hourly)"`},
+		"a pod that is not there": {Foos,
+			`{metadata: {name: one}, status: {message: 'pods "web-5d4f8c7b9-x2v4z" is forbidden'}}`,
+			`pods \"web-(pod)\" is forbidden`},
+		"the UID of what is gone": {Services, `metadata: {name: one, ownerReferences: [{uid: ` + uidB + `}]}`,
+			"(uid of samplecontroller.k8s.io/foos/old)"},
+	} {
+		w := World{{test.resource, "one"}: object(t, test.text)}
+		if text := Normalize("ns", w, []Version{gone}, Symbols{"tick": at})[test.resource+"/one"]; !strings.Contains(text,
+			test.want) {
+			t.Errorf("%s: %s", name, text)
+		}
 	}
-}
-
-func TestJobsOfSecondsAreByTick(t *testing.T) {
-	at := time.Date(2026, 1, 1, 0, 0, 1, 0, time.UTC)
-	if got := (Symbols{"tick": at}).Rename("one-1767225601 one-29453760"); got != "one-(tick) one-29453760" {
+	symbols := Symbols{"tick": at.Add(time.Second), "tick-1": at}
+	got := symbols.Rename("one-1767226021 one-29453767 one-29453760")
+	if got != "one-(tick) one-(tick-1) one-29453760" {
 		t.Error(got)
-	}
-}
-
-func TestPodsThatAreNotThereHaveNoNames(t *testing.T) {
-	w := World{{Foos, "one"}: object(t,
-		`{metadata: {name: one}, status: {message: 'pods "web-5d4f8c7b9-x2v4z" is forbidden'}}`)}
-	if text := Normalize("ns", w, nil, nil)[Foos+"/one"]; !strings.Contains(text, `pods \"web-(pod)\" is forbidden`) {
-		t.Error(text)
 	}
 }
 
@@ -118,24 +120,6 @@ status: {observedGeneration: `+observed+`, conditions: [{type: Degraded, observe
 	}
 	if Diff(said("4", "4"), said("4", "3")) == "" {
 		t.Error("a status that is behind is not seen")
-	}
-}
-
-func TestSchedulesAreByTick(t *testing.T) {
-	at := time.Date(2026, 1, 1, 0, 7, 0, 0, time.UTC)
-	w := World{{CronJobs, "one"}: object(t, `{metadata: {name: one}, spec: {schedule: "7 * * * *"}}`)}
-	if text := Normalize("ns", w, nil, Symbols{"tick": at})[CronJobs+"/one"]; !strings.Contains(text,
-		`"schedule": "(hourly)"`) {
-		t.Error(text)
-	}
-}
-
-func TestUIDsOfWhatIsGoneAreKnown(t *testing.T) {
-	gone := object(t, `metadata: {name: old, uid: `+uidB+`}`)
-	w := World{{Services, "one"}: object(t, `metadata: {name: one, ownerReferences: [{uid: `+uidB+`}]}`)}
-	text := Normalize("ns", w, []Version{{Key: Key{Foos, "old"}, IsGone: true, Object: gone}}, nil)["/services/one"]
-	if !strings.Contains(text, "(uid of samplecontroller.k8s.io/foos/old)") {
-		t.Error(text)
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -51,7 +50,6 @@ type control struct {
 // outcome is what has become of one mutant.
 type outcome struct {
 	Name, Pattern string
-	Bug           string // names what is seeded; another bug of that name has another one
 	KilledBy      string // the suite and its part; empty if the mutant lives
 	Finding       string // the first
 	Findings      int
@@ -64,7 +62,6 @@ type outcome struct {
 type options struct {
 	only   *regexp.Regexp
 	output string
-	resume bool
 	proof  string
 }
 
@@ -72,13 +69,8 @@ func parse() (*options, error) {
 	o := &options{}
 	only := flag.String("only", "", "a regular `expression`: only mutants whose name matches")
 	flag.StringVar(&o.output, "json", "", "a `file` for all that is found, as JSON")
-	flag.BoolVar(&o.resume, "resume", false,
-		"leave out what was tried according to the file of --json, but for mutants that were not found")
 	flag.StringVar(&o.proof, "proof", "", "a `directory` for a page of all that is found")
 	flag.Parse()
-	if o.resume && o.output == "" {
-		return nil, errors.New("--resume needs --json")
-	}
 	var err error
 	o.only, err = regexp.Compile(*only)
 	return o, err
@@ -104,10 +96,14 @@ func run(ctx context.Context) (isFine bool, err error) {
 		return false, err
 	}
 	r, err := try(ctx, o)
-	r.print()
+	printErr := r.page().Print(os.Stdout)
+	if o.output != "" {
+		err = errors.Join(err, proof.Keep(o.output, r))
+	}
 	if o.proof != "" && err == nil { // a part of what was asked for proves nothing
 		err = r.page().Write(o.proof)
 	}
+	err = errors.Join(err, printErr)
 	return r.Killed == r.Mutants && len(r.alarms()) == 0, err
 }
 
@@ -125,15 +121,6 @@ func try(ctx context.Context, o *options) (r *report, err error) {
 	if r.Suite, err = proof.Suite(testenv.Root(), otherParts...); err != nil {
 		return r, err
 	}
-	before := &report{}
-	if o.resume {
-		if before, err = foundBefore(o.output, r.Operator, r.Suite); err != nil {
-			return r, err
-		}
-		for _, c := range before.silent() {
-			r.addControl(c)
-		}
-	}
 	dir, err := os.MkdirTemp("", "mutants-")
 	if err != nil {
 		return r, err
@@ -145,27 +132,20 @@ func try(ctx context.Context, o *options) (r *report, err error) {
 		if !o.only.MatchString(m.Name) {
 			continue
 		}
-		outcome := before.outcomeOf(m)
-		if outcome == nil {
-			outcome = l.hunt(ctx, m)
-			if ctx.Err() != nil {
-				continue // that it was not found in part of the time says nothing; what is known stays
-			}
+		outcome := l.hunt(ctx, m)
+		if ctx.Err() != nil {
+			return r, ctx.Err() // that it was not found in part of the time says nothing
 		}
 		r.add(*outcome)
 		fmt.Fprintf(os.Stderr, "[%4.0f s] %s\n", r.Seconds, outcome)
-		if err := r.save(o.output); err != nil {
-			return r, err
-		}
 	}
-	err = l.control(ctx, r, o.output)
-	return r, errors.Join(err, r.save(o.output), ctx.Err())
+	return r, errors.Join(l.control(ctx, r), ctx.Err())
 }
 
 // hunt builds a mutant and asks its killers one after the other until one finds something.
 func (l *lab) hunt(ctx context.Context, m mutant) *outcome {
 	begun := time.Now()
-	result := &outcome{Name: m.Name, Pattern: m.Pattern, Bug: m.bug()}
+	result := &outcome{Name: m.Name, Pattern: m.Pattern}
 	program, err := m.build(ctx, l.dir)
 	if err == nil {
 		defer func() { _ = os.Remove(program) }()
@@ -207,16 +187,13 @@ func (l *lab) ask(ctx context.Context, program, killer string) ([]finding, error
 }
 
 // control has each killer that has found something try the operator as it is, but for those that have.
-func (l *lab) control(ctx context.Context, r *report, output string) error {
+func (l *lab) control(ctx context.Context, r *report) error {
 	l.root = testenv.Root()
 	program, err := schema.Build(ctx, filepath.Join(l.dir, "manager"))
 	if err != nil {
 		return err
 	}
 	for _, killer := range r.killers() {
-		if slices.ContainsFunc(r.Controls, func(c control) bool { return c.Killer == killer }) {
-			continue
-		}
 		begun := time.Now()
 		found, err := l.ask(ctx, program, killer)
 		if err = errors.Join(err, ctx.Err()); err != nil {
@@ -226,12 +203,10 @@ func (l *lab) control(ctx context.Context, r *report, output string) error {
 		if len(found) > 0 {
 			c.Alarm = found[0].String()
 		}
-		r.addControl(c)
+		r.Controls = append(r.Controls, c)
+		r.Seconds += c.Seconds
 		fmt.Fprintf(os.Stderr, "[%4.0f s] %s, on the operator as it is: %.160s\n", r.Seconds, killer,
 			cmp.Or(c.Alarm, "nothing"))
-		if err := r.save(output); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -247,11 +222,6 @@ func (r *report) killers() []string {
 	return killers
 }
 
-// silent returns the controls in which nothing was found.
-func (r *report) silent() []control {
-	return slices.DeleteFunc(slices.Clone(r.Controls), func(c control) bool { return c.Alarm != "" })
-}
-
 // alarms returns what was found in the operator as it is.
 func (r *report) alarms() []string {
 	var alarms []string
@@ -263,28 +233,6 @@ func (r *report) alarms() []string {
 	return alarms
 }
 
-// foundBefore returns what has become of the mutants of an operator according to a file, by the same suite; nothing if
-// there is no such file.
-func foundBefore(path, operator, suite string) (*report, error) {
-	r := &report{}
-	if isThere, err := proof.Kept(path, r); err != nil || !isThere {
-		return r, err
-	}
-	return r, errors.Join(proof.SameOperator(path, r.Operator, operator), proof.SameSuite(path, r.Suite, suite))
-}
-
-// outcomeOf returns what has become of a mutant; nil if it was not tried, or not found.
-func (r *report) outcomeOf(m mutant) *outcome {
-	bug := m.bug()
-	known := slices.IndexFunc(r.Outcomes, func(o outcome) bool {
-		return o.Name == m.Name && o.Bug == bug && slices.Contains(m.Killers, o.KilledBy)
-	})
-	if known < 0 {
-		return nil
-	}
-	return &r.Outcomes[known]
-}
-
 func (r *report) add(o outcome) {
 	r.Outcomes = append(r.Outcomes, o)
 	r.Mutants++
@@ -292,19 +240,6 @@ func (r *report) add(o outcome) {
 		r.Killed++
 	}
 	r.Seconds += o.Seconds
-}
-
-func (r *report) addControl(c control) {
-	r.Controls = append(r.Controls, c)
-	r.Seconds += c.Seconds
-}
-
-// save writes what was found so far, if that is asked for.
-func (r *report) save(path string) error {
-	if path == "" {
-		return nil
-	}
-	return proof.Keep(path, r)
 }
 
 func (o outcome) String() string {
@@ -315,29 +250,4 @@ func (o outcome) String() string {
 		return fmt.Sprintf("%s could not be tried: %.600s", o.Name, o.Error)
 	}
 	return o.Name + " LIVES"
-}
-
-// print prints a table.
-func (r *report) print() {
-	var rows strings.Builder
-	rows.WriteString("mutant\tpattern\tkilled by\tfindings\tseconds\n")
-	for _, o := range r.Outcomes {
-		killedBy := o.KilledBy
-		if killedBy == "" {
-			killedBy = "NOBODY"
-		}
-		fmt.Fprintf(&rows, "%s\t%s\t%s\t%d\t%.0f\n", o.Name, o.Pattern, killedBy, o.Findings, o.Seconds)
-	}
-	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprint(table, rows.String())
-	_ = table.Flush()
-	for _, o := range r.Outcomes {
-		fmt.Println(o)
-	}
-	alarms := r.alarms()
-	fmt.Printf("%d of %d mutants killed; %d alarms of %d killers on the operator as it is; %.0f s\n", r.Killed, r.Mutants,
-		len(alarms), len(r.Controls), r.Seconds)
-	for _, alarm := range alarms {
-		fmt.Println("ALARM", alarm)
-	}
 }

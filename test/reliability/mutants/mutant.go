@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	_ "embed" // the mutants
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -34,16 +32,6 @@ type edit struct {
 	File string `json:"file"`
 	Old  string `json:"old"`
 	New  string `json:"new"`
-}
-
-// bug returns a name of what is seeded, by what is replaced by what.
-func (m mutant) bug() string {
-	var all []byte
-	for _, edit := range m.Edits {
-		all = fmt.Appendf(all, "%s\x00%s\x00%s\x00", edit.File, edit.Old, edit.New)
-	}
-	sum := sha256.Sum256(all)
-	return hex.EncodeToString(sum[:6])
 }
 
 // mutants reads the list.

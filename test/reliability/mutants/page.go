@@ -52,45 +52,9 @@ func (r *report) page() *proof.Page {
 		Claims: r.claims(),
 		Sections: []proof.Section{
 			{Title: "Seeded bugs", Tables: []proof.Table{table}},
-			{Title: "Bugs that are not seeded", Text: []string{"Operators have had these bugs, too."},
-				Tables: []proof.Table{notSeeded}},
 		},
 		Data: r,
 	}
-}
-
-// notSeeded are patterns of bugs that no mutant is of, and why.
-var notSeeded = proof.Table{
-	Columns: []string{"a pattern of bugs", "why none of it is seeded"},
-	Rows: [][]string{
-		{"a finalizer that nobody removes", "the operator sets none"},
-		{"what only a webhook checks",
-			"there is no webhook: the API server checks everything by the rules of the CustomResourceDefinitions"},
-		{"a conversion between versions that loses something", "each kind has one version"},
-		{"a reference into another namespace",
-			"the operator follows none: what a template names, Kubernetes judges by the rights of the Job's pods"},
-		{"a secret in a log, an event or a status", "the operator may not read Secrets"},
-		{"a second child, made because the cache does not show the first",
-			"a child's name follows from its owner: names-by-the-server is the way to get there"},
-		{"errors without end in a namespace that is being deleted",
-			"each plan has a namespace of its own, which stays; `make contract` shows it"},
-		{"no CustomResourceDefinition, or one that comes later", "`make contract` and `make e2e` show it"},
-		{"no time zones in the image",
-			"the machine that tests has them; `make e2e` runs the image, in which there is nothing but the program"},
-		{"metrics that anybody may read", "`make contract` shows it"},
-		{"metrics or log lines that a user can write into",
-			"the log is JSON, whatever is in it, as `make contract` shows; the metrics are those of controller-runtime, which " +
-				"name no resource"},
-		{"pods that run as root, or with more rights than they need",
-			"`make unit` breaks each rule of Pod Security for our pods, and the evaluator of Kubernetes refuses each"},
-		{"a template by which a user's pod gets more rights than the user has",
-			"what pods may do, Kubernetes judges by the namespace that they are in"},
-		{"an annotation of a child that is believed",
-			"the operator reads when a Job was due off its name; unit tests have the annotation lie"},
-		{"resources that are so large, or so many, that others have to wait",
-			"`make bench` and `make bench-cronjobs` show what many cost"},
-		{"a clock that is set back or stands still", "the clock is that of the machine; unit tests of CronJobs set theirs"},
-	},
 }
 
 // claims are what is held against the bars.

@@ -29,52 +29,6 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// What was found before is not looked for again, and what was not is.
-func TestResume(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "found.json")
-	r := &report{Operator: "0123", Suite: "89ab"}
-	r.add(outcome{Name: "forgets", Bug: mutant{}.bug(), KilledBy: "scenario foo-create", Seconds: 2})
-	r.add(outcome{Name: "lives", Bug: mutant{}.bug(), Seconds: 3})
-	r.add(outcome{Name: "does-not-build", Error: "exit status 1"})
-	if r.Mutants != 3 || r.Killed != 1 || r.Seconds != 5 {
-		t.Errorf("%+v", r)
-	}
-	if err := r.save(path); err != nil {
-		t.Fatal(err)
-	}
-	before, err := foundBefore(path, r.Operator, r.Suite)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, isKnown := range map[string]bool{"forgets": true, "lives": false, "does-not-build": false, "new": false} {
-		if o := before.outcomeOf(mutant{Name: name, Killers: []string{"scenario foo-create"}}); (o != nil) != isKnown {
-			t.Errorf("%s: %v", name, o)
-		}
-	}
-	if o := before.outcomeOf(mutant{Name: "forgets", Killers: []string{"scenario foo-create"},
-		Edits: []edit{{New: "another bug"}}}); o != nil {
-		t.Error("another bug of the same name is taken for the one that was found")
-	}
-	if o := before.outcomeOf(mutant{Name: "forgets", Killers: []string{"schema Foo"}}); o != nil {
-		t.Error("what is not to find it any more is taken for what has found it")
-	}
-	controls := &report{Controls: []control{{Killer: "scenario foo-create"},
-		{Killer: "schema Foo", Alarm: "it lacks all"}}}
-	if silent := controls.silent(); len(silent) != 1 || silent[0].Killer != "scenario foo-create" ||
-		len(controls.Controls) != 2 {
-		t.Errorf("%+v are taken over", silent)
-	}
-	if _, err := foundBefore(path, "4567", r.Suite); err == nil {
-		t.Error("what was found in another operator is taken over")
-	}
-	if _, err := foundBefore(path, r.Operator, "cdef"); err == nil {
-		t.Error("what was found by another suite is taken over")
-	}
-	if before, err := foundBefore(path+"-not-there", r.Operator, r.Suite); err != nil || len(before.Outcomes) != 0 {
-		t.Errorf("%v, %v", before, err)
-	}
-}
-
 // Only when all were tried, all are found.
 func TestClaims(t *testing.T) {
 	for _, c := range []struct {

@@ -90,7 +90,7 @@ func transitions(ctx context.Context, l *lab, program, part string) (found []fin
 	if err := l.world.Use(ctx, program); err != nil {
 		return nil, err
 	}
-	report, err := l.world.Try(ctx, schema.Options{Only: regexp.MustCompile(part), Workers: 8, Patience: patienceOf(part),
+	report, err := l.world.Try(ctx, schema.Options{Only: regexp.MustCompile(part), Patience: patienceOf(part),
 		IsHasty: true})
 	if err != nil {
 		return nil, err

@@ -83,10 +83,11 @@ type contradiction struct {
 
 // conditions finds conditions of a CronJob that the rest of its status, or its specification, contradicts.
 func (p *past) conditions(status *tutorialv1.CronJobStatus) []string {
-	said, cj := history.As[history.Reported](p.self.Object), specOf[tutorialv1.CronJob](p)
-	if cj == nil {
+	said, observed := history.As[history.Reported](p.self.Object), p.observed()
+	if observed == nil {
 		return nil
 	}
+	cj := history.As[tutorialv1.CronJob](observed)
 	var lies []string
 	for _, c := range slices.Concat(availability(said, &cj.Spec, status), progress(said, &cj.Spec, status),
 		failure(said, status)) {

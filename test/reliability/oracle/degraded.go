@@ -153,15 +153,18 @@ func (p *past) isNameTaken() bool {
 
 // needs tells whether a resource makes an object of that name.
 func (p *past) needs(key history.Key) bool {
-	switch p.self.Resource {
-	case history.Foos:
-		foo := specOf[samplev1alpha1.Foo](p)
-		return key.Resource == history.Deployments && (foo == nil || foo.Spec.DeploymentName == key.Name)
-	case history.Memcacheds:
-		return key.Name == p.self.Name && slices.Contains([]string{history.Deployments, history.Services, history.Budgets},
-			key.Resource)
+	kind := history.KindOf(p.self.Resource)
+	resource := p.observed()
+	for _, child := range kind.Children {
+		switch {
+		case history.Name(child.GroupVersionResource) != key.Resource:
+		case child.Name == nil:
+			return strings.HasPrefix(key.Name, p.self.Name+"-")
+		default:
+			return resource == nil || child.Name(typed(kind, resource)) == key.Name
+		}
 	}
-	return key.Resource == history.Jobs && strings.HasPrefix(key.Name, p.self.Name+"-")
+	return false
 }
 
 // isStuck tells whether a Deployment says of itself that its pods cannot be made, or do not come up.

@@ -8,36 +8,63 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
-	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
 	"github.com/example/memcached-operator/test/jobstate"
+	"github.com/example/memcached-operator/test/kinds"
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
-// foo finds what is not true of a Foo's status.
-func (p *past) foo() []string {
-	said, status := history.As[history.Reported](p.self.Object), history.As[samplev1alpha1.Foo](p.self.Object).Status
-	spec := specOf[samplev1alpha1.Foo](p)
-	var lies []string
-	if (status.Replicas != 0 || status.AvailableReplicas != 0) &&
-		!lately(p, history.Deployments, func(d *appsv1.Deployment) bool {
-			return d.Status.Replicas == status.Replicas && d.Status.AvailableReplicas == status.AvailableReplicas
-		}) {
+// deploying finds what is not true of the status of a resource whose kind has a Deployment.
+func (p *past) deploying(kind *kinds.Kind) []string {
+	said, status := history.As[history.Reported](p.self.Object), kind.Status(typed(kind, p.self.Object))
+	lies := contradictsPods(said, status.Ready)
+	if status.Nodes != nil {
+		lies = append(lies, p.listed(&status)...)
+	} else if (status.Pods != 0 || status.Ready != 0) && !lately(p, history.Deployments, func(d *appsv1.Deployment) bool {
+		return d.Status.Replicas == status.Pods && d.Status.AvailableReplicas == status.Ready
+	}) {
 		lies = append(lies, fmt.Sprintf("says that it has %d pods, %d of them available; its Deployment did not",
-			status.Replicas, status.AvailableReplicas))
+			status.Pods, status.Ready))
 	}
-	lies = append(lies, contradictsPods(said, status.AvailableReplicas, samplev1alpha1.ReasonScaledToZero, "no pod is",
-		"pods are")...)
-	if spec != nil && said.Is("Progressing", metav1.ConditionFalse) && said.Is("Degraded", metav1.ConditionFalse) &&
-		!lately(p, history.Deployments, func(d *appsv1.Deployment) bool {
-			return d.Name == spec.Spec.DeploymentName && isRolledOut(d) &&
-				(spec.Spec.Replicas == nil || *spec.Spec.Replicas == *d.Spec.Replicas)
-		}) {
+	observed := p.observed()
+	if observed == nil || !said.Is("Progressing", metav1.ConditionFalse) || !said.Is("Degraded", metav1.ConditionFalse) {
+		return lies
+	}
+	resource := typed(kind, observed)
+	wanted, name := kind.Pods(resource), kind.ChildrenOf(resource)[0].GetName()
+	if status.Ready != wanted && status.Nodes != nil || !lately(p, history.Deployments, func(d *appsv1.Deployment) bool {
+		return d.Name == name && isRolledOut(d) && *d.Spec.Replicas == wanted
+	}) {
 		lies = append(lies, "says that it is all as wanted; it was not")
+	}
+	return lies
+}
+
+// typed returns an object as its kind.
+func typed(kind *kinds.Kind, object *unstructured.Unstructured) client.Object {
+	as := kind.New()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, as); err != nil {
+		panic(err) // the API server has checked it
+	}
+	return as
+}
+
+// contradictsPods finds a condition Available that the number of available pods in the same status contradicts.
+func contradictsPods(said *history.Reported, available int32) []string {
+	var lies []string
+	reason := said.Condition("Available").Reason
+	if said.Is("Available", metav1.ConditionTrue) && reason != samplev1alpha1.ReasonScaledToZero && available == 0 {
+		lies = append(lies, "says that it is available, and that no pod is")
+	}
+	if said.Is("Available", metav1.ConditionFalse) && available > 0 {
+		lies = append(lies, "says that it is not available, and that pods are")
 	}
 	return lies
 }
@@ -49,10 +76,8 @@ func isRolledOut(d *appsv1.Deployment) bool {
 		d.Status.UpdatedReplicas == wanted && d.Status.AvailableReplicas == wanted
 }
 
-// memcached finds what is not true of a Memcached's status.
-func (p *past) memcached() []string {
-	said, status := history.As[history.Reported](p.self.Object), history.As[cachev1alpha1.Memcached](p.self.Object).Status
-	spec := specOf[cachev1alpha1.Memcached](p)
+// listed finds what is not true of the nodes that a status lists.
+func (p *past) listed(status *kinds.Status) []string {
 	var lies []string
 	nodes, ready := p.nodes()
 	readyNow := int32(0)
@@ -64,20 +89,11 @@ func (p *past) memcached() []string {
 			readyNow++
 		}
 	}
-	if !slices.IsSorted(status.Nodes) || int(status.Size) != len(status.Nodes) {
-		lies = append(lies, fmt.Sprintf("lists the nodes %v, and says that they are %d", status.Nodes, status.Size))
+	if !slices.IsSorted(status.Nodes) || int(status.Pods) != len(status.Nodes) {
+		lies = append(lies, fmt.Sprintf("lists the nodes %v, and says that they are %d", status.Nodes, status.Pods))
 	}
-	if status.ReadyNodes > readyNow {
-		lies = append(lies, fmt.Sprintf("says that %d nodes are ready; of those it lists, %d were", status.ReadyNodes,
-			readyNow))
-	}
-	lies = append(lies, contradictsPods(said, status.ReadyNodes, cachev1alpha1.ReasonScaledToZero, "no node is ready",
-		"nodes are ready")...)
-	if spec != nil && said.Is("Progressing", metav1.ConditionFalse) && said.Is("Degraded", metav1.ConditionFalse) &&
-		(status.ReadyNodes != spec.Spec.Size || !lately(p, history.Deployments, func(d *appsv1.Deployment) bool {
-			return d.Name == p.self.Name && isRolledOut(d) && *d.Spec.Replicas == spec.Spec.Size
-		})) {
-		lies = append(lies, "says that it is all as wanted; it was not")
+	if status.Ready > readyNow {
+		lies = append(lies, fmt.Sprintf("says that %d nodes are ready; of those it lists, %d were", status.Ready, readyNow))
 	}
 	return lies
 }

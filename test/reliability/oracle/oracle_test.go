@@ -643,8 +643,21 @@ func TestStatusOfCronJob(t *testing.T) {
 	expect(t, "status", run, nil, "go back")
 }
 
+var someday = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// degraded returns a Foo that says at a time whether it is degraded.
+func degraded(t *testing.T, rv int64, status, reason string, at time.Time) history.Version {
+	t.Helper()
+	v := version(t, rv, history.Foos,
+		fmt.Sprintf(`{metadata: {name: one, uid: f}, spec: {deploymentName: web, replicas: 1}, status: {conditions: [
+  {type: Available, status: Unknown}, {type: Progressing, status: "True"}, {type: Degraded, status: %q, reason: %s}]}}`,
+			status, reason))
+	v.At = at
+	return v
+}
+
 func TestStatusThatIsDegraded(t *testing.T) {
-	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	at := someday
 	foreign := version(t, 1, history.Deployments, "{metadata: {name: web, uid: d}}")
 	elsewhere := version(t, 1, history.Deployments, "{metadata: {name: other, uid: d}}")
 	own := func(conditions string) history.Version {
@@ -694,10 +707,7 @@ func TestStatusThatIsDegraded(t *testing.T) {
 		{"LastRunFailed", own(""), apply, true},
 		{"Whatever", own(""), refused, true},
 	} {
-		degraded := version(t, 2, history.Foos,
-			fmt.Sprintf(`{metadata: {name: one, uid: f}, spec: {deploymentName: web, replicas: 1}, status: {conditions: [
-  {type: Available, status: Unknown}, {type: Progressing, status: "False"}, {type: Degraded, status: "True", reason: %s}]}}`, test.reason))
-		degraded.At = at
+		degraded := degraded(t, 2, "True", test.reason, at)
 		found := ""
 		if test.isFound {
 			found = "says that it is degraded, for the reason " + test.reason
@@ -713,39 +723,27 @@ func TestStatusThatIsDegraded(t *testing.T) {
 
 // Of the problems that a message lists, a taken name is judged like one that gives the reason.
 func TestStatusThatListsATakenName(t *testing.T) {
-	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	failed := proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", At: at.Add(-time.Second),
-		Status: 500}
-	own := fmt.Sprintf("{metadata: {name: web, uid: d, "+ownedBy+"}}", "f")
+	const message = `Error, message: 'it; Deployment "web" exists; delete it (kubectl -n ns delete deployment web)'`
 	for deployment, found := range map[string]string{
-		"{metadata: {name: web, uid: d}}": "",
-		own:                               "lists a name that is taken among its problems, and none was",
+		"{metadata: {name: web, uid: d}}":                                "",
+		fmt.Sprintf("{metadata: {name: web, uid: d, "+ownedBy+"}}", "f"): "lists a name that is taken among its problems",
 	} {
-		degraded := version(t, 2, history.Foos, `{metadata: {name: one, uid: f}, spec: {deploymentName: web, replicas: 1},
-  status: {conditions: [{type: Available, status: Unknown}, {type: Progressing, status: "False"},
-    {type: Degraded, status: "True", reason: Error, message: 'it; Deployment "web" exists; delete it (kubectl -n ns delete deployment web)'}]}}`)
-		degraded.At = at
-		run := &Run{Requests: []proxy.Request{failed}, Versions: []history.Version{version(t, 1, history.Deployments,
-			deployment), degraded}}
-		expect(t, "status", run, nil, found)
+		failed := proxy.Request{Verb: "patch", Resource: history.Deployments, Name: "web", At: someday.Add(-time.Second),
+			Status: 500}
+		expect(t, "status", &Run{Requests: []proxy.Request{failed}, Versions: []history.Version{
+			version(t, 1, history.Deployments, deployment), degraded(t, 2, "True", message, someday)}}, nil, found)
 	}
 }
 
 // What went wrong before all was well again is no reason to be degraded.
 func TestStatusThatIsDegradedForWhatIsOver(t *testing.T) {
-	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	say := func(rv int64, degraded string, at time.Time) history.Version {
-		v := version(t, rv, history.Foos,
-			fmt.Sprintf(`{metadata: {name: one, uid: f}, spec: {deploymentName: web, replicas: 1}, status: {conditions: [
-  {type: Available, status: Unknown}, {type: Progressing, status: "True"}, {type: Degraded, status: "%s", reason: Error}]}}`, degraded))
-		v.At = at
-		return v
-	}
+	at := someday
 	for before, isFound := range map[time.Duration]bool{-30 * time.Second: true, -5 * time.Second: false,
 		5 * time.Second: true} {
 		run := &Run{Requests: []proxy.Request{{Verb: "patch", Resource: history.Deployments, Name: "web", At: at.Add(before),
 			Status: 500}},
-			Versions: []history.Version{say(1, "False", at.Add(-20*time.Second)), say(2, "True", at)}}
+			Versions: []history.Version{degraded(t, 1, "False", "Error", at.Add(-20*time.Second)),
+				degraded(t, 2, "True", "Error", at)}}
 		found := ""
 		if isFound {
 			found = "nothing of that sort has been"

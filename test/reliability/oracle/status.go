@@ -9,26 +9,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/example/memcached-operator/test/reliability/history"
 	"github.com/example/memcached-operator/test/reliability/proxy"
 )
-
-// contradictsPods finds a condition Available that the number of available pods in the same status contradicts. With
-// the reason scaledToZero there need be none. In the kind's own words, none means that no pod is available, and some
-// that there are such pods.
-func contradictsPods(said *history.Reported, available int32, scaledToZero, none, some string) []string {
-	var lies []string
-	if said.Is("Available", metav1.ConditionTrue) && said.Condition("Available").Reason != scaledToZero && available == 0 {
-		lies = append(lies, "says that it is available, and that "+none)
-	}
-	if said.Is("Available", metav1.ConditionFalse) && available > 0 {
-		lies = append(lies, "says that it is not available, and that "+some)
-	}
-	return lies
-}
 
 // statuses finds statuses that were not true when they were written, of any version of any resource: what a status says
 // of the present must be what the world was like a moment before, and what it says of the past must have been. A cache
@@ -88,11 +73,8 @@ type past struct {
 
 // ofItsKind finds what is not true of what only a resource's kind says.
 func (p *past) ofItsKind() []string {
-	switch p.self.Resource {
-	case history.Foos:
-		return p.foo()
-	case history.Memcacheds:
-		return p.memcached()
+	if kind := history.KindOf(p.self.Resource); kind.Deploys {
+		return p.deploying(kind)
 	}
 	return p.cronJob()
 }
@@ -181,14 +163,14 @@ func (p *past) generations() []string {
 	return lies
 }
 
-// specOf returns the resource as it was at the generation that its status is of; nil if that was before the record
+// observed returns the resource as it was at the generation that its status is of; nil if that was before the record
 // began.
-func specOf[T any](p *past) *T {
+func (p *past) observed() *unstructured.Unstructured {
 	observed := history.As[history.Reported](p.self.Object).Status.ObservedGeneration
 	for _, version := range append(slices.Clone(p.versions), p.self) {
 		if version.Key == p.self.Key && version.Object.GetUID() == p.self.Object.GetUID() &&
 			version.Object.GetGeneration() == observed {
-			return history.As[T](version.Object)
+			return version.Object
 		}
 	}
 	return nil

@@ -70,7 +70,7 @@ type Options struct {
 
 // Start starts a proxy.
 func Start(options Options) (*Proxy, error) {
-	serving, authority, err := certificate()
+	serving, err := certificate()
 	if err != nil {
 		return nil, fmt.Errorf("making the certificate of the proxy: %w", err)
 	}
@@ -81,7 +81,7 @@ func Start(options Options) (*Proxy, error) {
 	ctx, end := context.WithCancel(context.Background())
 	p := &Proxy{
 		URL:       "https://" + listener.Addr().String(),
-		CA:        authority,
+		CA:        serving.authority,
 		options:   options,
 		transport: &http.Transport{TLSClientConfig: options.TLS.Clone(), ForceAttemptHTTP2: true, DisableCompression: true},
 		end:       end,
@@ -91,7 +91,7 @@ func Start(options Options) (*Proxy, error) {
 	}
 	p.server = &http.Server{
 		Handler:     p,
-		TLSConfig:   &tls.Config{Certificates: []tls.Certificate{serving}, MinVersion: tls.VersionTLS12},
+		TLSConfig:   &tls.Config{Certificates: []tls.Certificate{serving.certificate}, MinVersion: tls.VersionTLS12},
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ErrorLog:    log.New(io.Discard, "", 0), // of connections that were broken on purpose
 	}

@@ -44,14 +44,15 @@ type Environment struct {
 	dir     string
 	tls     *tls.Config
 	plans   atomic.Int64
+	active  chan struct{} // has a place for each plan in which something happens
 	cancel  context.CancelFunc
 }
 
 // Start starts the control plane, so that parts of it can be killed if asked to. Program is the operator's; if it is
-// empty, the operator is built.
-func Start(ctx context.Context, program string, hasOutages bool) (_ *Environment, err error) {
+// empty, the operator is built. Something may happen in so many plans at the same time; in others nothing must.
+func Start(ctx context.Context, program string, active int, hasOutages bool) (_ *Environment, err error) {
 	ctx, cancel := context.WithCancel(ctx)
-	e := &Environment{program: program, cancel: cancel}
+	e := &Environment{program: program, active: make(chan struct{}, active), cancel: cancel}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.Stop())
@@ -61,8 +62,7 @@ func Start(ctx context.Context, program string, hasOutages bool) (_ *Environment
 		return nil, err
 	}
 	if e.program == "" {
-		e.program = filepath.Join(e.dir, "manager")
-		if err := run(ctx, testenv.Root(), "go", "build", "-race", "-o", e.program, "./cmd"); err != nil {
+		if e.program, err = testenv.BuildManager(e.dir); err != nil {
 			return nil, err
 		}
 	}

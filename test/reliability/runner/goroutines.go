@@ -1,14 +1,14 @@
 package runner
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"regexp"
-	"strings"
 	"time"
+
+	"github.com/google/pprof/profile"
 )
 
 var servesProfiles = regexp.MustCompile(`"name":"pprof","addr":"([^"]+)"`)
@@ -36,8 +36,7 @@ func (m *manager) goroutines(ctx context.Context) (map[string]int, error) {
 }
 
 func readGoroutines(ctx context.Context, address string) (map[string]int, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/debug/pprof/goroutine?debug=1",
-		nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/debug/pprof/goroutine", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -50,27 +49,19 @@ func readGoroutines(ctx context.Context, address string) (map[string]int, error)
 	return countGoroutines(response.Body)
 }
 
-// countGoroutines reads a profile: of each stack how many goroutines have it, then its functions, the outermost last.
-func countGoroutines(profile io.Reader) (map[string]int, error) {
-	counts := map[string]int{}
-	var number int
-	var outermost string
-	lines := bufio.NewScanner(profile)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		line := lines.Text()
-		fields := strings.Fields(line)
-		switch {
-		case strings.HasPrefix(line, "#\t") && len(fields) >= 3:
-			outermost = fields[2][:max(0, strings.LastIndex(fields[2], "+"))]
-		case len(fields) >= 2 && fields[1] == "@":
-			if _, err := fmt.Sscan(fields[0], &number); err != nil {
-				return nil, fmt.Errorf("a line of a profile of goroutines: %q: %w", line, err)
-			}
-		case line == "" && outermost != "":
-			counts[outermost] += number
-			outermost = ""
-		}
+// countGoroutines reads a profile: each stack with how many goroutines have it, its outermost function last.
+func countGoroutines(content io.Reader) (map[string]int, error) {
+	read, err := profile.Parse(content)
+	if err != nil {
+		return nil, fmt.Errorf("reading a profile of goroutines: %w", err)
 	}
-	return counts, lines.Err()
+	counts := map[string]int{}
+	for _, stack := range read.Sample {
+		if len(stack.Location) == 0 {
+			continue // it has not begun yet
+		}
+		frames := stack.Location[len(stack.Location)-1].Line
+		counts[frames[len(frames)-1].Function.Name] += int(stack.Value[0])
+	}
+	return counts, nil
 }

@@ -2,9 +2,7 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -13,11 +11,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/example/memcached-operator/test/kinds"
 	"github.com/example/memcached-operator/test/testenv"
 )
 
 // controllers is how many an operator has, each of which says in the log when it begins to work.
-const controllers = 3
+var controllers = len(kinds.All)
 
 // mostCrashes is how often it is started again after it has ended by itself.
 const mostCrashes = 3
@@ -29,20 +28,11 @@ type manager struct {
 	flags       []string
 	isTolerant  bool // that it ends by itself before it works, or as it does not lead any more, is no crash
 
-	mu      sync.Mutex
-	process *exec.Cmd
-	ended   *end              // of the process
-	logs    *testenv.Buffer   // of the process
-	all     []*testenv.Buffer // of all processes there were
-	wanted  bool              // whether it is to be started again
-	killed  bool              // whether the process has been killed on purpose
-	crashes []string          // ends that nobody has asked for
-}
-
-// end is how a process has ended, once the channel is closed.
-type end struct {
-	is  chan struct{}
-	err error
+	mu        sync.Mutex
+	processes []*testenv.Manager // all there were, the last of which runs
+	wanted    bool               // whether it is to be started again
+	killed    bool               // whether the process has been killed on purpose
+	crashes   []string           // ends that nobody has asked for
 }
 
 // start starts it, with some flags more for as long as it is not stopped.
@@ -54,26 +44,19 @@ func (m *manager) start(flags ...string) error {
 }
 
 func (m *manager) startProcess(flags []string) error {
-	process := exec.Command(m.program, append(m.flags[:len(m.flags):len(m.flags)], flags...)...)
-	process.Env = append(testenv.Environment(), m.environment...)
-	logs := &testenv.Buffer{}
-	process.Stdout, process.Stderr = logs, logs
-	if err := process.Start(); err != nil {
-		return fmt.Errorf("starting %s: %w", m.program, err)
+	process, err := testenv.Run(m.program, m.environment, slices.Concat(m.flags, flags))
+	if err != nil {
+		return err
 	}
-	ended := &end{is: make(chan struct{})}
-	m.process, m.ended, m.logs, m.killed = process, ended, logs, false
-	m.all = append(m.all, logs)
+	m.processes, m.killed = append(m.processes, process), false
 	go func() {
 		err := process.Wait()
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		ended.err = err
-		defer close(ended.is) // whoever waits for it may start another one, so what follows comes first
-		if !m.wanted {
+		if !m.wanted || process != m.processes[len(m.processes)-1] {
 			return
 		}
-		if m.isTolerant && !m.killed && mayEnd(logs.String()) {
+		if m.isTolerant && !m.killed && mayEnd(process.Logs()) {
 			time.Sleep(200 * time.Millisecond) // as Kubernetes waits, though longer
 		} else if !m.killed {
 			m.crashes = append(m.crashes, fmt.Sprintf("the operator has ended by itself: %v", err))
@@ -88,6 +71,16 @@ func (m *manager) startProcess(flags []string) error {
 	return nil
 }
 
+// process returns the process that runs; nil if it has never been started.
+func (m *manager) process() *testenv.Manager {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.processes) == 0 {
+		return nil
+	}
+	return m.processes[len(m.processes)-1]
+}
+
 // mayEnd tells of an operator that has logged this whether it may end by itself where requests go wrong.
 func mayEnd(logged string) bool {
 	return !hasBegun(logged, controllers) || strings.Contains(logged, "leader election lost")
@@ -98,18 +91,11 @@ func hasBegun(logged string, controllers int) bool {
 	return strings.Count(logged, `"msg":"Starting workers"`) >= controllers
 }
 
-// isStarted tells whether it has ever been started.
-func (m *manager) isStarted() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.process != nil
-}
-
 // starts returns how often it has been started.
 func (m *manager) starts() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.all)
+	return len(m.processes)
 }
 
 // kill ends the process without warning. It is started again.
@@ -117,31 +103,18 @@ func (m *manager) kill() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.killed = true
-	_ = m.process.Process.Kill()
-}
-
-// signal sends a signal to the process, which is not to end by it.
-func (m *manager) signal(signal syscall.Signal) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	_ = m.process.Process.Signal(signal)
+	m.processes[len(m.processes)-1].Send(syscall.SIGKILL)
 }
 
 // stop ends it for good, and returns how: nil for exit code 0.
 func (m *manager) stop(signal syscall.Signal) error {
 	m.mu.Lock()
 	m.wanted = false
-	process, ended := m.process, m.ended
 	m.mu.Unlock()
-	_ = process.Process.Signal(signal)
-	select {
-	case <-ended.is:
-		return ended.err
-	case <-time.After(45 * time.Second):
-		_ = process.Process.Kill()
-		<-ended.is
-		return errors.New("the operator does not end within 45 s of " + signal.String())
-	}
+	process := m.process()
+	err := process.Signal(signal)
+	process.Kill() // if it has not ended
+	return err
 }
 
 // ends returns ends that nobody has asked for.
@@ -170,11 +143,7 @@ func (m *manager) works(ctx context.Context, controllers int) error {
 }
 
 // current returns the log of the process that runs.
-func (m *manager) current() string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.logs.String()
-}
+func (m *manager) current() string { return m.process().Logs() }
 
 // rest begins to note what is logged; the function returned returns what that was.
 func (m *manager) rest() func() string {
@@ -187,8 +156,8 @@ func (m *manager) log() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var all strings.Builder
-	for _, log := range m.all {
-		all.WriteString(log.String())
+	for _, process := range m.processes {
+		all.WriteString(process.Logs())
 	}
 	return all.String()
 }

@@ -10,14 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
-	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
-	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	"github.com/example/memcached-operator/test/kinds"
 	"github.com/example/memcached-operator/test/reliability/proxy"
 	"github.com/example/memcached-operator/test/testenv"
 )
@@ -76,11 +73,9 @@ func (e *Environment) admits(ctx context.Context) error {
 	}
 	child := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault,
 		Name: "probe"}}
-	for kind, version := range map[string]schema.GroupVersion{
-		"Foo": samplev1alpha1.GroupVersion, "Memcached": cachev1alpha1.GroupVersion, "CronJob": tutorialv1.GroupVersion,
-	} {
+	for _, kind := range kinds.All {
 		child.OwnerReferences = append(child.OwnerReferences, metav1.OwnerReference{
-			APIVersion: version.String(), Kind: kind, Name: "probe", UID: "probe", BlockOwnerDeletion: ptr.To(true)})
+			APIVersion: kind.APIVersion(), Kind: kind.Name, Name: "probe", UID: "probe", BlockOwnerDeletion: ptr.To(true)})
 	}
 	var refused error
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true,

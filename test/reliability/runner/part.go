@@ -2,9 +2,7 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"strings"
@@ -12,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
 	"github.com/example/memcached-operator/test/bench/measure"
@@ -83,26 +82,16 @@ func (p *part) kill() error {
 
 // isReady waits until an API server answers that it is ready, which takes an etcd.
 func isReady(ctx context.Context, config *rest.Config) error {
-	asking, err := rest.HTTPClientFor(config)
+	asking, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return err
 	}
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true,
 		func(ctx context.Context) (bool, error) {
-			request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(config.Host, "/")+"/readyz", nil)
-			if err != nil {
-				return false, err
-			}
-			response, _ := asking.Do(request)
-			if response == nil {
-				return false, nil // it is not there yet
-			}
-			defer response.Body.Close()
-			return response.StatusCode == http.StatusOK, nil
+			return asking.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error() == nil, nil
 		})
-	asking.CloseIdleConnections()
 	if err != nil {
-		return errors.Join(fmt.Errorf("waiting for the API server at %s", config.Host), err)
+		return fmt.Errorf("waiting for the API server at %s: %w", config.Host, err)
 	}
 	return nil
 }

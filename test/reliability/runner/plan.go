@@ -94,20 +94,19 @@ func (p *Plan) String() string {
 // stage is where a plan is played.
 type stage struct {
 	*scenario.Stage
-	e          *Environment
-	plan       *Plan
-	preparedAt time.Time
-	proxy      *proxy.Proxy
-	manager    *manager
-	standby    *standby // nil for none
-	reference  *oracle.Reference
-	hasWaited  atomic.Bool // for the outage
-	leaving    sync.Once   // the outage
-	setup      int         // how many requests there were when things could begin to go wrong
+	e         *Environment
+	plan      *Plan
+	proxy     *proxy.Proxy
+	manager   *manager
+	standby   *standby // nil for none
+	reference *oracle.Reference
+	hasWaited atomic.Bool // for the outage
+	leaving   sync.Once   // the outage
+	setup     int         // how many requests there were when things could begin to go wrong
 }
 
-// Prepare makes the namespace of a plan and what is to be there before the operator is.
-func (e *Environment) Prepare(ctx context.Context, plan *Plan) (*Prepared, error) {
+// prepare makes the namespace of a plan and what is to be there before the operator is.
+func (e *Environment) prepare(ctx context.Context, plan *Plan) (*stage, error) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name:   fmt.Sprintf("plan-%d", e.plans.Add(1)),
 		Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
@@ -115,7 +114,7 @@ func (e *Environment) Prepare(ctx context.Context, plan *Plan) (*Prepared, error
 	if err := e.ControlPlane.Client.Create(ctx, namespace); err != nil {
 		return nil, err
 	}
-	s := &stage{e: e, plan: plan, preparedAt: time.Now(), Stage: &scenario.Stage{
+	s := &stage{e: e, plan: plan, Stage: &scenario.Stage{
 		Client: e.ControlPlane.Client, Namespace: namespace.Name, Tick: lastTick(),
 	}}
 	if plan.Scenario.Prepare != nil {
@@ -123,19 +122,21 @@ func (e *Environment) Prepare(ctx context.Context, plan *Plan) (*Prepared, error
 			return nil, fmt.Errorf("preparing %s: %w", plan, err)
 		}
 	}
-	return &Prepared{s}, nil
+	pause(ctx, plan.Scenario.Age)
+	return s, nil
 }
 
-// Prepared is a plan whose namespace there is.
-type Prepared struct{ stage *stage }
-
 // Play plays a plan and returns what was recorded. With a reference it goes on until the world is as that says. What
-// the operator does is never an error.
-func (p *Prepared) Play(ctx context.Context, reference *oracle.Reference) (*oracle.Run, error) {
-	s := p.stage
+// the operator does is never an error. Objects stay: no operator looks at them any more.
+func (e *Environment) Play(ctx context.Context, plan *Plan, reference *oracle.Reference) (*oracle.Run, error) {
+	s, err := e.prepare(ctx, plan)
+	if err != nil {
+		return nil, err
+	}
+	defer e.Recorder.Forget(s.Namespace)
 	s.reference = reference
-	pause(ctx, time.Until(s.preparedAt.Add(s.plan.Scenario.Age)))
-	var err error
+	e.active <- struct{}{}
+	defer func() { <-e.active }()
 	if s.proxy, s.manager, err = s.operator(ctx); err != nil {
 		return nil, err
 	}
@@ -186,7 +187,7 @@ func (s *stage) newProxy(m *manager) (*proxy.Proxy, error) {
 	options := proxy.Options{
 		Server: s.e.ControlPlane.Config.Host, TLS: s.e.tls, Seed: s.plan.seed(), Version: s.e.Recorder.Latest,
 		IsOwn: history.IsOurs,
-		Kill:  m.kill, Freeze: func() { m.signal(syscall.SIGSTOP) },
+		Kill:  m.kill, Freeze: func() { m.process().Send(syscall.SIGSTOP) },
 	}
 	if s.plan.Outage != nil {
 		options.Await = func() bool {
@@ -437,7 +438,7 @@ func (s *stage) rest(ctx context.Context, run *oracle.Run) error {
 	for i, m := range managers {
 		logged[i] = m.rest()
 	}
-	pause(ctx, long)
+	s.e.idle(ctx, long)
 	for _, log := range logged {
 		run.RestLog += log()
 	}
@@ -465,7 +466,7 @@ func (s *stage) rest(ctx context.Context, run *oracle.Run) error {
 	}
 	pause(ctx, startQuiet)
 	run.StartGoroutines = s.goroutines(ctx, run)
-	pause(ctx, long-startQuiet)
+	s.e.idle(ctx, long-startQuiet)
 	run.RestGoroutines = s.goroutines(ctx, run)
 	if err := s.manager.stop(syscall.SIGTERM); err != nil {
 		run.Ends = append(run.Ends, fmt.Sprintf("it was told to end, and did so with: %v", err))
@@ -482,9 +483,11 @@ func (s *stage) goroutines(ctx context.Context, run *oracle.Run) map[string]int 
 	return counts
 }
 
-// End drops what was recorded of the plan. Its objects stay: no operator looks at them any more.
-func (p *Prepared) End() {
-	p.stage.e.Recorder.Forget(p.stage.Namespace)
+// idle waits while nothing happens in a plan, and lets another plan go on meanwhile.
+func (e *Environment) idle(ctx context.Context, d time.Duration) {
+	<-e.active
+	pause(ctx, d)
+	e.active <- struct{}{}
 }
 
 // pause waits for as long as it is asked to, or until the context ends.

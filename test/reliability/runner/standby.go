@@ -15,8 +15,8 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// LeaderRole is the role by which operators find out who leads.
-const LeaderRole = "memcached-operator-leader-election-role"
+// leaderRole is the role by which operators find out who leads.
+const leaderRole = "memcached-operator-leader-election-role"
 
 // standby is a second operator.
 type standby struct {
@@ -28,16 +28,16 @@ type standby struct {
 // to one have to be there.
 func (s *stage) addStandby(ctx context.Context) error {
 	var role rbacv1.Role
-	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: testenv.OperatorNamespace, Name: LeaderRole},
+	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: testenv.OperatorNamespace, Name: leaderRole},
 		&role); err != nil {
 		return err
 	}
-	named := metav1.ObjectMeta{Namespace: s.Namespace, Name: LeaderRole}
+	named := metav1.ObjectMeta{Namespace: s.Namespace, Name: leaderRole}
 	err := errors.Join(
 		s.Client.Create(ctx, &rbacv1.Role{ObjectMeta: named, Rules: role.Rules}),
 		s.Client.Create(ctx, &rbacv1.RoleBinding{
 			ObjectMeta: named,
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: LeaderRole},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: leaderRole},
 			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: testenv.OperatorNamespace,
 				Name: testenv.OperatorServiceAccount}},
 		}))
@@ -51,7 +51,7 @@ func (s *stage) addStandby(ctx context.Context) error {
 
 // end ends the second operator.
 func (b *standby) end() {
-	if b.manager.isStarted() {
+	if b.manager.starts() > 0 {
 		_ = b.manager.stop(syscall.SIGKILL)
 	}
 	b.proxy.Stop()
@@ -83,7 +83,7 @@ func (s *stage) thaw(ctx context.Context) string {
 		starts = firstStart
 	}
 	s.proxy.Release()
-	s.manager.signal(syscall.SIGCONT)
+	s.manager.process().Send(syscall.SIGCONT)
 	return s.settle(ctx, thawQuiet, func() string {
 		if fired(s.requests()) > 0 && s.manager.starts() == starts {
 			return "the operator that has lost the lead does not end"

@@ -20,49 +20,46 @@ import (
 // the API server's times leave out.
 const oldEnough = 62 * time.Second
 
+// isRunning is reached when the Job for the tick runs, and fire is the step in which the operator makes it.
+var (
+	isRunning = hasRun("Progressing=True/JobsRunning")
+	fire      = Step{Name: "fire", Until: isRunning}
+)
+
 func cronJobs() []Scenario {
 	return []Scenario{
 		{Name: "cronjob-create", Steps: []Step{
-			{Name: "create", Do: createCronJob, Until: cronJobSays("Available=True", "Progressing=False", "Degraded=False")},
+			{Name: "create", Do: createCronJob, Until: cronJobSays(fine...)},
 			{Name: "suspend", Do: suspend(true), Until: cronJobSays("Available=False/Suspended", "Degraded=False")},
 			{Name: "resume", Do: suspend(false), Until: cronJobSays("Available=True", "Degraded=False")},
 		}},
 		{Name: "cronjob-fire", Prepare: due(1), Steps: []Step{
-			{Name: "fire", Until: hasRun("Progressing=True/JobsRunning")},
+			fire,
+			{Name: "take the Job from its owner", Do: disown, Until: isRunning},
 		}},
 		{Name: "cronjob-missed", Prepare: due(4), Steps: []Step{
 			{Name: "fire", Until: func(s *Stage, world history.World) string {
-				return first(hasRun("Progressing=True/JobsRunning")(s, world), hasMissed(1)(s, world), jobCount(world, 1))
+				return first(isRunning(s, world), hasMissed(1)(s, world), jobCount(world, 1))
 			}},
 		}},
 		{Name: "cronjob-late", Prepare: late, Steps: []Step{
 			{Name: "give up", Until: func(s *Stage, world history.World) string {
-				return first(cronJobSays("Available=True", "Progressing=False", "Degraded=False")(s, world), hasMissed(0)(s, world),
+				return first(cronJobSays(fine...)(s, world), hasMissed(0)(s, world),
 					jobCount(world, 0))
 			}},
 		}},
-		{Name: "cronjob-finish", Prepare: due(1), Setup: []Step{
-			{Name: "fire", Until: hasRun("Progressing=True/JobsRunning")},
-		}, Steps: []Step{
+		{Name: "cronjob-finish", Prepare: due(1), Setup: []Step{fire}, Steps: []Step{
 			{Name: "complete", Do: finish(0, batchv1.JobComplete), Until: hasSucceeded},
-			{Name: "clean up", Do: func(ctx context.Context, s *Stage) error { return s.end(ctx, job(jobName(s, 0))) },
+			{Name: "clean up", Do: cleanUp,
 				Until: func(s *Stage, world history.World) string { return first(jobCount(world, 0), hasSucceeded(s, world)) }},
 		}},
-		{Name: "cronjob-unseen", Prepare: due(1), Setup: []Step{
-			{Name: "fire", Until: hasRun("Progressing=True/JobsRunning")},
-		}, Steps: []Step{
-			{Name: "complete and clean up", IsUnseen: true, Do: func(ctx context.Context, s *Stage) error {
-				if err := finish(0, batchv1.JobComplete)(ctx, s); err != nil {
-					return err
-				}
-				return s.end(ctx, job(jobName(s, 0)))
-			}, Until: func(s *Stage, world history.World) string {
-				return first(jobCount(world, 0), cronJobSays("Available=True", "Progressing=False")(s, world))
-			}},
+		{Name: "cronjob-unseen", Prepare: due(1), Setup: []Step{fire}, Steps: []Step{
+			{Name: "complete and clean up", IsUnseen: true, Do: inTurn(finish(0, batchv1.JobComplete), cleanUp),
+				Until: func(s *Stage, world history.World) string {
+					return first(jobCount(world, 0), cronJobSays("Available=True", "Progressing=False")(s, world))
+				}},
 		}},
-		{Name: "cronjob-fail", Prepare: due(1), Setup: []Step{
-			{Name: "fire", Until: hasRun("Progressing=True/JobsRunning")},
-		}, Steps: []Step{
+		{Name: "cronjob-fail", Prepare: due(1), Setup: []Step{fire}, Steps: []Step{
 			{Name: "fail", Do: finish(0, batchv1.JobFailed), Until: cronJobSays("Degraded=True/LastRunFailed",
 				"Progressing=False")},
 		}},
@@ -71,12 +68,12 @@ func cronJobs() []Scenario {
 				if in[batchv1.Job](world, history.Jobs, jobName(s, 1)) != nil {
 					return "the Job that is replaced is still there"
 				}
-				return hasRun("Progressing=True/JobsRunning")(s, world)
+				return isRunning(s, world)
 			}},
 		}},
 		{Name: "cronjob-forbid", Prepare: active(tutorialv1.ForbidConcurrent), Steps: []Step{
 			{Name: "wait", Until: cronJobSays("Progressing=True/WaitingForJob")},
-			{Name: "complete", Do: finish(1, batchv1.JobComplete), Until: hasRun("Progressing=True/JobsRunning")},
+			{Name: "complete", Do: finish(1, batchv1.JobComplete), Until: isRunning},
 		}},
 		{Name: "cronjob-prune", Prepare: finished, Age: oldEnough, Steps: []Step{
 			{Name: "prune", Until: func(s *Stage, world history.World) string {
@@ -88,15 +85,11 @@ func cronJobs() []Scenario {
 				return hasSucceeded(s, world)
 			}},
 		}},
-		{Name: "cronjob-foreign", Prepare: func(ctx context.Context, s *Stage) error {
-			if err := s.make(ctx, job(jobName(s, 0))); err != nil {
-				return err
-			}
-			return due(1)(ctx, s)
-		}, Steps: []Step{
+		{Name: "cronjob-foreign", Prepare: inTurn(func(ctx context.Context, s *Stage) error {
+			return s.make(ctx, job(jobName(s, 0)))
+		}, due(1)), Steps: []Step{
 			{Name: "wait", Until: cronJobSays("Degraded=True/NameTaken")},
-			{Name: "make room", Do: func(ctx context.Context, s *Stage) error { return s.end(ctx, job(jobName(s, 0))) },
-				Until: hasRun("Progressing=True/JobsRunning", "Degraded=False")},
+			{Name: "make room", Do: cleanUp, Until: hasRun("Progressing=True/JobsRunning", "Degraded=False")},
 		}},
 		{Name: "cronjob-delete", IsOpen: true, Prepare: due(1), Steps: []Step{
 			{Name: "fire", Until: func(s *Stage, world history.World) string {
@@ -105,20 +98,14 @@ func cronJobs() []Scenario {
 				}
 				return ""
 			}},
-			{Name: "delete", Do: func(ctx context.Context, s *Stage) error { return s.end(ctx, cronJob()) }, Until: nothingLeft},
+			{Name: "delete", Do: end(cronJob()), Until: nothingLeft},
 		}},
-		{Name: "cronjob-recreate", Prepare: due(1), Setup: []Step{
-			{Name: "fire", Until: hasRun("Progressing=True/JobsRunning")},
-		}, Steps: []Step{
-			{Name: "delete and create", Do: func(ctx context.Context, s *Stage) error {
-				if err := s.end(ctx, cronJob()); err != nil {
-					return err
-				}
-				return createCronJob(ctx, s)
-			}, Until: func(s *Stage, world history.World) string {
-				return first(gone(world, history.Jobs), cronJobSays("Available=True", "Progressing=False", "Degraded=False")(s,
-					world))
-			}},
+		{Name: "cronjob-recreate", Prepare: due(1), Setup: []Step{fire}, Steps: []Step{
+			{Name: "delete and create", Do: inTurn(end(cronJob()), createCronJob),
+				Until: func(s *Stage, world history.World) string {
+					return first(gone(world, history.Jobs), cronJobSays(fine...)(s,
+						world))
+				}},
 		}},
 	}
 }
@@ -152,6 +139,14 @@ func job(name string) *batchv1.Job {
 func jobName(s *Stage, hoursBefore int) string {
 	return fmt.Sprintf("one-%08d", s.Tick.Add(-time.Duration(hoursBefore)*time.Hour).Unix()/60)
 }
+
+// disown has the Job for the tick lose its owner reference.
+func disown(ctx context.Context, s *Stage) error {
+	return edit(ctx, s, job(jobName(s, 0)), func(job *batchv1.Job) { job.OwnerReferences = nil })
+}
+
+// cleanUp deletes the Job for the tick.
+func cleanUp(ctx context.Context, s *Stage) error { return s.end(ctx, job(jobName(s, 0))) }
 
 func createCronJob(ctx context.Context, s *Stage) error {
 	return s.make(ctx, hourly(s))

@@ -19,45 +19,41 @@ func foos() []Scenario {
 	return []Scenario{
 		{Name: "foo-create", Steps: []Step{createFoo("one", "web", 2)}},
 		{Name: "foo-scale", Setup: []Step{createFoo("one", "web", 1)}, Steps: []Step{
-			editFoo("up", func(foo *samplev1alpha1.Foo) { foo.Spec.Replicas = ptr.To[int32](3) }, fooRuns("one", "web", 3)),
-			editFoo("down", func(foo *samplev1alpha1.Foo) { foo.Spec.Replicas = ptr.To[int32](0) }, fooRuns("one", "web", 0)),
+			editFoo("up", func(foo *samplev1alpha1.Foo) { foo.Spec.Replicas = ptr.To[int32](3) }, FooRuns("one", "web", 3)),
+			editFoo("down", func(foo *samplev1alpha1.Foo) { foo.Spec.Replicas = ptr.To[int32](0) }, FooRuns("one", "web", 0)),
 		}},
 		{Name: "foo-rename", Setup: []Step{
 			createFoo("one", "web", 1),
-			{Name: "a neighbour", Do: neighbouringDeployment, Until: fooRuns("one", "web", 1)},
+			{Name: "a neighbour", Do: neighbouringDeployment, Until: FooRuns("one", "web", 1)},
 		}, Steps: []Step{
 			editFoo("rename", func(foo *samplev1alpha1.Foo) { foo.Spec.DeploymentName = "shop" },
 				leaves("web", func(s *Stage, world history.World) string {
 					if in[appsv1.Deployment](world, history.Deployments, theirs) == nil {
 						return "the neighbour is gone"
 					}
-					return fooRuns("one", "shop", 1)(s, world)
+					return FooRuns("one", "shop", 1)(s, world)
 				})),
 		}},
 		{Name: "foo-drift", Setup: []Step{createFoo("one", "web", 1)}, Steps: []Step{
 			{Name: "change the Deployment", Do: changeDeployment("web"),
-				Until: deploymentIsRight("one", "web", fooRuns("one", "web", 1))},
-			{Name: "scale the Deployment", Do: scaleDeployment("web"), Until: fooRuns("one", "web", 1)},
-			{Name: "change labels", Do: relabel(deployment("web")), Until: isRight(fooRuns("one", "web", 1))},
-			{Name: "delete the Deployment", Do: deleteDeployment("web"), Until: fooRuns("one", "web", 1)},
+				Until: deploymentIsRight("one", "web", FooRuns("one", "web", 1))},
+			{Name: "scale the Deployment", Do: scaleDeployment("web"), Until: FooRuns("one", "web", 1)},
+			{Name: "change labels", Do: relabel(deployment("web")), Until: isRight(FooRuns("one", "web", 1))},
+			{Name: "delete the Deployment", Do: end(deployment("web")), Until: FooRuns("one", "web", 1)},
 		}},
 		{Name: "foo-delete", IsOpen: true, Steps: []Step{
 			{Name: "create", Do: createFoo("one", "web", 1).Do, Until: hasDeployment("web")},
-			{Name: "delete", Do: deleteFoo("one"), Until: nothingLeft},
+			{Name: "delete", Do: end(foo("one")), Until: nothingLeft},
 		}},
 		{Name: "foo-recreate", IsPassing: true, Setup: []Step{createFoo("one", "web", 1)}, Steps: []Step{
-			{Name: "delete and create", Until: fooRuns("one", "web", 2), Do: func(ctx context.Context, s *Stage) error {
-				if err := deleteFoo("one")(ctx, s); err != nil {
-					return err
-				}
-				return createFoo("one", "web", 2).Do(ctx, s)
-			}},
+			{Name: "delete and create", Until: FooRuns("one", "web", 2),
+				Do: inTurn(end(foo("one")), createFoo("one", "web", 2).Do)},
 		}},
 		{Name: "foo-upgrade", Before: asBefore, Setup: []Step{createFoo("one", "web", 2)}, Steps: []Step{
-			{Name: "upgrade", Until: keeps("web", 1, fooRuns("one", "web", 2))},
+			{Name: "upgrade", Until: keeps("web", 1, FooRuns("one", "web", 2))},
 		}},
 		{Name: "foo-upgrade-image", Before: otherImages, Setup: []Step{createFoo("one", "web", 2)}, Steps: []Step{
-			{Name: "upgrade", Until: keeps("web", 2, fooRuns("one", "web", 2))},
+			{Name: "upgrade", Until: keeps("web", 2, FooRuns("one", "web", 2))},
 		}},
 		{Name: "foo-unseen", Setup: []Step{createFoo("one", "web", 1)}, Steps: []Step{
 			{Name: "rename, scale and delete", IsUnseen: true, Do: renameUnseen,
@@ -66,14 +62,14 @@ func foos() []Scenario {
 						in[appsv1.Deployment](world, history.Deployments, "shop") != nil {
 						return "there is a Deployment of another name"
 					}
-					return fooRuns("one", "store", 3)(s, world)
+					return FooRuns("one", "store", 3)(s, world)
 				}},
 		}},
 		{Name: "foo-foreign", Prepare: foreignDeployment("web"), Steps: []Step{
 			{Name: "create", Do: createFoo("one", "web", 1).Do, Until: func(_ *Stage, world history.World) string {
 				return says(world, history.Foos, "one", "Degraded=True/NameTaken", "Progressing=False")
 			}},
-			{Name: "make room", Do: deleteDeployment("web"), Until: fooRuns("one", "web", 1)},
+			{Name: "make room", Do: end(deployment("web")), Until: FooRuns("one", "web", 1)},
 		}},
 		{Name: "foo-blocked", Setup: []Step{
 			createFoo("one", "web", 1),
@@ -82,14 +78,14 @@ func foos() []Scenario {
 			editFoo("rename", func(foo *samplev1alpha1.Foo) { foo.Spec.DeploymentName = "shop" }, isBlocked("one", "web", 1)),
 			{Name: "change the Deployment", Do: changeDeployment("web"),
 				Until: deploymentIsRight("one", "web", isBlocked("one", "web", 1))},
-			{Name: "make room", Do: deleteDeployment("shop"), Until: leaves("web", fooRuns("one", "shop", 1))},
+			{Name: "make room", Do: end(deployment("shop")), Until: leaves("web", FooRuns("one", "shop", 1))},
 		}},
 		{Name: "foo-namesake", IsPassing: true, Setup: []Step{createMemcached(1)}, Steps: []Step{
 			{Name: "create", Do: createFoo("one", "one", 2).Do, Until: func(s *Stage, world history.World) string {
 				return first(memcachedRuns(1)(s, world), says(world, history.Foos, "one", "Degraded=True/NameTaken",
 					"Progressing=False"))
 			}},
-			{Name: "make room", Do: deleteMemcached, Until: fooRuns("one", "one", 2)},
+			{Name: "make room", Do: deleteMemcached, Until: FooRuns("one", "one", 2)},
 		}},
 		{Name: "foo-swap", IsPassing: true, Setup: []Step{createFoo("one", "web", 1), createFoo("two", "shop", 2)},
 			Steps: []Step{
@@ -102,7 +98,7 @@ func foos() []Scenario {
 					}
 					return nil
 				}, Until: func(s *Stage, world history.World) string {
-					return first(fooRuns("one", "shop", 1)(s, world), fooRuns("two", "web", 2)(s, world))
+					return first(FooRuns("one", "shop", 1)(s, world), FooRuns("two", "web", 2)(s, world))
 				}},
 			}},
 	}
@@ -120,23 +116,17 @@ func createFoo(name, deployment string, replicas int32) Step {
 			foo.Spec = samplev1alpha1.FooSpec{DeploymentName: deployment, Replicas: &replicas}
 			return s.make(ctx, foo)
 		},
-		Until: fooRuns(name, deployment, replicas),
+		Until: FooRuns(name, deployment, replicas),
 	}
 }
 
 func editFoo(name string, change func(*samplev1alpha1.Foo), until func(*Stage, history.World) string) Step {
-	return Step{Name: name, Until: until, Do: func(ctx context.Context,
-		s *Stage) error {
-		return edit(ctx, s, foo("one"), change)
-	}}
+	return Step{Name: name, Until: until,
+		Do: func(ctx context.Context, s *Stage) error { return edit(ctx, s, foo("one"), change) }}
 }
 
-func deleteFoo(name string) func(context.Context, *Stage) error {
-	return func(ctx context.Context, s *Stage) error { return s.end(ctx, foo(name)) }
-}
-
-// fooRuns is reached when a Foo has a Deployment of its own of that name, and so many pods of it are available.
-func fooRuns(name, deployment string, pods int32) func(*Stage, history.World) string {
+// FooRuns is reached when a Foo has a Deployment of its own of that name, and so many pods of it are available.
+func FooRuns(name, deployment string, pods int32) func(*Stage, history.World) string {
 	return func(_ *Stage, world history.World) string {
 		return first(runs(world, history.Foos, name, deployment, pods), says(world, history.Foos, name, fine...))
 	}
@@ -187,7 +177,7 @@ func renameUnseen(ctx context.Context, s *Stage) error {
 			return err
 		}
 	}
-	if err := deleteDeployment("web")(ctx, s); err != nil {
+	if err := end(deployment("web"))(ctx, s); err != nil {
 		return err
 	}
 	return edit(ctx, s, foo("one"), func(foo *samplev1alpha1.Foo) { foo.Spec.Replicas = ptr.To[int32](3) })
@@ -211,10 +201,6 @@ func keeps(name string, generation int64, also func(*Stage, history.World) strin
 
 func deployment(name string) *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name}}
-}
-
-func deleteDeployment(name string) func(context.Context, *Stage) error {
-	return func(ctx context.Context, s *Stage) error { return s.end(ctx, deployment(name)) }
 }
 
 // changeDeployment changes what is the operator's to say, and adds what is not. It does not scale: pods and their
@@ -265,9 +251,7 @@ func hasDeployment(name string) func(*Stage, history.World) string {
 
 // nothingLeft is reached when all is gone.
 func nothingLeft(_ *Stage, world history.World) string {
-	return gone(world, history.Foos, history.Memcacheds, history.CronJobs, history.Deployments, history.ReplicaSets,
-		history.Pods,
-		history.Services, history.Budgets, history.Jobs)
+	return gone(world, history.Resources()...)
 }
 
 // neighbouringDeployment makes one that another resource has lost, whose UID is nearly that of the Foo.

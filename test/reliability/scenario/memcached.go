@@ -26,27 +26,18 @@ func memcacheds() []Scenario {
 			{Name: "scale the Deployment", Do: scaleDeployment("one"), Until: memcachedRuns(1)},
 			{Name: "change the others", Do: changeOthers, Until: memcachedRuns(1)},
 			{Name: "change labels", Do: relabel(deployment("one"), service(), budget()), Until: isRight(memcachedRuns(1))},
-			{Name: "delete the children", Do: deleteChildren, Until: memcachedRuns(1)},
+			{Name: "delete the children", Do: end(deployment("one"), service(), budget()), Until: memcachedRuns(1)},
 		}},
 		{Name: "memcached-delete", IsOpen: true, Steps: []Step{
 			{Name: "create", Do: createMemcached(1).Do, Until: hasDeployment("one")},
 			{Name: "delete", Do: deleteMemcached, Until: nothingLeft},
 		}},
 		{Name: "memcached-recreate", IsPassing: true, Setup: []Step{createMemcached(1)}, Steps: []Step{
-			{Name: "delete and create", Until: memcachedRuns(2), Do: func(ctx context.Context, s *Stage) error {
-				if err := deleteMemcached(ctx, s); err != nil {
-					return err
-				}
-				return createMemcached(2).Do(ctx, s)
-			}},
+			{Name: "delete and create", Until: memcachedRuns(2), Do: inTurn(deleteMemcached, createMemcached(2).Do)},
 		}},
 		{Name: "memcached-unseen", IsPassing: true, Setup: []Step{createMemcached(1)}, Steps: []Step{
-			{Name: "delete and create", IsUnseen: true, Until: memcachedRuns(2), Do: func(ctx context.Context, s *Stage) error {
-				if err := deleteMemcached(ctx, s); err != nil {
-					return err
-				}
-				return createMemcached(2).Do(ctx, s)
-			}},
+			{Name: "delete and create", IsUnseen: true, Until: memcachedRuns(2),
+				Do: inTurn(deleteMemcached, createMemcached(2).Do)},
 		}},
 		{Name: "memcached-upgrade", Before: asBefore, Setup: []Step{createMemcached(2)}, Steps: []Step{
 			{Name: "upgrade", Until: keeps("one", 1, memcachedRuns(2))},
@@ -60,9 +51,7 @@ func memcacheds() []Scenario {
 				return first(runs(world, history.Memcacheds, "one", "one", 1),
 					says(world, history.Memcacheds, "one", "Available=True", "Degraded=True/NameTaken", "Progressing=False"))
 			}},
-			{Name: "make room", Until: memcachedRuns(1), Do: func(ctx context.Context, s *Stage) error {
-				return s.end(ctx, service())
-			}},
+			{Name: "make room", Until: memcachedRuns(1), Do: end(service())},
 		}},
 	}
 }
@@ -121,9 +110,7 @@ func namesakesRun(_ *Stage, world history.World) string {
 	return ""
 }
 
-func deleteMemcached(ctx context.Context, s *Stage) error {
-	return s.end(ctx, memcached())
-}
+var deleteMemcached = end(memcached())
 
 // memcachedRuns is reached when the Memcached has all its children as they should be, and so many nodes that are ready.
 func memcachedRuns(nodes int32) func(*Stage, history.World) string {
@@ -166,16 +153,6 @@ func changeOthers(ctx context.Context, s *Stage) error {
 		budget.OwnerReferences = nil
 		budget.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(5))
 	})
-}
-
-func deleteChildren(ctx context.Context, s *Stage) error {
-	if err := deleteDeployment("one")(ctx, s); err != nil {
-		return err
-	}
-	if err := s.end(ctx, service()); err != nil {
-		return err
-	}
-	return s.end(ctx, budget())
 }
 
 func foreignService(ctx context.Context, s *Stage) error {

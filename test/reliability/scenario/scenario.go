@@ -84,8 +84,33 @@ func (s *Stage) make(ctx context.Context, object client.Object) error {
 
 // end deletes an object, with what belongs to it after it.
 func (s *Stage) end(ctx context.Context, object client.Object) error {
+	object = object.DeepCopyObject().(client.Object)
 	object.SetNamespace(s.Namespace)
 	return s.Client.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground))
+}
+
+// end deletes objects, one after the other.
+func end(objects ...client.Object) func(context.Context, *Stage) error {
+	return func(ctx context.Context, s *Stage) error {
+		for _, object := range objects {
+			if err := s.end(ctx, object); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// inTurn does one thing after the other.
+func inTurn(all ...func(context.Context, *Stage) error) func(context.Context, *Stage) error {
+	return func(ctx context.Context, s *Stage) error {
+		for _, do := range all {
+			if err := do(ctx, s); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 // edit changes an object as somebody would who only cares for that change.

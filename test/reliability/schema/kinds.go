@@ -1,18 +1,14 @@
 package schema
 
 import (
-	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"sigs.k8s.io/yaml"
 
-	"github.com/example/memcached-operator/test/testenv"
+	"github.com/example/memcached-operator/test/kinds"
+	"github.com/example/memcached-operator/test/reliability/history"
 )
 
 // props is the schema of one value.
@@ -44,26 +40,21 @@ const templatePath = "spec.jobTemplate"
 
 func (f Field) inTemplate() bool { return strings.HasPrefix(f.Path, templatePath+".") }
 
-// Kinds reads the CustomResourceDefinitions in config/crd/bases.
+// Kinds reads the CustomResourceDefinitions of all kinds.
 func Kinds() ([]Kind, error) {
-	files, err := filepath.Glob(filepath.Join(testenv.Root(), "config", "crd", "bases", "*.yaml"))
-	if err != nil {
-		return nil, err
-	}
-	var kinds []Kind
-	for _, file := range files {
-		var crd apiextensionsv1.CustomResourceDefinition
-		if err := readYAML(file, &crd); err != nil {
+	all := make([]Kind, 0, len(kinds.All))
+	for _, described := range kinds.All {
+		crd, err := described.Definition()
+		if err != nil {
 			return nil, err
 		}
-		version := crd.Spec.Versions[0]
-		spec := version.Schema.OpenAPIV3Schema.Properties["spec"]
-		kind := Kind{Name: crd.Spec.Names.Kind, APIVersion: crd.Spec.Group + "/" + version.Name,
-			Resource: crd.Spec.Group + "/" + crd.Spec.Names.Plural, spec: &spec}
+		spec := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+		kind := Kind{Name: described.Name, APIVersion: described.APIVersion(),
+			Resource: history.Name(described.GroupVersionResource()), spec: &spec}
 		kind.collect("spec", &spec, true)
-		kinds = append(kinds, kind)
+		all = append(all, kind)
 	}
-	return kinds, nil
+	return all, nil
 }
 
 // collect adds the fields at a path and below.
@@ -82,37 +73,6 @@ func (k *Kind) collect(path string, schema *props, isRequired bool) {
 	default:
 		k.Template = append(k.Template, field)
 	}
-}
-
-// childResources reads from the operator's role which resources it creates, as package history names them.
-func childResources() ([]string, error) {
-	var role rbacv1.ClusterRole
-	if err := readYAML(filepath.Join(testenv.Root(), "config", "rbac", "role.yaml"), &role); err != nil {
-		return nil, err
-	}
-	var resources []string
-	for _, rule := range role.Rules {
-		if !slices.Contains(rule.Verbs, "create") || slices.Contains(rule.Resources, "events") {
-			continue
-		}
-		for _, group := range rule.APIGroups {
-			for _, resource := range rule.Resources {
-				resources = append(resources, group+"/"+resource)
-			}
-		}
-	}
-	return resources, nil
-}
-
-func readYAML(file string, into any) error {
-	content, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	if err := yaml.Unmarshal(content, into); err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	return nil
 }
 
 // steps splits the path of a field below an object.

@@ -38,7 +38,7 @@ func (w *World) writesIn(ctx context.Context, namespace string, window time.Dura
 // SettledWrites returns what the operator writes in a namespace, or in all if that is empty, in the window that begins
 // once it has written nothing for a second: its last writes may still be in flight.
 func (w *World) SettledWrites(ctx context.Context, namespace string, window time.Duration) []string {
-	_ = within(ctx, settling, func() error {
+	_ = Within(ctx, settling, func() error {
 		if writes := w.writesIn(ctx, namespace, time.Second); len(writes) > 0 {
 			return errors.New("the operator writes: " + strings.Join(writes, ", "))
 		}

@@ -4,14 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/example/memcached-operator/test/testenv"
 )
 
 // Options say what is tested.
@@ -24,12 +23,8 @@ type Options struct {
 	// history, which take more than a minute, and counts that there is no room for.
 	Short bool
 	Seed  uint64
-	// Workers is how many fields are tested at the same time.
-	Workers int
 	// Patience is how long anything may take before that counts as a violation. A limit of the history takes a minute.
 	Patience time.Duration
-	// Progress is called after each field, if it is not nil.
-	Progress func(tried, of int)
 	// IsHasty leaves out what takes long, and everything after the first violation.
 	IsHasty bool
 }
@@ -40,6 +35,9 @@ const (
 	shortFields  = 2 * fieldsPerTemplate
 	shortClasses = 3
 )
+
+// workers is how many fields are tested at the same time.
+const workers = 16
 
 // Report is what has been found.
 type Report struct {
@@ -69,7 +67,7 @@ func Run(ctx context.Context, options Options) (_ *Report, err error) {
 			return nil, err
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
-		if options.Program, err = Build(ctx, filepath.Join(dir, "manager"), "-race"); err != nil {
+		if options.Program, err = testenv.BuildManager(dir); err != nil {
 			return nil, err
 		}
 	}
@@ -155,22 +153,15 @@ func (w *World) choose(kinds []Kind) (trials []*trial, all []templates) {
 func (w *World) tryAll(ctx context.Context, trials []*trial) []Result {
 	results := make([]Result, len(trials))
 	var group sync.WaitGroup
-	var tried atomic.Int64
-	run := func(i int, try func(context.Context) Result) {
-		results[i] = try(ctx)
-		if n := tried.Add(1); w.options.Progress != nil {
-			w.options.Progress(int(n), len(trials))
-		}
-	}
-	free := make(chan struct{}, w.options.Workers)
+	free := make(chan struct{}, workers)
 	for i, t := range trials {
 		if t.limits != "" { // it waits most of the time
-			group.Go(func() { run(i, t.tryLimit) })
+			group.Go(func() { results[i] = t.tryLimit(ctx) })
 			continue
 		}
 		free <- struct{}{}
 		group.Go(func() {
-			run(i, t.try)
+			results[i] = t.try(ctx)
 			<-free
 		})
 	}
@@ -213,18 +204,4 @@ func each(words string, texts []string) []string {
 		all[i] = words + text
 	}
 	return all
-}
-
-// Print prints the report.
-func (r *Report) Print() {
-	for _, row := range r.fieldTable().Rows {
-		fmt.Printf("%-40s %3s transitions %3s rejected %2s ends\n", row[0], row[2], row[3], row[4])
-	}
-	for _, claim := range r.claims() {
-		fmt.Printf("%s: %s (%s)\n", claim.What, claim.Found, claim.Verdict)
-	}
-	fmt.Printf("seed %d, %.0f s\n", r.Seed, r.Seconds)
-	for _, violation := range r.Violations {
-		fmt.Printf("VIOLATION %s\n", violation)
-	}
 }

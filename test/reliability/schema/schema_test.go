@@ -197,14 +197,6 @@ func TestRestWrites(t *testing.T) {
 	}
 }
 
-func TestChildResources(t *testing.T) {
-	found, err := childResources()
-	want := []string{"/services", "apps/deployments", "batch/jobs", "policy/poddisruptionbudgets"}
-	if err != nil || !slices.Equal(found, want) {
-		t.Errorf("%q, %v", found, err)
-	}
-}
-
 // Whatever is found is a violation, and is missed on the page where it belongs.
 func TestViolations(t *testing.T) {
 	field := func(result Result) []Result { return []Result{result} }

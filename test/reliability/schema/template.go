@@ -62,7 +62,7 @@ func (w *World) tryTemplates(ctx context.Context, kind *Kind, fields []Field) Ro
 		requested: map[string]bool{}}
 	r.result.Fields = len(fields)
 	var group sync.WaitGroup
-	free := make(chan struct{}, w.options.Workers)
+	free := make(chan struct{}, workers)
 	for chunk := range slices.Chunk(fields, fieldsPerTemplate) {
 		free <- struct{}{}
 		group.Go(func() {

@@ -24,7 +24,6 @@ type World struct {
 
 	program    string
 	managers   []manager // that have run since Clear; the last one runs now, unless it was killed
-	children   []string  // resources
 	recorder   *history.Recorder
 	end        context.CancelFunc
 	namespaces atomic.Int64
@@ -46,9 +45,6 @@ func Start(ctx context.Context) (_ *World, err error) {
 			err = errors.Join(err, w.Stop())
 		}
 	}()
-	if w.children, err = childResources(); err != nil {
-		return nil, err
-	}
 	if w.ControlPlane, err = testenv.Start(); err != nil {
 		return nil, err
 	}
@@ -111,7 +107,7 @@ func (w *World) Clear(ctx context.Context) error {
 	w.Kill()
 	w.managers = nil
 	kinds := slices.DeleteFunc(history.Resources(), func(resource string) bool { return !history.IsOurs(resource) })
-	found, err := w.list(ctx, "", append(kinds, w.children...))
+	found, err := w.list(ctx, "", append(kinds, history.Children()...))
 	if err != nil {
 		return err
 	}
@@ -141,7 +137,7 @@ func (w *World) list(ctx context.Context, namespace string, resources []string) 
 
 // Children returns the objects in a namespace of the resources that the operator creates.
 func (w *World) Children(ctx context.Context, namespace string) ([]unstructured.Unstructured, error) {
-	return w.list(ctx, namespace, w.children)
+	return w.list(ctx, namespace, history.Children())
 }
 
 // left returns which children are left of deleted resources.
@@ -201,10 +197,11 @@ func (w *World) Namespace(ctx context.Context) (string, error) {
 
 // until polls until done returns nil; the error is the last that done returned. The limit only ends a failing test.
 func (w *World) until(ctx context.Context, done func() error) error {
-	return within(ctx, w.options.Patience, done)
+	return Within(ctx, w.options.Patience, done)
 }
 
-func within(ctx context.Context, limit time.Duration, done func() error) error {
+// Within polls until done returns nil, or for so long.
+func Within(ctx context.Context, limit time.Duration, done func() error) error {
 	deadline := time.Now().Add(limit)
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		err := done()

@@ -8,43 +8,42 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/example/memcached-operator/test/kinds"
 	"github.com/example/memcached-operator/test/reliability/schema"
+	"github.com/example/memcached-operator/test/testenv"
 )
 
 // places are the names that Foos and strangers contend for.
 var places = []string{"web", "shop", "store"}
 
-var (
-	apiVersions = map[string]string{"Foo": "samplecontroller.k8s.io/v1alpha1", "Memcached": "cache.example.com/v1alpha1",
-		"CronJob": "batch.tutorial.kubebuilder.io/v1"}
-	kindOf = map[string]string{"one": "Foo", "two": "Foo", "cache": "Memcached", "report": "CronJob"}
-)
+var kindOf = map[string]kinds.Kind{"one": kinds.Foo, "two": kinds.Foo, "cache": kinds.Memcached,
+	"report": kinds.CronJob}
 
 // draw draws what somebody wants of a resource.
 func draw(t *rapid.T, name string) resource {
-	r := resource{apiVersion: apiVersions[kindOf[name]], kind: kindOf[name], name: name}
-	switch r.kind {
-	case "Foo":
+	r := resource{kind: kindOf[name], name: name}
+	switch r.kind.Name {
+	case kinds.Foo.Name:
 		r.spec = map[string]any{"deploymentName": rapid.SampledFrom(places).Draw(t, "deploymentName")}
 		if replicas := rapid.Int64Range(-1, 3).Draw(t, "replicas"); replicas >= 0 {
 			r.spec["replicas"] = replicas
 		}
-	case "Memcached":
+	case kinds.Memcached.Name:
 		r.spec = map[string]any{"size": rapid.Int64Range(0, 3).Draw(t, "size")}
-	case "CronJob":
+	case kinds.CronJob.Name:
 		r.spec = map[string]any{
 			"schedule": rapid.SampledFrom([]string{"0 0 1 1 *", "@every 5h", "0 0 30 2 *"}).Draw(t, "schedule"),
 			"timeZone": rapid.SampledFrom([]string{"UTC", "Europe/Berlin", "Mars/Base"}).Draw(t, "timeZone"),
@@ -69,7 +68,7 @@ func TestSequences(t *testing.T) {
 func TestFound(t *testing.T) {
 	ctx, world := open(t)
 	foo := func(deployment string) resource {
-		return resource{apiVersion: apiVersions["Foo"], kind: "Foo", name: "one",
+		return resource{kind: kinds.Foo, name: "one",
 			spec: map[string]any{"deploymentName": deployment, "replicas": int64(1)}}
 	}
 	for name, steps := range map[string]func(s *stage) []error{
@@ -107,12 +106,9 @@ func open(t *testing.T) (context.Context, *schema.World) {
 	t.Helper()
 	log.SetLogger(logr.Discard())
 	ctx := context.Background()
-	manager := program()
-	if manager == "" {
-		var err error
-		if manager, err = schema.Build(ctx, filepath.Join(t.TempDir(), "manager"), "-race"); err != nil {
-			t.Fatal(err)
-		}
+	manager, err := testenv.BuildManager(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
 	}
 	world, err := schema.Start(ctx)
 	if err != nil {
@@ -134,9 +130,6 @@ func open(t *testing.T) (context.Context, *schema.World) {
 	}
 	return ctx, world
 }
-
-// program returns the manager to be tried; empty for that of this tree.
-func program() string { return os.Getenv("MANAGER") }
 
 // newStage makes a stage that nobody has played on.
 func newStage(ctx context.Context, t interface{ Fatal(...any) }, world *schema.World) *stage {
@@ -246,21 +239,17 @@ func (s *stage) judge(ctx context.Context) error {
 	if _, err := s.rest(ctx); err != nil {
 		return err
 	}
-	counts := map[string]int64{}
+	counts := map[string]*int32{}
 	for _, r := range s.wanted {
-		if r.kind != "Foo" || r.spec["replicas"] != nil {
+		if r.kind.Name != kinds.Foo.Name || r.spec["replicas"] != nil {
 			continue
 		}
 		name := fmt.Sprint(r.spec["deploymentName"])
-		deployment := resource{apiVersion: "apps/v1", kind: "Deployment", name: name}.object(s.namespace)
+		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}
 		if err := s.client().Get(ctx, client.ObjectKeyFromObject(deployment), deployment); err != nil {
 			return err
 		}
-		count, _, err := unstructured.NestedInt64(deployment.Object, "spec", "replicas")
-		if err != nil {
-			return err
-		}
-		counts[name] = count
+		counts[name] = deployment.Spec.Replicas
 	}
 	want, err := fresh(ctx, s.world, s.wanted, counts)
 	if err != nil {

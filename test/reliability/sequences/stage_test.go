@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/memcached-operator/internal/child"
+	"github.com/example/memcached-operator/test/kinds"
 	"github.com/example/memcached-operator/test/reliability/history"
 	"github.com/example/memcached-operator/test/reliability/schema"
 )
@@ -26,15 +28,13 @@ const patience = time.Minute
 
 // resource is one of ours, by what a user writes of it.
 type resource struct {
-	apiVersion, kind, name string
-	spec                   map[string]any
+	kind kinds.Kind
+	name string
+	spec map[string]any
 }
 
-// resources are what history calls our kinds.
-var resources = map[string]string{"Foo": history.Foos, "Memcached": history.Memcacheds, "CronJob": history.CronJobs}
-
 func (r resource) object(namespace string) *unstructured.Unstructured {
-	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": r.apiVersion, "kind": r.kind}}
+	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": r.kind.APIVersion(), "kind": r.kind.Name}}
 	object.SetNamespace(namespace)
 	object.SetName(r.name)
 	if r.spec != nil {
@@ -125,7 +125,7 @@ func (s *stage) ownedAgain(ctx context.Context, r resource) error {
 	if err := s.start(ctx); err != nil {
 		return err
 	}
-	return until(isDisowned)
+	return schema.Within(ctx, patience, isDisowned)
 }
 
 // occupy makes a Deployment of somebody else's, if the name is free.
@@ -195,7 +195,7 @@ func (s *stage) harm(ctx context.Context, which int, how string) error {
 // hasOwner tells whether the resource that a child belongs to is there.
 func (s *stage) hasOwner(ctx context.Context, child *unstructured.Unstructured) bool {
 	controller := metav1.GetControllerOf(child)
-	if controller == nil || s.wanted[controller.Name].kind != controller.Kind {
+	if controller == nil || s.wanted[controller.Name].kind.Name != controller.Kind {
 		return false
 	}
 	owner := s.wanted[controller.Name].object(s.namespace)
@@ -204,7 +204,7 @@ func (s *stage) hasOwner(ctx context.Context, child *unstructured.Unstructured) 
 
 // fresh makes a namespace with resources that have no past, and returns it as it is when it has come to rest. Counts
 // are those that Deployments are scaled to where their resource leaves that to others.
-func fresh(ctx context.Context, w *schema.World, wanted map[string]resource, counts map[string]int64) (history.Normal,
+func fresh(ctx context.Context, w *schema.World, wanted map[string]resource, counts map[string]*int32) (history.Normal,
 	error) {
 	namespace, err := w.Namespace(ctx)
 	if err != nil {
@@ -220,9 +220,9 @@ func fresh(ctx context.Context, w *schema.World, wanted map[string]resource, cou
 		return nil, err
 	}
 	for name, count := range counts {
-		deployment := resource{apiVersion: "apps/v1", kind: "Deployment", name: name}.object(namespace)
+		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 		if err := s.client().Patch(ctx, deployment, client.RawPatch(types.MergePatchType,
-			fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, count))); err != nil {
+			fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, *count))); err != nil {
 			return nil, err
 		}
 	}
@@ -242,7 +242,7 @@ func (s *stage) leave(ctx context.Context) error {
 // rest waits until the namespace has stayed the same for a while and is settled.
 func (s *stage) rest(ctx context.Context) (history.Normal, error) {
 	last, since := history.Normal(nil), time.Now()
-	err := until(func() error {
+	err := schema.Within(ctx, patience, func() error {
 		now, err := s.world.Snapshot(ctx, s.namespace)
 		if err != nil {
 			return err
@@ -261,7 +261,7 @@ func (s *stage) rest(ctx context.Context) (history.Normal, error) {
 // isSettled tells whether the status of every resource speaks of its present generation, four times, and of no rollout.
 func (s *stage) isSettled(world history.Normal) bool {
 	for _, r := range s.wanted {
-		status := world[history.Key{Resource: resources[r.kind], Name: r.name}.String()]
+		status := world[history.Key{Resource: history.Name(r.kind.GroupVersionResource()), Name: r.name}.String()]
 		if strings.Contains(status, "RollingOut") || strings.Count(status, `"observedGeneration": 0`) < 4 {
 			return false
 		}
@@ -271,19 +271,11 @@ func (s *stage) isSettled(world history.Normal) bool {
 
 // becomes waits until the namespace is like another one.
 func (s *stage) becomes(ctx context.Context, want history.Normal) error {
-	return until(func() error {
+	return schema.Within(ctx, patience, func() error {
 		got, err := s.world.Snapshot(ctx, s.namespace)
 		if err == nil && !maps.Equal(got, want) {
 			err = errors.New("it is not as a fresh one (-fresh +played):\n" + history.Diff(want, got))
 		}
 		return err
 	})
-}
-
-func until(done func() error) error {
-	for deadline := time.Now().Add(patience); ; time.Sleep(30 * time.Millisecond) {
-		if err := done(); err == nil || time.Now().After(deadline) {
-			return err
-		}
-	}
 }

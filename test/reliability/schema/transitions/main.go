@@ -29,7 +29,6 @@ func main() {
 		"Test some values of each field and some fields of the template, and no limits of the history.")
 	flag.Uint64Var(&options.Seed, "seed", 1,
 		"The `number` that chooses the values of templates and what a short run tests.")
-	flag.IntVar(&options.Workers, "workers", 16, "How many fields to test at the same time.")
 	flag.DurationVar(&options.Patience, "patience", 90*time.Second, "How long anything may take to match the spec.")
 	only := flag.String("only", "", "Test only fields that match this regular `expression`, such as 'Foo spec.replicas'.")
 	file := flag.String("json", "", "A `file` for the whole report.")
@@ -39,18 +38,11 @@ func main() {
 		options.Only = regexp.MustCompile(*only)
 	}
 	log.SetLogger(logr.Discard()) // what matters is in the report
-	options.Progress = func(tried, of int) { fmt.Fprintf(os.Stderr, "%d of %d fields tested\n", tried, of) }
 	ctx, end := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	report, err := schema.Run(ctx, options)
 	end()
 	if report != nil {
-		report.Print()
-	}
-	if report != nil && *file != "" {
-		err = errors.Join(err, proof.Keep(*file, report))
-	}
-	if err == nil && *page != "" { // an incomplete run proves nothing
-		err = write(*page, report, options)
+		err = errors.Join(err, write(report, options, *file, *page, err == nil))
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "transitions: %v\n", err)
@@ -60,11 +52,22 @@ func main() {
 	}
 }
 
-// write writes the page of a report to a directory.
-func write(dir string, report *schema.Report, options schema.Options) error {
+// write prints a report, and writes it to a file and a directory that are asked for. An incomplete one has no page.
+func write(report *schema.Report, options schema.Options, file, dir string, isWhole bool) error {
 	operator, err := proof.OperatorOf(testenv.Root(), options.Program)
 	if err != nil {
 		return err
 	}
-	return report.Page(operator).Write(dir)
+	page := report.Page(operator)
+	err = page.Print(os.Stdout)
+	for _, violation := range report.Violations {
+		fmt.Printf("VIOLATION %s\n", violation)
+	}
+	if file != "" {
+		err = errors.Join(err, proof.Keep(file, report))
+	}
+	if dir != "" && isWhole {
+		err = errors.Join(err, page.Write(dir))
+	}
+	return err
 }
