@@ -32,20 +32,19 @@ type growth struct {
 
 // measureGrowths counts the status writes of Memcacheds whose pods become ready one after the other.
 func measureGrowths(ctx context.Context, p *plane, f *found) error {
-	f.Growths = nil
 	c, err := p.startReady(ctx, operator, nil)
 	if err != nil {
 		return err
 	}
 	defer c.Stop()
 	for _, nodes := range f.Scale.Nodes {
-		p.bench.log("a Memcached with %d nodes", nodes)
+		measure.Log("a Memcached with %d nodes", nodes)
 		g, err := p.measureGrowth(ctx, int32(nodes))
 		if err != nil {
 			return fmt.Errorf("a Memcached with %d nodes: %w", nodes, err)
 		}
 		f.Growths = append(f.Growths, g)
-		p.bench.log("  %d writes of its status in %.1f s", g.StatusWrites, g.Seconds)
+		measure.Log("  %d writes of its status in %.1f s", g.StatusWrites, g.Seconds)
 	}
 	return c.Alive()
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -35,20 +37,19 @@ type idleness struct {
 
 // measureIdle measures what is requested while nothing happens but resyncs.
 func measureIdle(ctx context.Context, p *plane, f *found) error {
-	f.Idle = nil
 	if _, err := p.populate(ctx, f.Scale.Idle); err != nil {
 		return err
 	}
 	if err := p.populateOthers(ctx); err != nil {
 		return err
 	}
-	for _, a := range p.bench.controllers() {
+	for _, a := range p.bench.compared() {
 		length, flags := f.Scale.IdleOthers, []string{}
-		if a.isOperator() { // three resyncs, none of them at the end
+		if a.isOperator { // three resyncs, none of them at the end
 			length = f.Scale.IdleTime
 			flags = append(flags, "--sync-period="+(length*3/10).String())
 		}
-		p.bench.log("%s: idle with %d Foos for %s", a.name, f.Scale.Idle, length)
+		measure.Log("%s: idle with %d Foos for %s", a.name, f.Scale.Idle, length)
 		i, err := p.measureIdleness(ctx, a, flags, length, f.Scale.Idle)
 		if err != nil {
 			return err
@@ -93,12 +94,11 @@ func (p *plane) measureIdleness(ctx context.Context, a program, flags []string, 
 		return nil, err
 	}
 	for kind, passes := range after {
-		again := passes - before[kind]
-		if again < kinds[kind] {
-			return nil, fmt.Errorf("only %d of %d objects of the kind %s were reconciled again: there was no resync", again,
-				kinds[kind], kind)
+		resyncs := (passes - before[kind]) / kinds[kind]
+		if resyncs == 0 {
+			return nil, fmt.Errorf("not all objects of the kind %s were reconciled again: there was no resync", kind)
 		}
-		if resyncs := again / kinds[kind]; result.Resyncs == 0 || resyncs < result.Resyncs {
+		if result.Resyncs == 0 || resyncs < result.Resyncs {
 			result.Resyncs = resyncs
 		}
 	}
@@ -107,13 +107,7 @@ func (p *plane) measureIdleness(ctx context.Context, a program, flags []string, 
 
 // writesAmong counts the requests that change something.
 func writesAmong(requests []testenv.Request) int {
-	writes := 0
-	for _, request := range requests {
-		if request.IsWrite() {
-			writes++
-		}
-	}
-	return writes
+	return len(slices.DeleteFunc(slices.Clone(requests), func(r testenv.Request) bool { return !r.IsWrite() }))
 }
 
 // passesOf returns how many passes a controller has made for each kind; nothing for one without metrics.
@@ -134,7 +128,7 @@ func (p *plane) passesOf(c *controller, kinds map[string]int) (map[string]int, e
 // populateOthers has the operator create the children of Memcacheds of one node, and of CronJobs that are due in half a
 // year.
 func (p *plane) populateOthers(ctx context.Context) error {
-	p.bench.log("%s reconciles %d Memcacheds and %[2]d CronJobs", operator.name, otherKinds)
+	measure.Log("%s reconciles %d Memcacheds and %[2]d CronJobs", operator.name, otherKinds)
 	namespace, err := p.namespace(ctx)
 	if err != nil {
 		return err
@@ -149,14 +143,20 @@ func (p *plane) populateOthers(ctx context.Context) error {
 		Containers:    []corev1.Container{{Name: "job", Image: "busybox"}},
 	}}}}
 	schedule := fmt.Sprintf("0 0 1 %d *", time.Now().AddDate(0, 6, 0).Month())
-	err = measure.Parallel(makers, measure.Numbers(otherKinds), func(number int) error {
-		metadata := metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("other-%05d", number)}
-		return errors.Join(
-			p.making.Create(ctx, &tutorialv1.CronJob{ObjectMeta: metadata,
-				Spec: tutorialv1.CronJobSpec{Schedule: schedule, JobTemplate: template}}),
-			p.making.Create(ctx, &cachev1alpha1.Memcached{ObjectMeta: metadata, Spec: cachev1alpha1.MemcachedSpec{Size: 1}}),
-			p.bringUp(ctx, namespace, metadata.Name, 0))
-	})
+	var making errgroup.Group
+	making.SetLimit(makers)
+	for number := range otherKinds {
+		making.Go(func() error {
+			metadata := metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("other-%05d", number)}
+			return errors.Join(
+				p.making.Create(ctx, &tutorialv1.CronJob{ObjectMeta: metadata,
+					Spec: tutorialv1.CronJobSpec{Schedule: schedule, JobTemplate: template}}),
+				p.making.Create(ctx, &cachev1alpha1.Memcached{ObjectMeta: metadata,
+					Spec: cachev1alpha1.MemcachedSpec{Size: 1}}),
+				p.bringUp(ctx, namespace, metadata.Name, 0))
+		})
+	}
+	err = making.Wait()
 	return errors.Join(err, p.rest(ctx, operator), p.areAvailable(ctx, namespace))
 }
 
@@ -167,16 +167,12 @@ func (p *plane) areAvailable(ctx context.Context, namespace string) error {
 	err := errors.Join(p.making.List(ctx, &memcacheds, client.InNamespace(namespace)),
 		p.making.List(ctx, &cronJobs, client.InNamespace(namespace)))
 	available := 0
-	count := func(conditions []metav1.Condition) {
+	for _, conditions := range slices.Concat(
+		each(memcacheds.Items, func(m cachev1alpha1.Memcached) []metav1.Condition { return m.Status.Conditions }),
+		each(cronJobs.Items, func(c tutorialv1.CronJob) []metav1.Condition { return c.Status.Conditions })) {
 		if meta.IsStatusConditionTrue(conditions, "Available") && meta.IsStatusConditionFalse(conditions, "Degraded") {
 			available++
 		}
-	}
-	for i := range memcacheds.Items {
-		count(memcacheds.Items[i].Status.Conditions)
-	}
-	for i := range cronJobs.Items {
-		count(cronJobs.Items[i].Status.Conditions)
 	}
 	if err == nil && available != 2*otherKinds {
 		err = fmt.Errorf("%d of %d Memcacheds and CronJobs are available", available, 2*otherKinds)

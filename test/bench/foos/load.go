@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -27,58 +28,49 @@ type load struct {
 	pending int
 	// rate is how many are created in a second, regardless of those before; 0 for no limit.
 	rate float64
-	// limit is how long all of them may take. Default: long enough for all but the slowest.
-	limit time.Duration
-	// isPartial accepts that not all Foos are ready in time.
-	isPartial bool
 }
 
 // run creates or changes Foos as the load says, and waits until the status of each reports that so many replicas are
 // available.
 func (l load) run(ctx context.Context, o *observer, replicas int32, name func(number int) string,
 	do func(name string) error) error {
-	if l.limit == 0 {
-		l.limit = time.Minute + time.Duration(l.count)*100*time.Millisecond
-	}
-	limited, cancel := context.WithTimeout(ctx, l.limit)
+	limit := time.Minute + time.Duration(l.count)*100*time.Millisecond
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	started := 0
-	err := measure.Parallel(makers, func(yield func(string) bool) {
-		begun := time.Now()
-		for number := range l.count {
-			if l.pending > 0 {
-				o.wait(limited, l.pending-1)
-			}
-			since := time.Now()
-			if l.rate > 0 { // latency counts from when it was due: whoever is slow must not slow down the clock
-				since = begun.Add(time.Duration(float64(number) / l.rate * float64(time.Second)))
-				_ = measure.Pause(limited, time.Until(since))
-			}
-			if limited.Err() != nil {
-				return
-			}
-			o.expect(name(number), replicas, since)
-			started++
-			if !yield(name(number)) {
-				return
-			}
+	var making errgroup.Group
+	making.SetLimit(makers)
+	begun, started := time.Now(), 0
+	for number := range l.count {
+		if l.pending > 0 {
+			o.wait(limited, l.pending-1)
 		}
-	}, func(name string) error {
-		err := do(name)
-		if err != nil {
-			cancel()
+		since := time.Now()
+		if l.rate > 0 { // latency counts from when it was due: whoever is slow must not slow down the clock
+			since = begun.Add(time.Duration(float64(number) / l.rate * float64(time.Second)))
+			_ = measure.Pause(limited, time.Until(since))
 		}
-		return err
-	})
-	if err != nil {
+		if limited.Err() != nil {
+			break
+		}
+		o.expect(name(number), replicas, since)
+		started++
+		making.Go(func() error {
+			err := do(name(number))
+			if err != nil {
+				cancel()
+			}
+			return err
+		})
+	}
+	if err := making.Wait(); err != nil {
 		return err
 	}
 	missing := o.wait(limited, 0) + l.count - started
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if missing > 0 && !l.isPartial {
-		return fmt.Errorf("%d of %d Foos match their specs after %s", l.count-missing, l.count, l.limit)
+	if missing > 0 {
+		return fmt.Errorf("%d of %d Foos match their specs after %s", l.count-missing, l.count, limit)
 	}
 	return nil
 }
@@ -209,9 +201,6 @@ type latency struct {
 }
 
 func latencyOf(done []convergence) latency {
-	if len(done) == 0 {
-		return latency{}
-	}
 	seconds := each(done, func(c convergence) float64 { return c.to.Sub(c.from).Seconds() })
 	slices.Sort(seconds)
 	return latency{measure.Percentile(seconds, 50), measure.Percentile(seconds, 99), seconds[len(seconds)-1]}

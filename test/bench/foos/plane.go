@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 
+	"github.com/prometheus/procfs"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,8 +35,11 @@ const (
 	harness   = "benchmark" // creates and watches Foos, and simulates the Deployment controller
 )
 
-// rightsNamespace has the service accounts of the other programs.
-const rightsNamespace = "bench"
+// benchNamespace has the service accounts of rights.yaml.
+const benchNamespace = "bench"
+
+// sampleUser is whom the sample-controller makes its requests as.
+const sampleUser = "system:serviceaccount:" + benchNamespace + ":" + sampleAccount
 
 // auditPolicy logs every request of the programs that are measured, and no others.
 const auditPolicy = `
@@ -45,11 +48,9 @@ kind: Policy
 omitStages: [RequestReceived]
 rules:
 - level: Metadata
-  users: ["` + testenv.OperatorUser + `", "` + userPrefix + stockAccount + `", "` + userPrefix + floorAccount + `"]
+  users: ["` + testenv.OperatorUser + `", "` + sampleUser + `"]
 - level: None
 `
-
-const userPrefix = "system:serviceaccount:" + rightsNamespace + ":"
 
 // Flags of the control plane that differ from those of testenv: space for all objects, and fast deletion.
 var (
@@ -94,51 +95,12 @@ func (b *bench) start(ctx context.Context) (_ *plane, err error) {
 	if err := cp.Apply(); err != nil {
 		return nil, err
 	}
-	if err := p.grantRights(ctx); err != nil {
-		return nil, err
+	rights := filepath.Join(testenv.Root(), "test", "bench", "foos", "rights.yaml")
+	if out, err := cp.Kubectl("apply", "--server-side", "-f", rights); err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, out)
 	}
-	p.token, err = cp.Token(ctx, rightsNamespace, "reader")
+	p.token, err = cp.Token(ctx, benchNamespace, "reader")
 	return p, err
-}
-
-// grantRights grants the other programs what they need, and the benchmark to read metrics.
-func (p *plane) grantRights(ctx context.Context) error {
-	rights := []rbacv1.PolicyRule{
-		{APIGroups: []string{"samplecontroller.k8s.io"}, Resources: []string{"foos"},
-			Verbs: []string{"get", "list", "watch"}},
-		{APIGroups: []string{"samplecontroller.k8s.io"}, Resources: []string{"foos/status"},
-			Verbs: []string{"update", "patch"}},
-		{APIGroups: []string{"samplecontroller.k8s.io"}, Resources: []string{"foos/finalizers"}, Verbs: []string{"update"}},
-		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get", "list", "watch", "create",
-			"update"}},
-		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
-	}
-	objects := []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: rightsNamespace}},
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "bench"}, Rules: rights},
-		account("reader"), binding("reader", "memcached-operator-metrics-reader"),
-		account(stockAccount), binding(stockAccount, "bench"),
-		account(floorAccount), binding(floorAccount, "bench"),
-	}
-	for _, object := range objects {
-		if err := p.Client.Create(ctx, object); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func account(name string) *corev1.ServiceAccount {
-	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: rightsNamespace, Name: name}}
-}
-
-// binding gives a role to a service account.
-func binding(account, role string) *rbacv1.ClusterRoleBinding {
-	return &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "bench-" + account},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: rightsNamespace, Name: account}},
-	}
 }
 
 // namespace creates a new namespace.
@@ -181,29 +143,24 @@ func (p *plane) settings() ([]proof.Setting, error) {
 	if err != nil {
 		return nil, err
 	}
+	proc, err := procfs.NewDefaultFS()
+	if err != nil {
+		return nil, err
+	}
+	cpus, err := proc.CPUInfo()
+	if err != nil {
+		return nil, err
+	}
 	return []proof.Setting{
-		{Name: "machine", Value: fmt.Sprintf("%d CPUs (%s), %s/%s", runtime.NumCPU(), cpuModel(), runtime.GOOS,
+		{Name: "machine", Value: fmt.Sprintf("%d CPUs (%s), %s/%s", runtime.NumCPU(), cpus[0].ModelName, runtime.GOOS,
 			runtime.GOARCH)},
 		{Name: "Go", Value: runtime.Version()},
 		{Name: "Kubernetes", Value: version.GitVersion},
 		{Name: "etcd", Value: fmt.Sprintf("--unsafe-no-fsync, %v", etcdFlags)},
 		{Name: "kube-apiserver", Value: fmt.Sprintf("%v; the requests of the programs are audited at the level Metadata",
 			apiServerFlags)},
-		{Name: "programs", Value: "CGO_ENABLED=0 go build -trimpath -ldflags='-s -w'; each logs to a file, as it does by " +
-			"default"},
-		{Name: "Deployment controller", Value: "simulated: one write of the status, at once; no kubelet, no other " +
-			"controllers"},
+		{Name: "programs", Value: "CGO_ENABLED=0 go build -trimpath -ldflags='-s -w'; each logs to a file"},
 	}, nil
-}
-
-func cpuModel() string {
-	content, _ := os.ReadFile("/proc/cpuinfo")
-	for line := range strings.Lines(string(content)) {
-		if name, value, _ := strings.Cut(line, ":"); strings.TrimSpace(name) == "model name" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return "unknown model"
 }
 
 // simulate simulates the Deployment controller until stop is called: one write of its status makes a Deployment

@@ -37,7 +37,8 @@ const fewest = 6
 // IntervalOf returns the median of values with the 95 % interval of a bootstrap, or with the least and the greatest
 // value if there are fewer than six. The same values always give the same interval.
 func IntervalOf(values []float64) Interval {
-	interval := RangeOf(values)
+	interval := Interval{Median: Median(values), Low: slices.Min(values), High: slices.Max(values), Of: len(values),
+		How: "min to max"}
 	if len(values) < fewest {
 		return interval
 	}
@@ -54,12 +55,6 @@ func IntervalOf(values []float64) Interval {
 	interval.Low, interval.High, interval.How = medians[len(medians)*25/1000], medians[len(medians)*975/1000],
 		"95 % bootstrap"
 	return interval
-}
-
-// RangeOf returns the median of values with the least and the greatest of them.
-func RangeOf(values []float64) Interval {
-	return Interval{Median: Median(values), Low: slices.Min(values), High: slices.Max(values), Of: len(values),
-		How: "min to max"}
 }
 
 // String returns the interval with three digits.
