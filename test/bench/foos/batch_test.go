@@ -188,10 +188,3 @@ func TestRest(t *testing.T) {
 		})
 	}
 }
-
-func TestWritesAmong(t *testing.T) {
-	requests := []testenv.Request{{Verb: "get"}, {Verb: "patch"}, {Verb: "watch"}, {Verb: "create"}}
-	if got := writesAmong(requests); got != 2 || requests[2].Verb != "watch" {
-		t.Errorf("%d writes among %v", got, requests)
-	}
-}

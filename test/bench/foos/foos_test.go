@@ -31,8 +31,7 @@ func everything() *found {
 	f := &found{Scale: short, Operator: "0123456789ab",
 		Paced: []*batch{batchOf(operator.name, 0, 1, 1, three()), batchOf(sampleController.name, 0, 5, 1, three())},
 		Idle: []*idleness{{Program: operator.name, Foos: 200, Seconds: 600, Resyncs: 3},
-			{Program: sampleController.name, Foos: 200, Seconds: 600, Writes: 900}},
-		Growths: []*growth{{Nodes: 20, StatusWrites: 5}, {Nodes: 30, StatusWrites: 4}}}
+			{Program: sampleController.name, Foos: 200, Seconds: 600, Writes: 900}}}
 	for round := range 2 {
 		f.Bursts = append(f.Bursts, batchOf(operator.name, round, 1.2, 1, three()),
 			batchOf(sampleController.name, round, 5, 3, three()))
@@ -53,7 +52,7 @@ func sizeOf(program string, round, count int) *size {
 // compared returns results of this operator beside a baseline that costs the same.
 func compared() *found {
 	f := everything()
-	f.Baseline, f.Idle, f.Growths = "/before", nil, nil
+	f.Baseline, f.Idle = "/before", nil
 	f.Paced[1] = batchOf(baselineName, 0, 1, 1, three())
 	for round := range 2 {
 		f.Bursts[2*round+1] = batchOf(baselineName, round, 1.2, 1, three())
@@ -80,11 +79,10 @@ func TestWhatMissesABar(t *testing.T) {
 	}{
 		"a request too many per Foo": {everything(), func(f *found) { f.Paced[0].Requests["patch foos/status"]++ },
 			true},
-		"an event too many per Foo":        {everything(), func(f *found) { f.Paced[0].Requests["create events"]++ }, true},
-		"a status too many of a Memcached": {everything(), func(f *found) { f.Growths[0].StatusWrites = 9 }, true},
-		"a write at rest":                  {everything(), func(f *found) { f.Idle[0].Writes = 1 }, true},
-		"a write of a restart":             {everything(), func(f *found) { f.Restarts[0].Writes = 1 }, true},
-		"requests of a restart":            {everything(), func(f *found) { f.Restarts[0].Requests["list foos"] = 25 }, true},
+		"an event too many per Foo": {everything(), func(f *found) { f.Paced[0].Requests["create events"]++ }, true},
+		"a write at rest":           {everything(), func(f *found) { f.Idle[0].Writes = 1 }, true},
+		"a write of a restart":      {everything(), func(f *found) { f.Restarts[0].Writes = 1 }, true},
+		"requests of a restart":     {everything(), func(f *found) { f.Restarts[0].Requests["list foos"] = 25 }, true},
 		"half the rate": {everything(), func(f *found) { f.Bursts[0].Seconds, f.Bursts[2].Seconds = 9, 9 },
 			false},
 		"much CPU time":            {everything(), func(f *found) { cpu(9, f.Bursts[0], f.Bursts[2]) }, false},
@@ -198,8 +196,7 @@ func TestTables(t *testing.T) {
 		"Foos per second | 4.17 (4.17 to 4.17, min to max of 2)":      f.rateSection().Tables[1],
 		"this operator | 4000 (4000 to 4000, min to max of 2) | ":     f.sizesSection(resource.MustParse("1Gi")).Tables[1],
 		"this operator | 2.00 | 3.00 | 1 | 0 | - | - | - | - | 0.015": f.restartSection().Tables[0],
-		"all | 3.000 | 3.000":      f.requestsSection().Tables[0],
-		"20 | 0.0 | 5 | 0 | 0.000": f.growthSection().Tables[0],
+		"all | 3.000 | 3.000": f.requestsSection().Tables[0],
 		"sample-controller | 200 | 600 | every 30 s | 0 | 900 | 0.0000": f.idleSection().Tables[0],
 	} {
 		name, _, _ := strings.Cut(want, " | ")
@@ -245,7 +242,7 @@ func TestLimitIsLifted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	used, err := golang(t.Context(), module, "list", "-modfile="+modfile, "-m", "-f", "{{.Dir}}", "k8s.io/client-go")
+	used, err := measure.Go(t.Context(), module, "list", "-modfile="+modfile, "-m", "-f", "{{.Dir}}", "k8s.io/client-go")
 	if err != nil || !strings.HasPrefix(used, directory) {
 		t.Errorf("the client-go that is used is in %s, %v", used, err)
 	}

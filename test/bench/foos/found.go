@@ -20,7 +20,6 @@ type found struct {
 	Sizes    []*size     `json:"sizes,omitempty"`
 	Idle     []*idleness `json:"idle,omitempty"`
 	Restarts []*restart  `json:"restarts,omitempty"`
-	Growths  []*growth   `json:"growths,omitempty"`
 }
 
 // scale is how much is measured.
@@ -35,7 +34,6 @@ type scale struct {
 	IdleOthers time.Duration `json:"idleOthers"` // how long for the sample-controller, which is never idle
 	Restart    int           `json:"restart"`    // Foos that exist when an operator starts
 	Restarts   int           `json:"restarts"`   // how often each operator starts
-	Nodes      []int         `json:"nodes"`      // of Memcacheds
 }
 
 // full is the scale of the page in docs/proof, short is enough to count requests, and paired to compare two builds in
@@ -43,13 +41,13 @@ type scale struct {
 var (
 	full = scale{Paced: 1000, Burst: 5000, Rounds: 8, Sizes: []int{1000, 10_000, 50_000}, Changes: 1000,
 		Idle: 10_000, IdleTime: 10 * time.Minute, IdleOthers: 2 * time.Minute,
-		Restart: 10_000, Restarts: 4, Nodes: []int{10, 100, 1000}}
+		Restart: 10_000, Restarts: 4}
 	short = scale{Paced: 200, Burst: 200, Rounds: 1, Sizes: []int{100, 200}, Changes: 50,
 		Idle: 200, IdleTime: 10 * time.Second, IdleOthers: 5 * time.Second,
-		Restart: 200, Restarts: 1, Nodes: []int{20}}
+		Restart: 200, Restarts: 1}
 	paired = scale{Paced: 200, Burst: 600, Rounds: 3, Sizes: []int{300, 3000}, Changes: 300,
 		Idle: 300, IdleTime: 30 * time.Second, IdleOthers: 30 * time.Second,
-		Restart: 500, Restarts: 1, Nodes: []int{20}}
+		Restart: 500, Restarts: 1}
 )
 
 // scale returns how much this run measures.

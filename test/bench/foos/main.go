@@ -46,7 +46,6 @@ type section struct {
 
 var sections = []section{
 	{name: "requests", isShort: true, isPaired: true, measure: measurePaced},
-	{name: "growth", isShort: true, measure: measureGrowths},
 	{name: "restart", isShort: true, isPaired: true, measure: measureRestarts},
 	{name: "idle", isShort: true, measure: measureIdle},
 	{name: "rate", isPaired: true, measure: measureBursts},

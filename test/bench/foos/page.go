@@ -35,7 +35,6 @@ func (f *found) report(out io.Writer, directory string) error {
 		{len(f.Sizes) > 0, func() proof.Section { return f.sizesSection(limit) }},
 		{len(f.Idle) > 0, f.idleSection},
 		{len(f.Restarts) > 0, f.restartSection},
-		{len(f.Growths) > 0, f.growthSection},
 	} {
 		if section.isMeasured {
 			page.Sections = append(page.Sections, section.of())
@@ -186,9 +185,8 @@ func (f *found) idleSection() proof.Section {
 	}
 	return proof.Section{
 		Title: "At rest",
-		Text: []string{fmt.Sprintf("Nothing happens but resyncs. Beside the Foos there are %d Memcacheds and %[1]d "+
-			"CronJobs, which only the operator reconciles. Watches and the leader election are not counted. Each program was "+
-			"measured once, so there is no interval.", otherKinds)},
+		Text: []string{"Nothing happens but resyncs. Watches and the leader election are not counted. Each program was " +
+			"measured once, so there is no interval."},
 		Tables: []proof.Table{t},
 	}
 }
@@ -218,20 +216,5 @@ func (f *found) restartSection() proof.Section {
 			"time are those of the first start until %s after all Foos are reconciled. Writes are those for objects, not for "+
 			"the leader election.", f.Scale.Restart, newFoos, newFoosRate, startTime)},
 		Tables: []proof.Table{table(f.Restarts, startColumns...), requests},
-	}
-}
-
-func (f *found) growthSection() proof.Section {
-	t := proof.Table{Columns: []string{"nodes", "ready in, s", "status writes", "all requests", "reported after, s"}}
-	for _, g := range f.Growths {
-		t.Rows = append(t.Rows, []string{fmt.Sprint(g.Nodes), fmt.Sprintf("%.1f", g.Seconds), fmt.Sprint(g.StatusWrites),
-			fmt.Sprint(measure.All(g.Requests)), fmt.Sprintf("%.3f", g.Last)})
-	}
-	return proof.Section{
-		Title: "A Memcached that grows",
-		Text: []string{fmt.Sprintf("The pods of a new Memcached become ready one after the other within %s. A status for "+
-			"each would be as many writes as nodes. The last column is how much later than the last pod the status reports "+
-			"all of them.", ramp)},
-		Tables: []proof.Table{t},
 	}
 }

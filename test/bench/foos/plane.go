@@ -164,7 +164,7 @@ func (p *plane) settings() ([]proof.Setting, error) {
 }
 
 // simulate simulates the Deployment controller until stop is called: one write of its status makes a Deployment
-// available. The Deployments of Memcacheds are left to bringUp.
+// available.
 func (p *plane) simulate(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	work := make(chan *appsv1.Deployment, 200_000) // more than there are, as the watch must not wait
@@ -184,7 +184,7 @@ func (p *plane) simulate(ctx context.Context) (stop func()) {
 	simulating.Go(func() {
 		measure.Follow(ctx, p.simulating, &appsv1.DeploymentList{}, func(event watch.EventType, object client.Object) {
 			d := object.(*appsv1.Deployment)
-			if event != watch.Deleted && d.Status.ObservedGeneration < d.Generation && d.Labels["app"] != "memcached" {
+			if event != watch.Deleted && d.Status.ObservedGeneration < d.Generation {
 				work <- d
 			}
 		})
@@ -199,7 +199,17 @@ func (p *plane) simulate(ctx context.Context) (stop func()) {
 // Deployment is deleted.
 func (p *plane) finish(ctx context.Context, d *appsv1.Deployment) {
 	for ctx.Err() == nil {
-		d.Status = statusWith(d, *d.Spec.Replicas)
+		now, pods := metav1.Now(), *d.Spec.Replicas
+		d.Status = appsv1.DeploymentStatus{
+			ObservedGeneration: d.Generation,
+			Replicas:           pods, UpdatedReplicas: pods, ReadyReplicas: pods, AvailableReplicas: pods,
+			Conditions: []appsv1.DeploymentCondition{
+				{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, Reason: "MinimumReplicasAvailable",
+					LastUpdateTime: now, LastTransitionTime: now},
+				{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable",
+					LastUpdateTime: now, LastTransitionTime: now},
+			},
+		}
 		err := p.simulating.Status().Update(ctx, d)
 		if err == nil || apierrors.IsNotFound(err) {
 			return
@@ -210,23 +220,5 @@ func (p *plane) finish(ctx context.Context, d *appsv1.Deployment) {
 		if apierrors.IsNotFound(p.simulating.Get(ctx, client.ObjectKeyFromObject(d), d)) {
 			return
 		}
-	}
-}
-
-// statusWith returns the status of a Deployment with so many available pods.
-func statusWith(d *appsv1.Deployment, pods int32) appsv1.DeploymentStatus {
-	now := metav1.Now()
-	return appsv1.DeploymentStatus{
-		ObservedGeneration: d.Generation,
-		Replicas:           pods,
-		UpdatedReplicas:    pods,
-		ReadyReplicas:      pods,
-		AvailableReplicas:  pods,
-		Conditions: []appsv1.DeploymentCondition{
-			{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, Reason: "MinimumReplicasAvailable",
-				LastUpdateTime: now, LastTransitionTime: now},
-			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable",
-				LastUpdateTime: now, LastTransitionTime: now},
-		},
 	}
 }

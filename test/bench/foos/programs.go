@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -121,11 +120,11 @@ func (b *bench) build(ctx context.Context) error {
 		return fmt.Errorf("lifting the limits of client-go: %w", err)
 	}
 	build := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o"}
-	_, err = golang(ctx, testenv.Root(), append(build, filepath.Join(b.programs, operator.file), "./cmd")...)
+	_, err = measure.Go(ctx, testenv.Root(), append(build, filepath.Join(b.programs, operator.file), "./cmd")...)
 	if err != nil {
 		return err
 	}
-	_, err = golang(ctx, module, append(build, filepath.Join(b.programs, sampleController.file), "-modfile="+modfile,
+	_, err = measure.Go(ctx, module, append(build, filepath.Join(b.programs, sampleController.file), "-modfile="+modfile,
 		"k8s.io/sample-controller")...)
 	return err
 }
@@ -141,10 +140,10 @@ const (
 // is a copy, as the go command accepts no build overlay of its module cache.
 func liftLimit(ctx context.Context, module, directory string) (string, error) {
 	const clientGo = "k8s.io/client-go"
-	if _, err := golang(ctx, module, "mod", "download", clientGo); err != nil { // go list does not fetch it
+	if _, err := measure.Go(ctx, module, "mod", "download", clientGo); err != nil { // go list does not fetch it
 		return "", err
 	}
-	out, err := golang(ctx, module, "list", "-m", "-f", "{{.Dir}}", clientGo)
+	out, err := measure.Go(ctx, module, "list", "-m", "-f", "{{.Dir}}", clientGo)
 	if err != nil {
 		return "", err
 	}
@@ -168,18 +167,4 @@ func liftLimit(ctx context.Context, module, directory string) (string, error) {
 		os.WriteFile(path, bytes.Replace(source, []byte(limit), []byte(noLimit), 1), 0o600),
 		os.WriteFile(modfile, goMod, 0o600),
 		os.WriteFile(filepath.Join(directory, "unlimited.sum"), goSum, 0o600))
-}
-
-// golang runs the go command and returns its output.
-func golang(ctx context.Context, directory string, args ...string) (string, error) {
-	command := exec.CommandContext(ctx, "go", args...)
-	command.Dir = directory
-	command.Env = append(os.Environ(), "CGO_ENABLED=0")
-	var problems bytes.Buffer
-	command.Stderr = &problems
-	out, err := command.Output()
-	if err != nil {
-		return "", fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, problems.String())
-	}
-	return string(out), nil
 }

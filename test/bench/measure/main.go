@@ -1,10 +1,13 @@
 package measure
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -25,6 +28,20 @@ func Main(name string, run func(context.Context) error) {
 // Log prints progress, with the seconds since the start.
 func Log(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "[%4.0f s] %s\n", time.Since(begun).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// Go runs the go command and returns its output.
+func Go(ctx context.Context, directory string, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, "go", args...)
+	command.Dir = directory
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	var problems bytes.Buffer
+	command.Stderr = &problems
+	out, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, problems.String())
+	}
+	return string(out), nil
 }
 
 // Pause waits, or returns the cause if the context ends first.
