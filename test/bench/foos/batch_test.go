@@ -38,10 +38,7 @@ func TestFoosThatDoNotConverge(t *testing.T) {
 		"one does not": {load{count: 5}, func(number int) bool { return number != 3 },
 			"4 of 5 Foos match their specs after 1m0.5s"},
 		"some are never created":      {load{count: 9, pending: 2}, func(number int) bool { return number < 3 }, "3 of 9"},
-		"at a rate, one does not":     {load{count: 5, rate: 1}, func(number int) bool { return number != 3 }, "4 of 5"},
-		"at a rate, none":             {load{count: 2, rate: 1}, func(int) bool { return false }, "0 of 2"},
 		"paced, one after the other":  {load{count: 50, pending: 1}, func(int) bool { return true }, ""},
-		"at a rate beyond the limit":  {load{count: 92, rate: 1}, func(int) bool { return true }, "70 of 92"},
 		"paced, the first never does": {load{count: 5, pending: 1}, func(int) bool { return false }, "0 of 5"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +74,7 @@ func TestInterruptedLoads(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		wrong, begun := errors.New("wrong"), time.Now()
-		err = load{count: 5, rate: 1}.run(t.Context(), newObserver(nil), 1, strconv.Itoa, func(string) error { return wrong })
+		err = load{count: 5}.run(t.Context(), newObserver(nil), 1, strconv.Itoa, func(string) error { return wrong })
 		if !errors.Is(err, wrong) || time.Since(begun) > time.Second {
 			t.Errorf("%v after %s", err, time.Since(begun))
 		}
@@ -119,7 +116,7 @@ func TestWhatIsCounted(t *testing.T) {
 					p, request := auditing(t)
 					o := newObserver(nil)
 					b, err := p.measure(t.Context(), a, &controller{Process: &measure.Process{PID: os.Getpid()}}, o, func() error {
-						o.expect("foo", 1, time.Now())
+						o.expect("foo", 1)
 						o.becomes("foo")
 						request(a)
 						time.AfterFunc(time.Duration(seconds*float64(time.Second)), func() { request(a) })

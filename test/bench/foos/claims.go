@@ -72,15 +72,16 @@ func ifQuiet(others []float64, claims []proof.Claim) []proof.Claim {
 
 // claimRequests claims that this operator sends few requests for a Foo, and no more than the baseline.
 func (f *found) claimRequests() []proof.Claim {
-	var claims []proof.Claim
 	of := byProgram(f.Paced)
-	for _, b := range of[operator.name] {
-		events := float64(b.Requests["create events"]) / float64(b.Foos)
-		claims = append(claims, counted("requests per Foo, without events", b.perFoo()-events, requestsBar),
-			counted("requests per Foo, with events", b.perFoo(), requestsBar+eventsBar))
-		for _, base := range of[baselineName] {
-			claims = append(claims, counted("requests per Foo, beside the baseline's", b.perFoo(), base.perFoo()))
-		}
+	if len(of[operator.name]) == 0 {
+		return nil
+	}
+	own := of[operator.name][0]
+	events := float64(own.Requests["create events"]) / float64(own.Foos)
+	claims := []proof.Claim{counted("requests per Foo, without events", own.perFoo()-events, requestsBar),
+		counted("requests per Foo, with events", own.perFoo(), requestsBar+eventsBar)}
+	for _, base := range of[baselineName] {
+		claims = append(claims, counted("requests per Foo, beside the baseline's", own.perFoo(), base.perFoo()))
 	}
 	return claims
 }

@@ -26,8 +26,6 @@ type load struct {
 	count int
 	// pending limits how many Foos do not match their specs yet; 0 for no limit.
 	pending int
-	// rate is how many are created in a second, regardless of those before; 0 for no limit.
-	rate float64
 }
 
 // run creates or changes Foos as the load says, and waits until the status of each reports that so many replicas are
@@ -39,20 +37,15 @@ func (l load) run(ctx context.Context, o *observer, replicas int32, name func(nu
 	defer cancel()
 	var making errgroup.Group
 	making.SetLimit(makers)
-	begun, started := time.Now(), 0
+	started := 0
 	for number := range l.count {
 		if l.pending > 0 {
 			o.wait(limited, l.pending-1)
 		}
-		since := time.Now()
-		if l.rate > 0 { // latency counts from when it was due: whoever is slow must not slow down the clock
-			since = begun.Add(time.Duration(float64(number) / l.rate * float64(time.Second)))
-			_ = measure.Pause(limited, time.Until(since))
-		}
 		if limited.Err() != nil {
 			break
 		}
-		o.expect(name(number), replicas, since)
+		o.expect(name(number), replicas)
 		started++
 		making.Go(func() error {
 			err := do(name(number))
@@ -145,10 +138,10 @@ func (o *observer) record(event watch.EventType, object client.Object) {
 }
 
 // expect sets what the status of a Foo is to report.
-func (o *observer) expect(name string, replicas int32, since time.Time) {
+func (o *observer) expect(name string, replicas int32) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.expected[name] = expectation{replicas, since}
+	o.expected[name] = expectation{replicas, time.Now()}
 	o.check(name, time.Now())
 }
 
@@ -197,11 +190,10 @@ func (o *observer) take() []convergence {
 type latency struct {
 	P50 float64 `json:"p50"`
 	P99 float64 `json:"p99"`
-	Max float64 `json:"max"`
 }
 
 func latencyOf(done []convergence) latency {
 	seconds := each(done, func(c convergence) float64 { return c.to.Sub(c.from).Seconds() })
 	slices.Sort(seconds)
-	return latency{measure.Percentile(seconds, 50), measure.Percentile(seconds, 99), seconds[len(seconds)-1]}
+	return latency{measure.Percentile(seconds, 50), measure.Percentile(seconds, 99)}
 }

@@ -60,8 +60,8 @@ var introduction = []string{
 		"compares two programs in the same round; its interval is given. Numbers that were measured once have no interval. " +
 		"Requests are counted in the API server's audit log. This operator's requests for a Foo are the same on every " +
 		"machine; those of the sample-controller depend a little on time, and times are those of this machine.",
-	"What this does not judge: pods, networks and disks. Deployments have no pods, and a simulator writes their status at " +
-		"once; everything runs on one machine, etcd does not wait for its disk (`--unsafe-no-fsync`), and no program has a " +
+	"What this does not judge: pods, networks and disks. Deployments have no pods, and a simulator writes their status " +
+		"at once; everything runs on one machine, etcd does not wait for its disk (`--unsafe-no-fsync`), and no program has a " +
 		"limit of memory or CPU time. Nor the memory of the sample-controller, which is never at rest.",
 	fmt.Sprintf("Where Foos are created, the CPU time of all programs is read from before the first until %s after the "+
 		"last is ready. Requests of the sample-controller are counted until then, too, and those of the operator until it "+
@@ -199,8 +199,7 @@ var startColumns = []column[*restart]{
 	{"most writes", func(r *restart) float64 { return float64(r.Writes) }, most("%.0f")},
 	{"CPU s", func(r *restart) float64 { return r.CPU[controllerProcess] }, median("%.2f")},
 	{"first new Foo after, s", func(r *restart) float64 { return r.First }, median("%.2f")},
-	{"new Foos, p50, s", func(r *restart) float64 { return r.NewFoos.P50 }, median("%.3f")},
-	{"longest, s", func(r *restart) float64 { return r.NewFoos.Max }, median("%.3f")},
+	{"last new Foo after, s", func(r *restart) float64 { return r.Last }, median("%.2f")},
 	{othersColumn, func(r *restart) float64 { return r.Others }, most("%.3f")},
 }
 
@@ -212,9 +211,9 @@ func (f *found) restartSection() proof.Section {
 	return proof.Section{
 		Title: "Restart",
 		Text: []string{fmt.Sprintf("The operator starts with %d Foos that match their specs, in each round once with "+
-			"nothing else to do, and once more while %d new Foos are created, %d a second from its start on. Requests and CPU "+
-			"time are those of the first start until %s after all Foos are reconciled. Writes are those for objects, not for "+
-			"the leader election.", f.Scale.Restart, newFoos, newFoosRate, startTime)},
+			"nothing else to do, and once more while %d new Foos are created. Requests and CPU time are those of the first "+
+			"start until %s after all Foos are reconciled. Writes are those for objects, not for the leader election.",
+			f.Scale.Restart, newFoos, startTime)},
 		Tables: []proof.Table{table(f.Restarts, startColumns...), requests},
 	}
 }

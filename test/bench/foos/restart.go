@@ -11,9 +11,8 @@ import (
 )
 
 const (
-	// newFoos is how many Foos are created while an operator starts, and newFoosRate how many of them in a second.
-	newFoos     = 200
-	newFoosRate = 20
+	// newFoos is how many Foos are created when an operator starts.
+	newFoos = 50
 	// startTime is how long after it has reconciled all Foos an operator is still measured.
 	startTime = 10 * time.Second
 )
@@ -29,9 +28,9 @@ type restart struct {
 	// objects.
 	Requests map[string]int `json:"requests"`
 	Writes   int            `json:"writes"`
-	// First is how many seconds after another start the first new Foo was ready, NewFoos how long new Foos took.
-	First   float64 `json:"first"`
-	NewFoos latency `json:"newFoos"`
+	// First and Last are how many seconds after another start the first and the last of the new Foos were ready.
+	First float64 `json:"first"`
+	Last  float64 `json:"last"`
 	measure.Cost
 }
 
@@ -83,7 +82,7 @@ func (p *plane) startAlone(ctx context.Context, a program, result *restart, foos
 	return errors.Join(err, c.Alive())
 }
 
-// startAmongNew starts an operator while new Foos are created, and records how long these take.
+// startAmongNew starts an operator while new Foos are created, and records when these are ready.
 func (p *plane) startAmongNew(ctx context.Context, a program, result *restart) error {
 	namespace, err := p.namespace(ctx)
 	if err != nil {
@@ -96,13 +95,13 @@ func (p *plane) startAmongNew(ctx context.Context, a program, result *restart) e
 	if err != nil {
 		return err
 	}
-	err = errors.Join(p.createFoos(ctx, namespace, "new", o, load{count: newFoos, rate: newFoosRate}), c.Alive())
+	err = errors.Join(p.createFoos(ctx, namespace, "new", o, load{count: newFoos}), c.Alive())
 	c.Stop() // before the new Foos are deleted
 	if err != nil {
 		return err
 	}
 	done := o.take()
-	result.First, result.NewFoos = done[0].to.Sub(begun).Seconds(), latencyOf(done)
+	result.First, result.Last = done[0].to.Sub(begun).Seconds(), done[len(done)-1].to.Sub(begun).Seconds()
 	return p.clear(ctx, namespace)
 }
 

@@ -42,7 +42,7 @@ func All(counts map[string]int) int {
 func RequestTable(head string, controllers []string, requests []map[string]int, by []int, format string) proof.Table {
 	t, sorts := proof.Table{Columns: append([]string{head}, controllers...)}, map[string]int{}
 	row := func(name string, of func(map[string]int) int) {
-		cells := []string{name}
+		cells := append(make([]string, 0, 1+len(requests)), name)
 		for i, counts := range requests {
 			cells = append(cells, fmt.Sprintf(format, float64(of(counts))/float64(by[i])))
 		}
