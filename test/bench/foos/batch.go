@@ -29,7 +29,6 @@ const (
 // batch is what a program has done with Foos.
 type batch struct {
 	Program string `json:"program"`
-	Round   int    `json:"round"`
 	Foos    int    `json:"foos"`
 	// Seconds is the time until the last of them was ready.
 	Seconds float64 `json:"seconds"`
@@ -125,7 +124,6 @@ func (p *plane) createBatch(ctx context.Context, a program, round int, l load) (
 	if err != nil {
 		return nil, fmt.Errorf("measuring %s: %w", a.name, err)
 	}
-	result.Round = round
 	measure.Log("  %d in %.1f s: %.0f a second, %.2f requests each", result.Foos, result.Seconds, result.rate(),
 		result.perFoo())
 	return result, c.Alive()
@@ -158,7 +156,7 @@ func (p *plane) measure(ctx context.Context, a program, c *controller, o *observ
 		Foos:     len(done),
 		Seconds:  done[len(done)-1].to.Sub(begun).Seconds(),
 		Latency:  latencyOf(done),
-		Requests: measure.Counted(p.Audit.Since(mark, by(a))),
+		Requests: measure.Counted(p.Audit.Since(mark, by(a), isNoWatch)),
 		Cost:     cost,
 	}, nil
 }
@@ -172,17 +170,18 @@ func (p *plane) cpu(c *controller) measure.Reading {
 	return measure.ReadCPU(pids)
 }
 
-// by filters what a program requests for its objects: not its leader election, not the authentication of who reads its
-// metrics, and not watches.
+// by filters what a program requests: not its leader election, and not the authentication of who reads its metrics.
 func by(a program) func(testenv.Request) bool {
 	return func(r testenv.Request) bool {
 		switch r.Resource {
 		case "leases", "tokenreviews", "subjectaccessreviews":
 			return false
 		}
-		return r.User == a.user() && r.Verb != "watch"
+		return r.User == a.user()
 	}
 }
+
+func isNoWatch(r testenv.Request) bool { return r.Verb != "watch" }
 
 // rest waits until a program sends no more requests. If it is restless, the wait is short; for any other program, it is
 // an error if that does not happen.
@@ -202,7 +201,7 @@ func (p *plane) rest(ctx context.Context, a program) error {
 		if err := measure.Pause(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
-		if requests := p.Audit.Since(mark, by(a)); len(requests) > 0 {
+		if requests := p.Audit.Since(mark, by(a), isNoWatch); len(requests) > 0 {
 			last = requests[len(requests)-1].At
 		}
 	}

@@ -60,7 +60,7 @@ func (p *plane) measureIdleness(ctx context.Context, a program, flags []string, 
 	if err := measure.Pause(ctx, length); err != nil {
 		return nil, err
 	}
-	requests := p.Audit.Since(mark, by(a))
+	requests := p.Audit.Since(mark, by(a), isNoWatch)
 	result := &idleness{Program: a.name, Foos: foos, Seconds: length.Seconds(), Requests: measure.Counted(requests),
 		Writes: len(p.Audit.Since(mark, by(a), testenv.Request.IsWrite))}
 	if result.Cost, err = cpu.Until(p.cpu(c)); err != nil {

@@ -57,7 +57,7 @@ var introduction = []string{
 		"whose kind `Foo` it manages too, on one etcd and one API server, new for each section. The sample-controller runs " +
 		"without the limit of 5 requests a second that client-go sets by default. `make bench` measures all of it again.",
 	"Numbers are medians of rounds, but the share of CPU that other processes used is the most of all rounds. A ratio " +
-		"compares two programs in the same round; its interval is given. Numbers that were measured once have no interval. " +
+		"compares two programs in the same round, and has its least and greatest value. Numbers that were measured once have no interval. " +
 		"Requests are counted in the API server's audit log. This operator's requests for a Foo are the same on every " +
 		"machine; those of the sample-controller depend a little on time, and times are those of this machine.",
 	"What this does not judge: pods, networks and disks. Deployments have no pods, and a simulator writes their status " +
@@ -142,7 +142,7 @@ func (f *found) sizesSection(limit resource.Quantity) proof.Section {
 }
 
 // capacity returns how many Foos a memory limit is enough for when the operator starts, which takes more memory than to
-// run: where the line through the most memory of each size reaches the limit, rounded down. It does not extrapolate.
+// run: where the line through the most memory of each size reaches the limit, in hundreds. It does not extrapolate.
 func (f *found) capacity(limit int64) string {
 	var foos, memory float64 // of the size before
 	for _, count := range f.Scale.Sizes {
@@ -155,20 +155,11 @@ func (f *found) capacity(limit int64) string {
 			if foos == 0 {
 				return fmt.Sprintf("fewer than %d", count)
 			}
-			return fmt.Sprintf("about %d", roundDown(foos+(float64(count)-foos)*(float64(limit)-memory)/(most-memory)))
+			return fmt.Sprintf("about %d", int(foos+(float64(count)-foos)*(float64(limit)-memory)/(most-memory))/100*100)
 		}
 		foos, memory = float64(count), most
 	}
 	return fmt.Sprintf("more than %.0f", foos)
-}
-
-// roundDown rounds a number down to whole thousands, or to two digits if it is less than ten thousand.
-func roundDown(value float64) int {
-	step := 1000
-	for step > 1 && value < float64(10*step) {
-		step /= 10
-	}
-	return int(value) / step * step
 }
 
 func (f *found) idleSection() proof.Section {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/prometheus/procfs"
+	"golang.org/x/sync/semaphore"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -167,26 +168,20 @@ func (p *plane) settings() ([]proof.Setting, error) {
 // available.
 func (p *plane) simulate(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	work := make(chan *appsv1.Deployment, 200_000) // more than there are, as the watch must not wait
+	writing := semaphore.NewWeighted(makers)
 	var simulating sync.WaitGroup
-	for range makers {
-		simulating.Go(func() {
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case d := <-work:
-					p.finish(ctx, d)
-				}
-			}
-		})
-	}
 	simulating.Go(func() {
 		measure.Follow(ctx, p.simulating, &appsv1.DeploymentList{}, func(event watch.EventType, object client.Object) {
 			d := object.(*appsv1.Deployment)
-			if event != watch.Deleted && d.Status.ObservedGeneration < d.Generation {
-				work <- d
+			if event == watch.Deleted || d.Status.ObservedGeneration >= d.Generation {
+				return
 			}
+			simulating.Go(func() { // the watch must not wait
+				if writing.Acquire(ctx, 1) == nil {
+					defer writing.Release(1)
+					p.finish(ctx, d)
+				}
+			})
 		})
 	})
 	return func() {

@@ -20,11 +20,10 @@ const (
 // restart is what a start with many Foos costs that match their specs.
 type restart struct {
 	Program string `json:"program"`
-	Round   int    `json:"round"`
 	// Ready is how many seconds after its start the caches were filled, Passed when every Foo had been reconciled.
 	Ready  float64 `json:"ready"`
 	Passed float64 `json:"passed"`
-	// Requests are all until startTime after that, with watches, but without renewals of the lease. Writes are those for
+	// Requests are all until startTime after that, with watches, but without those for the lease. Writes are those for
 	// objects.
 	Requests map[string]int `json:"requests"`
 	Writes   int            `json:"writes"`
@@ -45,7 +44,7 @@ func measureRestarts(ctx context.Context, p *plane, f *found) error {
 	for round := range f.Scale.Restarts {
 		for _, a := range order(round, p.bench.operators()) {
 			measure.Log("%s, round %d: starting with %d Foos", a.name, round+1, f.Scale.Restart)
-			r := &restart{Program: a.name, Round: round}
+			r := &restart{Program: a.name}
 			if err := p.startAlone(ctx, a, r, f.Scale.Restart); err != nil {
 				return fmt.Errorf("restarting %s: %w", a.name, err)
 			}
@@ -76,8 +75,8 @@ func (p *plane) startAlone(ctx context.Context, a program, result *restart, foos
 	if err := measure.Pause(ctx, startTime); err != nil {
 		return err
 	}
-	result.Requests, result.Writes = startRequests(p.Audit.Since(mark,
-		func(r testenv.Request) bool { return r.User == a.user() }))
+	result.Requests = measure.Counted(p.Audit.Since(mark, by(a)))
+	result.Writes = len(p.Audit.Since(mark, by(a), isWriteForObjects))
 	result.Cost, err = before.Until(p.cpu(c))
 	return errors.Join(err, c.Alive())
 }
@@ -105,27 +104,7 @@ func (p *plane) startAmongNew(ctx context.Context, a program, result *restart) e
 	return p.clear(ctx, namespace)
 }
 
-// startRequests counts requests and writes. The first two requests for the lease belong to the start, all others renew
-// it. The benchmark itself causes the reviews of who reads metrics. The event of the leader election is no write for a
-// Foo.
-func startRequests(all []testenv.Request) (requests map[string]int, writes int) {
-	counted := make([]testenv.Request, 0, len(all))
-	leases := 0
-	for _, request := range all {
-		switch request.Resource {
-		case "tokenreviews", "subjectaccessreviews":
-			continue
-		case "leases":
-			if leases++; leases > 2 {
-				continue
-			}
-		default:
-			isOfElection := request.Resource == "events" && request.Namespace == testenv.OperatorNamespace
-			if request.IsWrite() && !isOfElection {
-				writes++
-			}
-		}
-		counted = append(counted, request)
-	}
-	return measure.Counted(counted), writes
+// isWriteForObjects returns whether a request writes something for an object, and not the event of the leader election.
+func isWriteForObjects(r testenv.Request) bool {
+	return r.IsWrite() && r.Namespace != testenv.OperatorNamespace
 }

@@ -25,7 +25,6 @@ import (
 // size is what an operator costs with a number of Foos.
 type size struct {
 	Program string `json:"program"`
-	Round   int    `json:"round"`
 	Foos    int    `json:"foos"`
 	// Ready is how many seconds after its start its caches were filled.
 	Ready float64 `json:"ready"`
@@ -58,7 +57,6 @@ func measureSizes(ctx context.Context, p *plane, f *found) error {
 				if err != nil {
 					return err
 				}
-				s.Round = round
 				f.Sizes = append(f.Sizes, s)
 				measured[count]++
 			}
@@ -174,25 +172,21 @@ func megabytes(bytes int64) float64 { return float64(bytes) / 1e6 }
 
 // memoryLimit returns the memory limit of the operator in config/manager. The benchmark runs it without a limit.
 func memoryLimit() (resource.Quantity, error) {
-	content, err := os.ReadFile(filepath.Join(testenv.Root(), "config", "manager", "manager.yaml"))
+	path := filepath.Join(testenv.Root(), "config", "manager", "manager.yaml")
+	content, err := os.ReadFile(path)
 	if err != nil {
 		return resource.Quantity{}, err
 	}
-	return memoryLimitIn(content)
-}
-
-// memoryLimitIn returns the memory limit of the container manager in one of some manifests.
-func memoryLimitIn(manifests []byte) (resource.Quantity, error) {
-	for manifest := range bytes.SplitSeq(manifests, []byte("\n---\n")) {
+	for manifest := range bytes.SplitSeq(content, []byte("\n---\n")) {
 		var deployment appsv1.Deployment
 		if err := yaml.Unmarshal(manifest, &deployment); err != nil {
 			return resource.Quantity{}, err
 		}
 		for _, container := range deployment.Spec.Template.Spec.Containers {
-			if limit := container.Resources.Limits.Memory(); container.Name == "manager" && !limit.IsZero() {
+			if limit := container.Resources.Limits.Memory(); !limit.IsZero() {
 				return *limit, nil
 			}
 		}
 	}
-	return resource.Quantity{}, errors.New("no container manager has a memory limit")
+	return resource.Quantity{}, fmt.Errorf("no container in %s has a memory limit", path)
 }
