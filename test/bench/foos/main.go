@@ -59,7 +59,6 @@ type bench struct {
 	only, file, output string
 	programs, baseline string
 	work               string // a directory that is removed in the end
-	namespaces         int
 }
 
 func main() {

@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -106,9 +107,9 @@ func (b *bench) start(ctx context.Context) (_ *plane, err error) {
 
 // namespace creates a new namespace.
 func (p *plane) namespace(ctx context.Context) (string, error) {
-	p.bench.namespaces++
-	name := fmt.Sprintf("foos-%d", p.bench.namespaces)
-	return name, p.making.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "foos-"}}
+	err := p.making.Create(ctx, namespace)
+	return namespace.Name, err
 }
 
 // clear deletes the Foos and Deployments of a namespace. No controller collects garbage.
@@ -117,18 +118,15 @@ func (p *plane) clear(ctx context.Context, namespace string) error {
 		object client.Object
 		list   client.ObjectList
 	}{{&samplev1alpha1.Foo{}, &samplev1alpha1.FooList{}}, {&appsv1.Deployment{}, &appsv1.DeploymentList{}}} {
-		for begun := time.Now(); ; {
+		var deleteErr error
+		isEmpty := func(ctx context.Context) (bool, error) {
 			// of many, the answer may time out
-			deleteErr := p.making.DeleteAllOf(ctx, kind.object, client.InNamespace(namespace))
-			if err := p.making.List(ctx, kind.list, client.InNamespace(namespace), client.Limit(1)); err != nil {
-				return err
-			}
-			if meta.LenList(kind.list) == 0 {
-				break
-			}
-			if time.Since(begun) > 10*time.Minute {
-				return fmt.Errorf("deleting all objects of the namespace %s: %w", namespace, deleteErr)
-			}
+			deleteErr = p.making.DeleteAllOf(ctx, kind.object, client.InNamespace(namespace))
+			err := p.making.List(ctx, kind.list, client.InNamespace(namespace), client.Limit(1))
+			return meta.LenList(kind.list) == 0, err
+		}
+		if err := wait.PollUntilContextTimeout(ctx, time.Second, 10*time.Minute, true, isEmpty); err != nil {
+			return fmt.Errorf("deleting all objects of the namespace %s: %w", namespace, errors.Join(err, deleteErr))
 		}
 	}
 	return nil
