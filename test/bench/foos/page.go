@@ -57,9 +57,9 @@ var introduction = []string{
 		"whose kind `Foo` it manages too, on one etcd and one API server, new for each section. The sample-controller runs " +
 		"without the limit of 5 requests a second that client-go sets by default. `make bench` measures all of it again.",
 	"Numbers are medians of rounds, but the share of CPU that other processes used is the most of all rounds. A ratio " +
-		"compares two programs in the same round, and has its least and greatest value. Numbers that were measured once have no interval. " +
-		"Requests are counted in the API server's audit log. This operator's requests for a Foo are the same on every " +
-		"machine; those of the sample-controller depend a little on time, and times are those of this machine.",
+		"compares two programs in the same round, and has its least and greatest value. Numbers that were measured once " +
+		"have none. Requests are counted in the API server's audit log. This operator's requests for a Foo are the same on " +
+		"every machine; those of the sample-controller depend a little on time, and times are those of this machine.",
 	"What this does not judge: pods, networks and disks. Deployments have no pods, and a simulator writes their status " +
 		"at once; everything runs on one machine, etcd does not wait for its disk (`--unsafe-no-fsync`), and no program has a " +
 		"limit of memory or CPU time. Nor the memory of the sample-controller, which is never at rest.",
@@ -87,8 +87,8 @@ func (f *found) requestsSection() proof.Section {
 	times.Title = "How fast that was, and how long a Foo took"
 	return proof.Section{
 		Title: "Requests",
-		Text: []string{fmt.Sprintf("%d Foos, at most %d of them pending at a time. Each program was measured once, so "+
-			"there is no interval.", f.Scale.Paced, paced)},
+		Text: []string{fmt.Sprintf("%d Foos, at most %d of them pending at a time. Each program was "+
+			"measured once.", f.Scale.Paced, paced)},
 		Tables: []proof.Table{requests, times},
 	}
 }
@@ -177,7 +177,7 @@ func (f *found) idleSection() proof.Section {
 	return proof.Section{
 		Title: "At rest",
 		Text: []string{"Nothing happens but resyncs. Watches and the leader election are not counted. Each program was " +
-			"measured once, so there is no interval."},
+			"measured once."},
 		Tables: []proof.Table{t},
 	}
 }
