@@ -30,10 +30,6 @@ COUNT ?= 1000
 PAIRS ?= 1
 BENCH_JSON ?=
 
-# Which sections of the benchmark to measure, comma-separated; RESUME=1 leaves out what has been measured.
-ONLY ?=
-RESUME ?=
-
 # All that is built goes here, and nowhere else.
 CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/memcached-operator
 override CACHE := $(abspath $(CACHE))
@@ -78,7 +74,7 @@ help: ## Tell what there is.
 	@awk 'BEGIN {FS = ":.*##"; printf "Usage: make TARGET [VARIABLE=value]\n"} \
 		/^##@/ {printf "\n%s\n", substr($$0, 5)} \
 		/^[a-z0-9-]+:.*##/ {printf "  %-24s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@printf '\nVariables:\n  FOCUS=text      only tests whose name matches (test, unit, contract, scorecard-selftest, e2e)\n  V=1             tell of each test\n  PROCS=4         how many processes share the specs of the contract; MANAGER=program has the suites test that one\n  RESUME=1        go on where a run was cut off (bench)\n  ARGS=flags      play a part of the faults (reliability); ONLY=section measure one section (bench)\n  COUNT=1000, PAIRS=1, BENCH_JSON=file\n                  how many CronJobs bench-cronjobs compares, how many times, and a file for all it finds\n  REGISTRY=name   where images are pushed to (%s)\n  IMG=image       the image to build, push and deploy (%s)\n  RELATED_IMAGE_MEMCACHED=image, RELATED_IMAGE_NGINX=image\n                  what the deployed operator runs, where docker.io is out of reach\n  CACHE=dir       where all that is built goes (%s)\n\nThe map of the code is internal/README.md.\n' '$(REGISTRY)' '$(IMG)' '$(CACHE)'
+	@printf '\nVariables:\n  FOCUS=text      only tests whose name matches (test, unit, contract, scorecard-selftest, e2e)\n  V=1             tell of each test\n  PROCS=4         how many processes share the specs of the contract; MANAGER=program has the suites test that one\n  ARGS=flags      play a part of the faults (reliability)\n  COUNT=1000, PAIRS=1, BENCH_JSON=file\n                  how many CronJobs bench-cronjobs compares, how many times, and a file for all it finds\n  REGISTRY=name   where images are pushed to (%s)\n  IMG=image       the image to build, push and deploy (%s)\n  RELATED_IMAGE_MEMCACHED=image, RELATED_IMAGE_NGINX=image\n                  what the deployed operator runs, where docker.io is out of reach\n  CACHE=dir       where all that is built goes (%s)\n\nThe map of the code is internal/README.md.\n' '$(REGISTRY)' '$(IMG)' '$(CACHE)'
 
 ##@ Change
 
@@ -222,25 +218,19 @@ cluster-status: ## Tell how the cluster is.
 cluster-test: programs ## Test the cluster itself: killed, started twice, taken away. Needs root, and no cluster that is up.
 	@cd test/cluster && CLUSTER_BIN='$(CACHE)/bin' CGO_ENABLED=0 go test -trimpath -count=1 -timeout 15m $(if $(V),-v) .
 
-# Results are kept section by section, so that "make bench RESUME=1" continues an interrupted run.
-BENCH = KUBEBUILDER_ASSETS='$(ASSETS)' go run ./test/bench/foos --programs='$(CACHE)/bench' $(if $(ONLY),--only='$(ONLY)')
+BENCH = KUBEBUILDER_ASSETS='$(ASSETS)' go run ./test/bench/foos --programs='$(CACHE)/bench'
 
 .PHONY: bench
 bench: control-plane ## Compare the operator with the sample-controller, and write docs/proof/bench.md. Takes hours on an idle machine.
-	@$(BENCH) $(if $(RESUME),--resume) --json='$(CACHE)/bench/found.json' --proof=docs/proof
+	@$(BENCH) --proof=docs/proof
 
 .PHONY: bench-short
 bench-short: control-plane ## Count the requests of the operator, with few objects; fails if there are too many.
 	@$(BENCH) --short
 
-# Meanwhile the cluster leaves the controller that is measured to the measurement; "make cluster" puts that right, too.
 .PHONY: bench-cronjobs
-bench-cronjobs: programs kubectl ## Compare our CronJobs with those of Kubernetes, COUNT due in the same minute: start skew, requests, CPU time. Needs root.
-	@cluster() { '$(CACHE)/bin/cluster' --bin='$(CACHE)/bin' --dir='$(CACHE)/cluster' "$$@"; }; \
-	trap : INT TERM; \
-	cluster --controllers='*,-cronjob-controller' up && . '$(CACHE)/cluster/env' && KUBECTL='$(KUBECTL)' \
-		go run ./test/bench/cronjobs --count='$(COUNT)' --pairs='$(PAIRS)' --json='$(BENCH_JSON)' --cluster='$(CACHE)/cluster' --bin='$(CACHE)/bin'; \
-	status=$$?; cluster up && exit $$status
+bench-cronjobs: control-plane ## Compare our CronJobs with those of Kubernetes, COUNT due in the same minute: start skew, requests, CPU time.
+	@$(WITH_PLANE) go run ./test/bench/cronjobs --count='$(COUNT)' --pairs='$(PAIRS)' --json='$(BENCH_JSON)'
 
 .PHONY: images
 images: programs $(if $(TEST_REGISTRY),,cluster) ## Build the images of the tree and of all releases, and push them to the cluster's registry or to TEST_REGISTRY.

@@ -41,16 +41,15 @@ const (
 
 // cluster is the cluster of one directory. A machine can run one at a time: the addresses are fixed.
 type cluster struct {
-	dir, bin    string
-	controllers string // of kube-controller-manager, as its flag has them
-	clock       progress.Clock
-	http        *http.Client // trusts the cluster's authority, and is its administrator
+	dir, bin string
+	clock    progress.Clock
+	http     *http.Client // trusts the cluster's authority, and is its administrator
 }
 
 // newCluster is the cluster that keeps its things in dir and has its programs in bin. Both are made real paths, for
 // that is how the kernel names mounts and programs.
 func newCluster(dir, bin string) (*cluster, error) {
-	c := &cluster{controllers: "*", clock: progress.Start()}
+	c := &cluster{clock: progress.Start()}
 	var err error
 	if c.bin, err = realPath(bin); err != nil {
 		return nil, err

@@ -47,7 +47,6 @@ func (c *cluster) writeFiles() error {
 		fill(c.path("containerd.toml"), containerdConfig, values),
 		fill(c.path("certs.d", registry, "hosts.toml"), hostsConfig, values),
 		fill(c.path("cni", "10-pods.conflist"), cniConfig, values),
-		fill(c.path("audit-policy.yaml"), auditPolicy, values),
 		fill(c.path("kubelet.yaml"), kubeletConfig, values),
 		fill(c.path("proxy.yaml"), proxyConfig, values),
 		fill(c.path("Corefile"), corefile, values),
@@ -173,24 +172,6 @@ const cniConfig = `{
     }
   }]
 }
-`
-
-// auditPolicy has logged what test/bench compares: the requests of the controller of batch/v1's CronJobs, and those of
-// the manager that is measured. What they are about is enough.
-const auditPolicy = `apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived]
-rules:
-- level: Metadata
-  users:
-  - system:serviceaccount:kube-system:cronjob-controller
-  - system:serviceaccount:bench:bench-controller-manager
-  resources:
-  - {group: batch}
-  - {group: batch.tutorial.kubebuilder.io}
-  - {group: "", resources: [events]}
-  - {group: events.k8s.io}
-- level: None
 `
 
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1

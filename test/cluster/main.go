@@ -47,14 +47,11 @@ func run(ctx context.Context, args []string) error {
 		"the directory for all that the cluster keeps")
 	bin := flags.String("bin", filepath.Join(cache, "memcached-operator", "bin"),
 		"the directory of the programs, as test/cluster/build.sh fills it")
-	controllers := flags.String("controllers", "*",
-		"the controllers of kube-controller-manager, as its own flag has them; test/bench runs one of them itself")
 	_ = flags.Parse(args) // it ends the process on errors
 	c, err := newCluster(*dir, *bin)
 	if err != nil {
 		return err
 	}
-	c.controllers = *controllers
 	switch flags.Arg(0) {
 	case "up":
 		return c.up(ctx)

@@ -51,11 +51,7 @@ func (c *cluster) parts() []*part {
 				"--requestheader-client-ca-file="+c.cert("ca"), "--requestheader-allowed-names=front-proxy",
 				"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
 				"--requestheader-extra-headers-prefix=X-Remote-Extra-",
-				// What test/bench counts. Nobody else's requests are logged, so in between it stays as it is.
-				"--audit-policy-file="+c.path("audit-policy.yaml"), "--audit-log-path="+c.path("logs", "audit.log"),
-				"--audit-log-maxsize=500", "--audit-log-maxbackup=1", // MiB
 				"--proxy-client-cert-file="+c.cert("front-proxy"), "--proxy-client-key-file="+c.key("front-proxy")),
-			files: []string{c.path("audit-policy.yaml")},
 			ready: c.answers("https://" + nodeIP + ":6443/readyz"),
 		},
 		{
@@ -66,7 +62,7 @@ func (c *cluster) parts() []*part {
 				"--tls-cert-file="+c.cert("controller-manager"), "--tls-private-key-file="+c.key("controller-manager"),
 				"--root-ca-file="+c.cert("ca"), "--service-account-private-key-file="+c.key("service-accounts"),
 				"--cluster-signing-cert-file="+c.cert("ca"), "--cluster-signing-key-file="+c.key("ca"),
-				"--use-service-account-credentials", "--controllers="+c.controllers,
+				"--use-service-account-credentials",
 				// The defaults of 20 and 30 hide how fast an operator is.
 				"--kube-api-qps=300", "--kube-api-burst=600"),
 			ready: c.answers("https://" + nodeIP + ":10257/healthz"),

@@ -8,8 +8,7 @@ import (
 	"path/filepath"
 )
 
-// Keep writes what was found so far to a file, as JSON, so that a run that is cut off can go on. It makes the
-// directory.
+// Keep writes what was found to a file, as JSON. It makes the directory.
 func Keep(path string, found any) error {
 	content, err := json.MarshalIndent(found, "", " ")
 	if err != nil {

@@ -18,7 +18,7 @@ var operatorParts = []string{"api", "cmd", "internal", "config/crd", "config/man
 // tests and texts. They stay the same until something of the operator changes, whatever else of the repository does. So
 // they say what was measured, and whether what was found before is of the same operator.
 func Operator(root string) (string, error) {
-	return Fingerprint(root, operatorParts, func(string) bool { return false })
+	return fingerprint(root, operatorParts)
 }
 
 // suiteParts are what plays faults and judges what comes of them, below the repository's root.
@@ -30,20 +30,19 @@ var suiteParts = []string{
 
 // Suite returns what [Operator] does of what plays faults and judges what comes of them, and of other parts beside it.
 func Suite(root string, others ...string) (string, error) {
-	return Fingerprint(root, slices.Concat(suiteParts, others), func(string) bool { return false })
+	return fingerprint(root, slices.Concat(suiteParts, others))
 }
 
-// Fingerprint returns 12 hexadecimal digits that stand for the sources in some parts of the tree below a root, which
-// are files and directories: without tests, texts and testdata, and without files of a name that is left out. A part
-// that is not there is an error.
-func Fingerprint(root string, parts []string, isLeftOut func(name string) bool) (string, error) {
+// fingerprint returns 12 hexadecimal digits that stand for the sources in some parts of the tree below a root, which
+// are files and directories: without tests, texts and testdata. A part that is not there is an error.
+func fingerprint(root string, parts []string) (string, error) {
 	sum := sha256.New()
 	for _, part := range parts {
 		err := filepath.WalkDir(filepath.Join(root, part), func(path string, entry fs.DirEntry, err error) error {
 			switch {
 			case err == nil && entry.IsDir() && entry.Name() == "testdata":
 				return filepath.SkipDir
-			case err != nil || entry.IsDir() || !isSource(entry.Name()) || isLeftOut(entry.Name()):
+			case err != nil || entry.IsDir() || !isSource(entry.Name()):
 				return err
 			}
 			name, err := filepath.Rel(root, path)

@@ -25,14 +25,13 @@ type jobs struct {
 type job struct {
 	due      time.Time // its scheduled time
 	seen     time.Time // when the watch on this machine showed it
-	created  time.Time // by the API server's clock, in whole seconds
 	finished time.Time // when the watch showed that it is complete
 }
 
-// watchJobs watches the Jobs of a namespace until the context ends.
-func (b *bench) watchJobs(ctx context.Context, namespace string) *jobs {
+// watchJobs watches the Jobs of the namespace until the context ends.
+func watchJobs(ctx context.Context, c client.WithWatch) *jobs {
 	j := &jobs{byName: map[string]*job{}}
-	go measure.Follow(ctx, b.client, &batchv1.JobList{}, j.record, client.InNamespace(namespace))
+	go measure.Follow(ctx, c, &batchv1.JobList{}, j.record, client.InNamespace(namespace))
 	return j
 }
 
@@ -44,7 +43,7 @@ func (j *jobs) record(event watch.EventType, object client.Object) {
 	defer j.mu.Unlock()
 	known := j.byName[shown.Name]
 	if known == nil {
-		known = &job{due: dueTime(shown.Name), seen: now, created: shown.CreationTimestamp.Time}
+		known = &job{due: dueTime(shown.Name), seen: now}
 		j.byName[shown.Name] = known
 	}
 	if known.finished.IsZero() && event != watch.Deleted && shown.Status.CompletionTime != nil {

@@ -4,13 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/example/memcached-operator/test/bench/measure"
@@ -25,6 +20,8 @@ const (
 	quiet = 2 * time.Second
 	// restlessLimit is how long to wait for that if a program is restless; restLimit for all others.
 	restlessLimit, restLimit = 15 * time.Second, 5 * time.Minute
+	// warmUp is how many Foos a program reconciles before it is measured.
+	warmUp = 50
 	// paced is how many Foos are pending at most where requests are counted, so few that none has to wait.
 	paced = 8
 )
@@ -32,10 +29,8 @@ const (
 // batch is what a program has done with Foos.
 type batch struct {
 	Program string `json:"program"`
-	Round   int    `json:"round"`
-	// Converged is how many Foos became ready; all, unless the time was limited.
-	Converged int `json:"converged"`
-	// Seconds is the time until the last of them was.
+	Foos    int    `json:"foos"`
+	// Seconds is the time until the last of them was ready.
 	Seconds float64 `json:"seconds"`
 	Latency latency `json:"latency"`
 	// Requests are those of the program until it was at rest, or until countedAfter the last Foo if it is restless. The
@@ -48,8 +43,8 @@ type batch struct {
 const controllerProcess = "controller"
 
 func (b *batch) programName() string { return b.Program }
-func (b *batch) rate() float64       { return float64(b.Converged) / b.Seconds }
-func (b *batch) perFoo() float64     { return float64(measure.All(b.Requests)) / float64(b.Converged) }
+func (b *batch) rate() float64       { return float64(b.Foos) / b.Seconds }
+func (b *batch) perFoo() float64     { return float64(measure.All(b.Requests)) / float64(b.Foos) }
 
 // cpu returns the CPU seconds of some processes for 1,000 Foos.
 func (b *batch) cpu(processes ...string) float64 {
@@ -57,7 +52,7 @@ func (b *batch) cpu(processes ...string) float64 {
 	for _, process := range processes {
 		sum += b.CPU[process]
 	}
-	return sum * 1000 / float64(b.Converged)
+	return sum * 1000 / float64(b.Foos)
 }
 
 func (b *batch) controller() float64 { return b.cpu(controllerProcess) }
@@ -67,17 +62,8 @@ func (b *batch) system() float64 { return b.cpu(controllerProcess, apiServer, et
 
 // measurePaced counts the requests of Foos that are created no faster than they become ready.
 func measurePaced(ctx context.Context, p *plane, f *found) error {
-	f.Paced = nil
-	programs := p.bench.compared()
-	if f.Scale.StockTime > 0 {
-		programs = append(programs, stock)
-	}
-	for _, a := range programs {
-		l := load{count: f.Scale.Paced, pending: paced}
-		if a.name == stock.name {
-			l.limit, l.isPartial = f.Scale.StockTime, true
-		}
-		b, err := p.createBatch(ctx, a, 0, l)
+	for _, a := range p.bench.compared() {
+		b, err := p.createBatch(ctx, a, 0, load{count: f.Scale.Paced, pending: paced})
 		if err != nil {
 			return err
 		}
@@ -88,7 +74,6 @@ func measurePaced(ctx context.Context, p *plane, f *found) error {
 
 // measureBursts measures how fast many Foos that are created at once become ready, in rounds of all programs.
 func measureBursts(ctx context.Context, p *plane, f *found) error {
-	f.Bursts = nil
 	for round := range f.Scale.Rounds {
 		for _, a := range order(round, p.bench.compared()) {
 			b, err := p.createBatch(ctx, a, round, load{count: f.Scale.Burst})
@@ -112,7 +97,7 @@ func order[T any](round int, all []T) []T {
 
 // createBatch has a program that has just started reconcile Foos in a new namespace, and deletes all of it again.
 func (p *plane) createBatch(ctx context.Context, a program, round int, l load) (_ *batch, err error) {
-	p.bench.log("%s, round %d: %d Foos", a.name, round+1, l.count)
+	measure.Log("%s, round %d: %d Foos", a.name, round+1, l.count)
 	namespace, err := p.namespace(ctx)
 	if err != nil {
 		return nil, err
@@ -127,7 +112,7 @@ func (p *plane) createBatch(ctx context.Context, a program, round int, l load) (
 		c.Stop()
 		err = errors.Join(err, p.clear(ctx, namespace))
 	}()
-	if err := p.createFoos(ctx, namespace, "warm", o, load{count: a.warmUp, pending: makers}); err != nil {
+	if err := p.createFoos(ctx, namespace, "warm", o, load{count: warmUp, pending: makers}); err != nil {
 		return nil, fmt.Errorf("warming up %s: %w", a.name, err)
 	}
 	if err := p.rest(ctx, a); err != nil {
@@ -139,15 +124,13 @@ func (p *plane) createBatch(ctx context.Context, a program, round int, l load) (
 	if err != nil {
 		return nil, fmt.Errorf("measuring %s: %w", a.name, err)
 	}
-	result.Round = round
-	p.bench.log("  %d in %.1f s: %.0f a second, %.2f requests each", result.Converged, result.Seconds, result.rate(),
+	measure.Log("  %d in %.1f s: %.0f a second, %.2f requests each", result.Foos, result.Seconds, result.rate(),
 		result.perFoo())
 	return result, c.Alive()
 }
 
 // measure measures a program while something is done whose effects the observer records.
 func (p *plane) measure(ctx context.Context, a program, c *controller, o *observer, do func() error) (*batch, error) {
-	defer p.bench.profile(c)()
 	mark, before, begun := p.Audit.Now(), p.cpu(c), time.Now()
 	if err := do(); err != nil {
 		return nil, err
@@ -169,12 +152,12 @@ func (p *plane) measure(ctx context.Context, a program, c *controller, o *observ
 		}
 	}
 	return &batch{
-		Program:   a.name,
-		Converged: len(done),
-		Seconds:   done[len(done)-1].to.Sub(begun).Seconds(),
-		Latency:   latencyOf(done),
-		Requests:  measure.Counted(p.Audit.Since(mark, by(a))),
-		Cost:      cost,
+		Program:  a.name,
+		Foos:     len(done),
+		Seconds:  done[len(done)-1].to.Sub(begun).Seconds(),
+		Latency:  latencyOf(done),
+		Requests: measure.Counted(p.Audit.Since(mark, by(a), isNoWatch)),
+		Cost:     cost,
 	}, nil
 }
 
@@ -187,17 +170,18 @@ func (p *plane) cpu(c *controller) measure.Reading {
 	return measure.ReadCPU(pids)
 }
 
-// by filters what a program requests for its objects: not its leader election, not the authentication of who reads its
-// metrics, and not watches.
+// by filters what a program requests: not its leader election, and not the authentication of who reads its metrics.
 func by(a program) func(testenv.Request) bool {
 	return func(r testenv.Request) bool {
 		switch r.Resource {
 		case "leases", "tokenreviews", "subjectaccessreviews":
 			return false
 		}
-		return r.User == a.user() && r.Verb != "watch"
+		return r.User == a.user()
 	}
 }
+
+func isNoWatch(r testenv.Request) bool { return r.Verb != "watch" }
 
 // rest waits until a program sends no more requests. If it is restless, the wait is short; for any other program, it is
 // an error if that does not happen.
@@ -217,40 +201,9 @@ func (p *plane) rest(ctx context.Context, a program) error {
 		if err := measure.Pause(ctx, 100*time.Millisecond); err != nil {
 			return err
 		}
-		if requests := p.Audit.Since(mark, by(a)); len(requests) > 0 {
+		if requests := p.Audit.Since(mark, by(a), isNoWatch); len(requests) > 0 {
 			last = requests[len(requests)-1].At
 		}
 	}
 	return nil
-}
-
-// profile takes a CPU profile of an operator for 10 seconds, if profiles are wanted, and returns how to wait for it.
-func (b *bench) profile(c *controller) (wait func()) {
-	if b.profiles == "" || c.profiles == "" {
-		return func() {}
-	}
-	b.profilesTaken++
-	path := filepath.Join(b.profiles, fmt.Sprintf("operator-%d.pprof", b.profilesTaken))
-	var taking sync.WaitGroup
-	taking.Go(func() {
-		content, err := get(c.profiles + "/debug/pprof/profile?seconds=10")
-		if err = errors.Join(err, os.WriteFile(path, content, 0o644)); err != nil {
-			b.log("  no profile: %v", err)
-		}
-	})
-	return taking.Wait
-}
-
-// get returns what a URL answers.
-func get(url string) ([]byte, error) {
-	response, err := http.Get(url)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	content, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", url, response.Status)
-	}
-	return content, err
 }

@@ -27,7 +27,7 @@ func (o *observer) becomes(name string) {
 		Status: samplev1alpha1.FooStatus{AvailableReplicas: 1}})
 }
 
-// Foos that are not ready in time are an error that says how many of how many are, unless the load is partial.
+// Foos that are not ready in time are an error that says how many of how many are.
 func TestFoosThatDoNotConverge(t *testing.T) {
 	for name, test := range map[string]struct {
 		load      load
@@ -37,16 +37,8 @@ func TestFoosThatDoNotConverge(t *testing.T) {
 		"all": {load{count: 5}, func(int) bool { return true }, ""},
 		"one does not": {load{count: 5}, func(number int) bool { return number != 3 },
 			"4 of 5 Foos match their specs after 1m0.5s"},
-		"one may not": {load{count: 5, isPartial: true}, func(number int) bool { return number != 3 }, ""},
-		"some are never created": {load{count: 9, pending: 2, limit: time.Minute},
-			func(number int) bool { return number < 3 }, "3 of 9"},
-		"some need not be created": {load{count: 9, pending: 2, limit: time.Minute, isPartial: true},
-			func(number int) bool { return number < 3 }, ""},
-		"at a rate, one does not":    {load{count: 5, rate: 1}, func(number int) bool { return number != 3 }, "4 of 5"},
-		"at a rate, none":            {load{count: 2, rate: 1}, func(int) bool { return false }, "0 of 2"},
-		"paced, one after the other": {load{count: 50, pending: 1}, func(int) bool { return true }, ""},
-		"at a rate beyond the limit": {load{count: 90, rate: 1, limit: 59500 * time.Millisecond},
-			func(int) bool { return true }, "60 of 90"},
+		"some are never created":      {load{count: 9, pending: 2}, func(number int) bool { return number < 3 }, "3 of 9"},
+		"paced, one after the other":  {load{count: 50, pending: 1}, func(int) bool { return true }, ""},
 		"paced, the first never does": {load{count: 5, pending: 1}, func(int) bool { return false }, "0 of 5"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,18 +64,17 @@ func TestFoosThatDoNotConverge(t *testing.T) {
 	}
 }
 
-// An interrupted run is not one whose time is up, even if the load is partial; and a request that fails ends a run at
-// once.
+// An interrupted run is not one whose time is up; and a request that fails ends a run at once.
 func TestInterruptedLoads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		err := load{count: 5, isPartial: true}.run(ctx, newObserver(nil), 1, strconv.Itoa, func(string) error { return nil })
+		err := load{count: 5}.run(ctx, newObserver(nil), 1, strconv.Itoa, func(string) error { return nil })
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%v", err)
 		}
 		wrong, begun := errors.New("wrong"), time.Now()
-		err = load{count: 5, rate: 1}.run(t.Context(), newObserver(nil), 1, strconv.Itoa, func(string) error { return wrong })
+		err = load{count: 5}.run(t.Context(), newObserver(nil), 1, strconv.Itoa, func(string) error { return wrong })
 		if !errors.Is(err, wrong) || time.Since(begun) > time.Second {
 			t.Errorf("%v after %s", err, time.Since(begun))
 		}
@@ -118,14 +109,14 @@ func auditing(t *testing.T) (p *plane, request func(program)) {
 // CPU time is read until the same time after the last Foo for all programs. Requests of a restless program count until
 // then, and those of all others whenever they come.
 func TestWhatIsCounted(t *testing.T) {
-	for _, a := range []program{operator, floor, unlimited, stock} {
+	for _, a := range []program{operator, sampleController} {
 		for seconds, isInTime := range map[float64]bool{0.5: true, 2.9: true, 3.2: false, 4.5: false} {
 			t.Run(fmt.Sprintf("%s, %v s after", a.name, seconds), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					p, request := auditing(t)
 					o := newObserver(nil)
 					b, err := p.measure(t.Context(), a, &controller{Process: &measure.Process{PID: os.Getpid()}}, o, func() error {
-						o.expect("foo", 1, time.Now())
+						o.expect("foo", 1)
 						o.becomes("foo")
 						request(a)
 						time.AfterFunc(time.Duration(seconds*float64(time.Second)), func() { request(a) })
@@ -138,8 +129,8 @@ func TestWhatIsCounted(t *testing.T) {
 					if isInTime || !a.isRestless {
 						want = 2
 					}
-					if got := measure.All(b.Requests); got != want || b.Converged != 1 {
-						t.Errorf("%d requests were counted, of %d Foos", got, b.Converged)
+					if got := measure.All(b.Requests); got != want || b.Foos != 1 {
+						t.Errorf("%d requests were counted, of %d Foos", got, b.Foos)
 					}
 					if b.Machine != countedAfter.Seconds()*float64(runtime.NumCPU()) {
 						t.Errorf("the machine had %v s of CPU time", b.Machine)
@@ -157,7 +148,7 @@ func TestMeasuringFails(t *testing.T) {
 		wrong := errors.New("wrong")
 		o := newObserver(nil)
 		o.done = []convergence{{time.Now(), time.Now()}}
-		if _, err := p.measure(t.Context(), stock, &controller{Process: &measure.Process{PID: os.Getpid()}}, o,
+		if _, err := p.measure(t.Context(), operator, &controller{Process: &measure.Process{PID: os.Getpid()}}, o,
 			func() error { return wrong }); !errors.Is(err, wrong) {
 			t.Errorf("%v", err)
 		}
@@ -174,8 +165,7 @@ func TestRest(t *testing.T) {
 		"it is at rest":                    {operator, 0, false},
 		"it comes to rest":                 {operator, 60, false},
 		"it does not":                      {operator, 400, true},
-		"the floor does not":               {floor, 400, true},
-		"the sample-controller never does": {unlimited, 400, false},
+		"the sample-controller never does": {sampleController, 400, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -193,12 +183,5 @@ func TestRest(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-func TestWritesAmong(t *testing.T) {
-	requests := []testenv.Request{{Verb: "get"}, {Verb: "patch"}, {Verb: "watch"}, {Verb: "create"}}
-	if got := writesAmong(requests); got != 2 || requests[2].Verb != "watch" {
-		t.Errorf("%d writes among %v", got, requests)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -25,60 +26,44 @@ type load struct {
 	count int
 	// pending limits how many Foos do not match their specs yet; 0 for no limit.
 	pending int
-	// rate is how many are created in a second, regardless of those before; 0 for no limit.
-	rate float64
-	// limit is how long all of them may take. Default: long enough for all but the slowest.
-	limit time.Duration
-	// isPartial accepts that not all Foos are ready in time.
-	isPartial bool
 }
 
 // run creates or changes Foos as the load says, and waits until the status of each reports that so many replicas are
 // available.
 func (l load) run(ctx context.Context, o *observer, replicas int32, name func(number int) string,
 	do func(name string) error) error {
-	if l.limit == 0 {
-		l.limit = time.Minute + time.Duration(l.count)*100*time.Millisecond
-	}
-	limited, cancel := context.WithTimeout(ctx, l.limit)
+	limit := time.Minute + time.Duration(l.count)*100*time.Millisecond
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	var making errgroup.Group
+	making.SetLimit(makers)
 	started := 0
-	err := measure.Parallel(makers, func(yield func(string) bool) {
-		begun := time.Now()
-		for number := range l.count {
-			if l.pending > 0 {
-				o.wait(limited, l.pending-1)
-			}
-			since := time.Now()
-			if l.rate > 0 { // latency counts from when it was due: whoever is slow must not slow down the clock
-				since = begun.Add(time.Duration(float64(number) / l.rate * float64(time.Second)))
-				_ = measure.Pause(limited, time.Until(since))
-			}
-			if limited.Err() != nil {
-				return
-			}
-			o.expect(name(number), replicas, since)
-			started++
-			if !yield(name(number)) {
-				return
-			}
+	for number := range l.count {
+		if l.pending > 0 {
+			o.wait(limited, l.pending-1)
 		}
-	}, func(name string) error {
-		err := do(name)
-		if err != nil {
-			cancel()
+		if limited.Err() != nil {
+			break
 		}
-		return err
-	})
-	if err != nil {
+		o.expect(name(number), replicas)
+		started++
+		making.Go(func() error {
+			err := do(name(number))
+			if err != nil {
+				cancel()
+			}
+			return err
+		})
+	}
+	if err := making.Wait(); err != nil {
 		return err
 	}
 	missing := o.wait(limited, 0) + l.count - started
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if missing > 0 && !l.isPartial {
-		return fmt.Errorf("%d of %d Foos match their specs after %s", l.count-missing, l.count, l.limit)
+	if missing > 0 {
+		return fmt.Errorf("%d of %d Foos match their specs after %s", l.count-missing, l.count, limit)
 	}
 	return nil
 }
@@ -153,10 +138,10 @@ func (o *observer) record(event watch.EventType, object client.Object) {
 }
 
 // expect sets what the status of a Foo is to report.
-func (o *observer) expect(name string, replicas int32, since time.Time) {
+func (o *observer) expect(name string, replicas int32) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.expected[name] = expectation{replicas, since}
+	o.expected[name] = expectation{replicas, time.Now()}
 	o.check(name, time.Now())
 }
 
@@ -205,14 +190,10 @@ func (o *observer) take() []convergence {
 type latency struct {
 	P50 float64 `json:"p50"`
 	P99 float64 `json:"p99"`
-	Max float64 `json:"max"`
 }
 
 func latencyOf(done []convergence) latency {
-	if len(done) == 0 {
-		return latency{}
-	}
 	seconds := each(done, func(c convergence) float64 { return c.to.Sub(c.from).Seconds() })
 	slices.Sort(seconds)
-	return latency{measure.Percentile(seconds, 50), measure.Percentile(seconds, 99), seconds[len(seconds)-1]}
+	return latency{measure.Percentile(seconds, 50), measure.Percentile(seconds, 99)}
 }

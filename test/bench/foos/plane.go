@@ -6,17 +6,19 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 
+	"github.com/prometheus/procfs"
+	"golang.org/x/sync/semaphore"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -35,8 +37,11 @@ const (
 	harness   = "benchmark" // creates and watches Foos, and simulates the Deployment controller
 )
 
-// rightsNamespace has the service accounts of the other programs.
-const rightsNamespace = "bench"
+// benchNamespace has the service accounts of rights.yaml.
+const benchNamespace = "bench"
+
+// sampleUser is whom the sample-controller makes its requests as.
+const sampleUser = "system:serviceaccount:" + benchNamespace + ":" + sampleAccount
 
 // auditPolicy logs every request of the programs that are measured, and no others.
 const auditPolicy = `
@@ -45,11 +50,9 @@ kind: Policy
 omitStages: [RequestReceived]
 rules:
 - level: Metadata
-  users: ["` + testenv.OperatorUser + `", "` + userPrefix + stockAccount + `", "` + userPrefix + floorAccount + `"]
+  users: ["` + testenv.OperatorUser + `", "` + sampleUser + `"]
 - level: None
 `
-
-const userPrefix = "system:serviceaccount:" + rightsNamespace + ":"
 
 // Flags of the control plane that differ from those of testenv: space for all objects, and fast deletion.
 var (
@@ -94,58 +97,19 @@ func (b *bench) start(ctx context.Context) (_ *plane, err error) {
 	if err := cp.Apply(); err != nil {
 		return nil, err
 	}
-	if err := p.grantRights(ctx); err != nil {
-		return nil, err
+	rights := filepath.Join(testenv.Root(), "test", "bench", "foos", "rights.yaml")
+	if out, err := cp.Kubectl("apply", "--server-side", "-f", rights); err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, out)
 	}
-	p.token, err = cp.Token(ctx, rightsNamespace, "reader")
+	p.token, err = cp.Token(ctx, benchNamespace, "reader")
 	return p, err
-}
-
-// grantRights grants the other programs what they need, and the benchmark to read metrics.
-func (p *plane) grantRights(ctx context.Context) error {
-	rights := []rbacv1.PolicyRule{
-		{APIGroups: []string{"samplecontroller.k8s.io"}, Resources: []string{"foos"},
-			Verbs: []string{"get", "list", "watch"}},
-		{APIGroups: []string{"samplecontroller.k8s.io"}, Resources: []string{"foos/status"},
-			Verbs: []string{"update", "patch"}},
-		{APIGroups: []string{"samplecontroller.k8s.io"}, Resources: []string{"foos/finalizers"}, Verbs: []string{"update"}},
-		{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get", "list", "watch", "create",
-			"update"}},
-		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}},
-	}
-	objects := []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: rightsNamespace}},
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "bench"}, Rules: rights},
-		account("reader"), binding("reader", "memcached-operator-metrics-reader"),
-		account(stockAccount), binding(stockAccount, "bench"),
-		account(floorAccount), binding(floorAccount, "bench"),
-	}
-	for _, object := range objects {
-		if err := p.Client.Create(ctx, object); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func account(name string) *corev1.ServiceAccount {
-	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: rightsNamespace, Name: name}}
-}
-
-// binding gives a role to a service account.
-func binding(account, role string) *rbacv1.ClusterRoleBinding {
-	return &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "bench-" + account},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: rightsNamespace, Name: account}},
-	}
 }
 
 // namespace creates a new namespace.
 func (p *plane) namespace(ctx context.Context) (string, error) {
-	p.bench.namespaces++
-	name := fmt.Sprintf("foos-%d", p.bench.namespaces)
-	return name, p.making.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "foos-"}}
+	err := p.making.Create(ctx, namespace)
+	return namespace.Name, err
 }
 
 // clear deletes the Foos and Deployments of a namespace. No controller collects garbage.
@@ -154,18 +118,15 @@ func (p *plane) clear(ctx context.Context, namespace string) error {
 		object client.Object
 		list   client.ObjectList
 	}{{&samplev1alpha1.Foo{}, &samplev1alpha1.FooList{}}, {&appsv1.Deployment{}, &appsv1.DeploymentList{}}} {
-		for begun := time.Now(); ; {
+		var deleteErr error
+		isEmpty := func(ctx context.Context) (bool, error) {
 			// of many, the answer may time out
-			deleteErr := p.making.DeleteAllOf(ctx, kind.object, client.InNamespace(namespace))
-			if err := p.making.List(ctx, kind.list, client.InNamespace(namespace), client.Limit(1)); err != nil {
-				return err
-			}
-			if meta.LenList(kind.list) == 0 {
-				break
-			}
-			if time.Since(begun) > 10*time.Minute {
-				return fmt.Errorf("deleting all objects of the namespace %s: %w", namespace, deleteErr)
-			}
+			deleteErr = p.making.DeleteAllOf(ctx, kind.object, client.InNamespace(namespace))
+			err := p.making.List(ctx, kind.list, client.InNamespace(namespace), client.Limit(1))
+			return meta.LenList(kind.list) == 0, err
+		}
+		if err := wait.PollUntilContextTimeout(ctx, time.Second, 10*time.Minute, true, isEmpty); err != nil {
+			return fmt.Errorf("deleting all objects of the namespace %s: %w", namespace, errors.Join(err, deleteErr))
 		}
 	}
 	return nil
@@ -181,55 +142,44 @@ func (p *plane) settings() ([]proof.Setting, error) {
 	if err != nil {
 		return nil, err
 	}
+	proc, err := procfs.NewDefaultFS()
+	if err != nil {
+		return nil, err
+	}
+	cpus, err := proc.CPUInfo()
+	if err != nil {
+		return nil, err
+	}
 	return []proof.Setting{
-		{Name: "machine", Value: fmt.Sprintf("%d CPUs (%s), %s/%s", runtime.NumCPU(), cpuModel(), runtime.GOOS,
+		{Name: "machine", Value: fmt.Sprintf("%d CPUs (%s), %s/%s", runtime.NumCPU(), cpus[0].ModelName, runtime.GOOS,
 			runtime.GOARCH)},
 		{Name: "Go", Value: runtime.Version()},
 		{Name: "Kubernetes", Value: version.GitVersion},
 		{Name: "etcd", Value: fmt.Sprintf("--unsafe-no-fsync, %v", etcdFlags)},
 		{Name: "kube-apiserver", Value: fmt.Sprintf("%v; the requests of the programs are audited at the level Metadata",
 			apiServerFlags)},
-		{Name: "programs", Value: "CGO_ENABLED=0 go build -trimpath -ldflags='-s -w'; each logs to a file, as it does by " +
-			"default"},
-		{Name: "Deployment controller", Value: "simulated: one write of the status, at once; no kubelet, no other " +
-			"controllers"},
+		{Name: "programs", Value: "CGO_ENABLED=0 go build -trimpath -ldflags='-s -w'; each logs to a file"},
 	}, nil
 }
 
-func cpuModel() string {
-	content, _ := os.ReadFile("/proc/cpuinfo")
-	for line := range strings.Lines(string(content)) {
-		if name, value, _ := strings.Cut(line, ":"); strings.TrimSpace(name) == "model name" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return "unknown model"
-}
-
 // simulate simulates the Deployment controller until stop is called: one write of its status makes a Deployment
-// available. The Deployments of Memcacheds are left to bringUp.
+// available.
 func (p *plane) simulate(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	work := make(chan *appsv1.Deployment, 200_000) // more than there are, as the watch must not wait
+	writing := semaphore.NewWeighted(makers)
 	var simulating sync.WaitGroup
-	for range makers {
-		simulating.Go(func() {
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case d := <-work:
-					p.finish(ctx, d)
-				}
-			}
-		})
-	}
 	simulating.Go(func() {
 		measure.Follow(ctx, p.simulating, &appsv1.DeploymentList{}, func(event watch.EventType, object client.Object) {
 			d := object.(*appsv1.Deployment)
-			if event != watch.Deleted && d.Status.ObservedGeneration < d.Generation && d.Labels["app"] != "memcached" {
-				work <- d
+			if event == watch.Deleted || d.Status.ObservedGeneration >= d.Generation {
+				return
 			}
+			simulating.Go(func() { // the watch must not wait
+				if writing.Acquire(ctx, 1) == nil {
+					defer writing.Release(1)
+					p.finish(ctx, d)
+				}
+			})
 		})
 	})
 	return func() {
@@ -242,7 +192,17 @@ func (p *plane) simulate(ctx context.Context) (stop func()) {
 // Deployment is deleted.
 func (p *plane) finish(ctx context.Context, d *appsv1.Deployment) {
 	for ctx.Err() == nil {
-		d.Status = statusWith(d, *d.Spec.Replicas)
+		now, pods := metav1.Now(), *d.Spec.Replicas
+		d.Status = appsv1.DeploymentStatus{
+			ObservedGeneration: d.Generation,
+			Replicas:           pods, UpdatedReplicas: pods, ReadyReplicas: pods, AvailableReplicas: pods,
+			Conditions: []appsv1.DeploymentCondition{
+				{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, Reason: "MinimumReplicasAvailable",
+					LastUpdateTime: now, LastTransitionTime: now},
+				{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable",
+					LastUpdateTime: now, LastTransitionTime: now},
+			},
+		}
 		err := p.simulating.Status().Update(ctx, d)
 		if err == nil || apierrors.IsNotFound(err) {
 			return
@@ -253,23 +213,5 @@ func (p *plane) finish(ctx context.Context, d *appsv1.Deployment) {
 		if apierrors.IsNotFound(p.simulating.Get(ctx, client.ObjectKeyFromObject(d), d)) {
 			return
 		}
-	}
-}
-
-// statusWith returns the status of a Deployment with so many available pods.
-func statusWith(d *appsv1.Deployment, pods int32) appsv1.DeploymentStatus {
-	now := metav1.Now()
-	return appsv1.DeploymentStatus{
-		ObservedGeneration: d.Generation,
-		Replicas:           pods,
-		UpdatedReplicas:    pods,
-		ReadyReplicas:      pods,
-		AvailableReplicas:  pods,
-		Conditions: []appsv1.DeploymentCondition{
-			{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, Reason: "MinimumReplicasAvailable",
-				LastUpdateTime: now, LastTransitionTime: now},
-			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable",
-				LastUpdateTime: now, LastTransitionTime: now},
-		},
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,53 +18,42 @@ import (
 type program struct {
 	name       string // in tables
 	file       string // a path, relative to the directory of what is measured
-	account    string // the service account that it runs as; empty for the operator's
-	ready      string // what it prints when its caches are filled; empty for an operator, which has a probe
-	warmUp     int    // how many Foos it handles before it is measured
-	isRestless bool   // it sends requests on and on, also when all Foos match their specs
+	isOperator bool
+	isRestless bool // it sends requests on and on, also when all Foos match their specs
 }
-
-const (
-	stockAccount = "sample-controller"
-	floorAccount = "floor"
-)
 
 // The programs there are, beside the operator of --baseline.
 var (
-	operator = program{name: "this operator", file: "manager", warmUp: 50}
-	floor    = program{name: "floor", file: "floor", account: floorAccount, ready: "started", warmUp: 50}
-	stock    = program{name: "sample-controller", file: "sample-controller", account: stockAccount,
-		ready:  "Started workers",
-		warmUp: 3, isRestless: true}
-	unlimited = program{name: "sample-controller, unlimited", file: "sample-controller-unlimited", account: stockAccount,
-		ready: "Started workers", warmUp: 50, isRestless: true}
+	operator         = program{name: "this operator", file: "manager", isOperator: true}
+	sampleController = program{name: "sample-controller", file: "sample-controller", isRestless: true}
 )
 
-const baselineName = "baseline"
+const (
+	baselineName  = "baseline"
+	sampleAccount = "sample-controller"
+)
 
 // compared returns the programs that are compared in pairs: this operator with another build of it, if there is one, or
-// with the floor and the sample-controller.
+// with the sample-controller.
 func (b *bench) compared() []program {
 	if b.baseline == "" {
-		return []program{floor, operator, unlimited}
+		return []program{operator, sampleController}
 	}
 	baseline := operator
 	baseline.name, baseline.file = baselineName, b.baseline
 	return []program{baseline, operator}
 }
 
-// controllers returns those that keep state: the floor has nothing to do at rest or after a restart.
-func (b *bench) controllers() []program {
-	return slices.DeleteFunc(b.compared(), func(a program) bool { return a.name == floor.name })
+// operators returns the operators among these.
+func (b *bench) operators() []program {
+	return slices.DeleteFunc(b.compared(), func(a program) bool { return !a.isOperator })
 }
 
-func (a program) isOperator() bool { return a.account == "" }
-
 func (a program) user() string {
-	if a.isOperator() {
+	if a.isOperator {
 		return testenv.OperatorUser
 	}
-	return userPrefix + a.account
+	return sampleUser
 }
 
 // controller is a program that runs.
@@ -79,8 +67,8 @@ type controller struct {
 // start starts a program: an operator with the flags of config/manager, on free addresses and without its memory limit.
 // It serves profiles besides, which costs nothing while nobody reads them.
 func (p *plane) start(ctx context.Context, a program, environment []string, flags ...string) (*controller, error) {
-	namespace, account := rightsNamespace, a.account
-	if a.isOperator() {
+	namespace, account := benchNamespace, sampleAccount
+	if a.isOperator {
 		namespace, account = testenv.OperatorNamespace, testenv.OperatorServiceAccount
 	}
 	kubeconfig, err := p.Kubeconfig(ctx, namespace, account)
@@ -89,12 +77,11 @@ func (p *plane) start(ctx context.Context, a program, environment []string, flag
 	}
 	c := &controller{}
 	flags = append([]string{"--kubeconfig=" + kubeconfig}, flags...)
-	if a.isOperator() {
+	if a.isOperator {
 		addresses := testenv.FreeAddresses(3)
 		metrics, probes, profiles := addresses[0], addresses[1], addresses[2]
 		flags = append(flags, "--leader-elect", "--leader-election-namespace="+testenv.OperatorNamespace,
-			"--metrics-bind-address="+metrics,
-			"--health-probe-bind-address="+probes, "--pprof-bind-address="+profiles)
+			"--metrics-bind-address="+metrics, "--health-probe-bind-address="+probes, "--pprof-bind-address="+profiles)
 		c.profiles, c.metrics = "http://"+profiles, &testenv.Manager{MetricsURL: "https://" + metrics + "/metrics"}
 		c.isReady = measure.Answers("http://" + probes + "/readyz")
 	}
@@ -106,7 +93,7 @@ func (p *plane) start(ctx context.Context, a program, environment []string, flag
 		return nil, err
 	}
 	if c.isReady == nil {
-		c.isReady = c.Has(a.ready)
+		c.isReady = c.Has("Started workers")
 	}
 	return c, nil
 }
@@ -126,28 +113,20 @@ func (p *plane) startReady(ctx context.Context, a program, environment []string,
 
 // build builds all programs that are measured, the same way.
 func (b *bench) build(ctx context.Context) error {
-	b.log("building the programs")
+	measure.Log("building the programs")
 	module := filepath.Join(testenv.Root(), "test", "bench", "samplecontroller")
 	modfile, err := liftLimit(ctx, module, b.programs)
 	if err != nil {
 		return fmt.Errorf("lifting the limits of client-go: %w", err)
 	}
-	for _, of := range []struct {
-		program
-		directory, source string
-		flags             []string
-	}{
-		{operator, testenv.Root(), "./cmd", nil},
-		{floor, testenv.Root(), "./test/bench/foos/floor", nil},
-		{stock, module, "k8s.io/sample-controller", nil},
-		{unlimited, module, "k8s.io/sample-controller", []string{"-modfile=" + modfile}},
-	} {
-		args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", filepath.Join(b.programs, of.file)}
-		if _, err := golang(ctx, of.directory, append(append(args, of.flags...), of.source)...); err != nil {
-			return err
-		}
+	build := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o"}
+	_, err = measure.Go(ctx, testenv.Root(), append(build, filepath.Join(b.programs, operator.file), "./cmd")...)
+	if err != nil {
+		return err
 	}
-	return nil
+	_, err = measure.Go(ctx, module, append(build, filepath.Join(b.programs, sampleController.file), "-modfile="+modfile,
+		"k8s.io/sample-controller")...)
+	return err
 }
 
 // Where client-go sets how many requests a client sends in a second by default, and the value that means no limit.
@@ -161,10 +140,10 @@ const (
 // is a copy, as the go command accepts no build overlay of its module cache.
 func liftLimit(ctx context.Context, module, directory string) (string, error) {
 	const clientGo = "k8s.io/client-go"
-	if _, err := golang(ctx, module, "mod", "download", clientGo); err != nil { // go list does not fetch it
+	if _, err := measure.Go(ctx, module, "mod", "download", clientGo); err != nil { // go list does not fetch it
 		return "", err
 	}
-	out, err := golang(ctx, module, "list", "-m", "-f", "{{.Dir}}", clientGo)
+	out, err := measure.Go(ctx, module, "list", "-m", "-f", "{{.Dir}}", clientGo)
 	if err != nil {
 		return "", err
 	}
@@ -188,18 +167,4 @@ func liftLimit(ctx context.Context, module, directory string) (string, error) {
 		os.WriteFile(path, bytes.Replace(source, []byte(limit), []byte(noLimit), 1), 0o600),
 		os.WriteFile(modfile, goMod, 0o600),
 		os.WriteFile(filepath.Join(directory, "unlimited.sum"), goSum, 0o600))
-}
-
-// golang runs the go command and returns its output.
-func golang(ctx context.Context, directory string, args ...string) (string, error) {
-	command := exec.CommandContext(ctx, "go", args...)
-	command.Dir = directory
-	command.Env = append(os.Environ(), "CGO_ENABLED=0")
-	var problems bytes.Buffer
-	command.Stderr = &problems
-	out, err := command.Output()
-	if err != nil {
-		return "", fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, problems.String())
-	}
-	return string(out), nil
 }

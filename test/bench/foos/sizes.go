@@ -5,15 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/yaml"
 
 	"github.com/example/memcached-operator/test/bench/measure"
@@ -23,7 +25,6 @@ import (
 // size is what an operator costs with a number of Foos.
 type size struct {
 	Program string `json:"program"`
-	Round   int    `json:"round"`
 	Foos    int    `json:"foos"`
 	// Ready is how many seconds after its start its caches were filled.
 	Ready float64 `json:"ready"`
@@ -41,8 +42,6 @@ func (s *size) change() float64 { return s.Change.controller() }
 // measureSizes measures memory, and the cost of a change, with different numbers of Foos. Each number has a namespace,
 // and an operator watches only that, so that sizes can be measured in turn.
 func measureSizes(ctx context.Context, p *plane, f *found) error {
-	f.Sizes = nil
-	operators := slices.DeleteFunc(p.bench.compared(), func(a program) bool { return !a.isOperator() })
 	namespaces, measured := map[int]string{}, map[int]int{}
 	for _, count := range f.Scale.Sizes {
 		var err error
@@ -52,13 +51,12 @@ func measureSizes(ctx context.Context, p *plane, f *found) error {
 	}
 	for round := range f.Scale.Rounds {
 		for _, count := range order(round, f.Scale.Sizes) {
-			for _, a := range order(round, operators) {
+			for _, a := range order(round, p.bench.operators()) {
 				replicas := int32(2 - measured[count]%2) // Foos are scaled up and down in turn
 				s, err := p.measureSize(ctx, a, namespaces[count], count, f.Scale.Changes, replicas)
 				if err != nil {
 					return err
 				}
-				s.Round = round
 				f.Sizes = append(f.Sizes, s)
 				measured[count]++
 			}
@@ -69,7 +67,7 @@ func measureSizes(ctx context.Context, p *plane, f *found) error {
 
 // populate has the operator reconcile new Foos in a new namespace, and stops it when it is at rest.
 func (p *plane) populate(ctx context.Context, count int) (namespace string, err error) {
-	p.bench.log("%s reconciles %d Foos", operator.name, count)
+	measure.Log("%s reconciles %d Foos", operator.name, count)
 	if namespace, err = p.namespace(ctx); err != nil {
 		return "", err
 	}
@@ -87,9 +85,9 @@ func (p *plane) populate(ctx context.Context, count int) (namespace string, err 
 }
 
 // measureSize measures an operator with the Foos of one namespace.
-func (p *plane) measureSize(ctx context.Context, a program, namespace string, foos, changes int, replicas int32) (*size,
-	error) {
-	p.bench.log("%s: with %d Foos", a.name, foos)
+func (p *plane) measureSize(ctx context.Context, a program, namespace string, foos, changes int,
+	replicas int32) (*size, error) {
+	measure.Log("%s: with %d Foos", a.name, foos)
 	o := p.observe(ctx, namespace)
 	defer o.stop()
 	begun := time.Now()
@@ -117,37 +115,49 @@ func (p *plane) measureSize(ctx context.Context, a program, namespace string, fo
 	if err != nil {
 		return nil, err
 	}
-	p.bench.log("  ready after %.1f s, heap %.1f MB, memory %.1f MB, %.2f ms a change", s.Ready, megabytes(s.Heap),
+	measure.Log("  ready after %.1f s, heap %.1f MB, memory %.1f MB, %.2f ms a change", s.Ready, megabytes(s.Heap),
 		megabytes(s.RSS), s.change())
 	return s, nil
 }
 
-// passed waits until every Foo has been reconciled since the start of the operator, long enough for each of them to be
+// passes returns how many passes a controller has made for Foos; 0 for one without metrics.
+func (p *plane) passes(c *controller) (int, error) {
+	if c.metrics == nil {
+		return 0, nil
+	}
+	return c.metrics.Passes(p.token, "foo")
+}
+
+// passed waits until every Foo has been reconciled since the start of an operator, long enough for each of them to be
 // written. It polls so rarely that this does not show in the results.
 func (p *plane) passed(ctx context.Context, c *controller, count int) error {
-	limit := 2*time.Minute + time.Duration(count)*10*time.Millisecond
-	for begun := time.Now(); ; {
-		if err := c.Alive(); err != nil {
-			return err
-		}
-		passes, err := c.metrics.Passes(p.token, "foo")
-		if err == nil && passes >= count {
-			return nil
-		}
-		if time.Since(begun) > limit {
-			return fmt.Errorf("%d of %d Foos were reconciled after %s: %w", passes, count, limit, err)
-		}
-		if err := measure.Pause(ctx, 250*time.Millisecond); err != nil {
-			return err
-		}
+	if c.metrics == nil {
+		return nil
 	}
+	limit := 2*time.Minute + time.Duration(count)*10*time.Millisecond
+	passes := 0
+	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, limit, true, func(context.Context) (bool, error) {
+		if now, err := p.passes(c); err == nil {
+			passes = now
+		}
+		return passes >= count, c.Alive()
+	})
+	if err != nil {
+		return fmt.Errorf("%d of %d Foos were reconciled: %w", passes, count, err)
+	}
+	return nil
 }
 
 var liveHeap = regexp.MustCompile(`# HeapAlloc = ([0-9]+)`)
 
 // collectGarbage has an operator collect its garbage, and returns the size of the heap that is left.
 func (c *controller) collectGarbage() (int64, error) {
-	profile, err := get(c.profiles + "/debug/pprof/heap?gc=1&debug=1")
+	response, err := http.Get(c.profiles + "/debug/pprof/heap?gc=1&debug=1")
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	profile, err := io.ReadAll(response.Body)
 	if err != nil {
 		return 0, err
 	}
@@ -167,25 +177,16 @@ func memoryLimit() (resource.Quantity, error) {
 	if err != nil {
 		return resource.Quantity{}, err
 	}
-	limit, err := memoryLimitIn(content)
-	if err != nil {
-		return limit, fmt.Errorf("%s: %w", path, err)
-	}
-	return limit, nil
-}
-
-// memoryLimitIn returns the memory limit of the container manager in one of some manifests.
-func memoryLimitIn(manifests []byte) (resource.Quantity, error) {
-	for manifest := range bytes.SplitSeq(manifests, []byte("\n---\n")) {
+	for manifest := range bytes.SplitSeq(content, []byte("\n---\n")) {
 		var deployment appsv1.Deployment
 		if err := yaml.Unmarshal(manifest, &deployment); err != nil {
 			return resource.Quantity{}, err
 		}
 		for _, container := range deployment.Spec.Template.Spec.Containers {
-			if limit := container.Resources.Limits.Memory(); container.Name == "manager" && !limit.IsZero() {
+			if limit := container.Resources.Limits.Memory(); !limit.IsZero() {
 				return *limit, nil
 			}
 		}
 	}
-	return resource.Quantity{}, errors.New("no container manager has a memory limit")
+	return resource.Quantity{}, fmt.Errorf("no container in %s has a memory limit", path)
 }

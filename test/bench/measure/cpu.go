@@ -3,16 +3,11 @@ package measure
 
 import (
 	"errors"
-	"fmt"
-	"os"
 	"runtime"
-	"strconv"
-	"strings"
 	"time"
-)
 
-// clockTicks is the number of kernel clock ticks in a second of CPU time, on every Linux architecture that Go supports.
-const clockTicks = 100
+	"github.com/prometheus/procfs"
+)
 
 // Reading is the CPU time that processes have used up to a time.
 type Reading struct {
@@ -35,13 +30,13 @@ type Cost struct {
 // ReadCPU reads the CPU times of named processes, given by process ID.
 func ReadCPU(pids map[string]int) Reading {
 	r := Reading{at: time.Now(), of: map[string]float64{}}
-	errs := make([]error, 0, len(pids)+1)
 	for name, pid := range pids {
-		seconds, err := CPUSeconds(pid)
-		r.of[name], errs = seconds, append(errs, err)
+		var err error
+		r.of[name], err = CPUSeconds(pid)
+		r.err = errors.Join(r.err, err)
 	}
 	busy, err := Busy()
-	r.busy, r.err = busy, errors.Join(append(errs, err)...)
+	r.busy, r.err = busy, errors.Join(r.err, err)
 	return r
 }
 
@@ -57,80 +52,33 @@ func (r Reading) Until(later Reading) (Cost, error) {
 	return cost, errors.Join(r.err, later.err)
 }
 
-// Fields of /proc/PID/stat after the program's name, from proc(5).
-const (
-	parentField = 1
-	userField   = 11
-	systemField = 12
-)
-
-// stat returns those fields.
-func stat(pid int) ([]string, error) {
-	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return nil, err
-	}
-	// The name stands in parentheses and may have anything in it.
-	fields := strings.Fields(string(line[strings.LastIndexByte(string(line), ')')+1:]))
-	if len(fields) <= systemField {
-		return nil, os.ErrProcessDone
-	}
-	return fields, nil
-}
-
 // CPUSeconds returns the CPU time of a process so far, in user and kernel mode.
 func CPUSeconds(pid int) (float64, error) {
-	fields, err := stat(pid)
+	process, err := procfs.NewProc(pid)
 	if err != nil {
 		return 0, err
 	}
-	return ticks(fields[userField], fields[systemField])
+	stat, err := process.Stat()
+	return stat.CPUTime(), err
 }
 
 // Busy returns the CPU time so far of all that has run on the machine, and what its host has kept from it.
 func Busy() (float64, error) {
-	content, err := os.ReadFile("/proc/stat")
+	proc, err := procfs.NewDefaultFS()
 	if err != nil {
 		return 0, err
 	}
-	line, _, _ := strings.Cut(string(content), "\n")
-	fields := strings.Fields(line) // cpu user nice system idle iowait irq softirq steal
-	if len(fields) < 9 {
-		return 0, fmt.Errorf("/proc/stat: %s", line)
-	}
-	return ticks(fields[1], fields[2], fields[3], fields[6], fields[7], fields[8])
-}
-
-// ticks adds up numbers of clock ticks and returns seconds.
-func ticks(numbers ...string) (float64, error) {
-	sum := 0.0
-	for _, number := range numbers {
-		n, err := strconv.ParseInt(number, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("clock ticks: %w", err)
-		}
-		sum += float64(n)
-	}
-	return sum / clockTicks, nil
+	stat, err := proc.Stat()
+	all := stat.CPUTotal
+	return all.User + all.Nice + all.System + all.IRQ + all.SoftIRQ + all.Steal, err
 }
 
 // Memory returns how much memory a process has in use, and the most that it ever had, in bytes.
 func Memory(pid int) (now, most int64, err error) {
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	process, err := procfs.NewProc(pid)
 	if err != nil {
 		return 0, 0, err
 	}
-	values := map[string]int64{}
-	for line := range strings.Lines(string(content)) {
-		name, value, _ := strings.Cut(line, ":")
-		if name != "VmRSS" && name != "VmHWM" {
-			continue
-		}
-		kilobytes, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
-		if err != nil {
-			return 0, 0, fmt.Errorf("/proc/%d/status: %w", pid, err)
-		}
-		values[name] = kilobytes * 1024
-	}
-	return values["VmRSS"], values["VmHWM"], nil
+	status, err := process.NewStatus()
+	return int64(status.VmRSS), int64(status.VmHWM), err
 }

@@ -8,15 +8,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Process is a program that runs.
+// Process is a program that runs. It differs from testenv.Manager: it may be any program, it runs without what finds
+// defects at the cost of CPU time, and it logs to a file, so that this process spends no CPU time on its log.
 type Process struct {
 	PID int
 	Log string // the file that has what it prints
@@ -62,27 +63,13 @@ func (p *Process) WaitUntil(ctx context.Context, what string, is func() bool) er
 
 // Stop ends the process as Kubernetes does, and waits until it has ended.
 func (p *Process) Stop() {
-	p.signal(syscall.SIGTERM)
+	_ = p.command.Process.Signal(syscall.SIGTERM) // one that has ended needs none
 	select {
 	case <-p.ended:
 	case <-time.After(20 * time.Second):
-		p.Kill()
+		_ = p.command.Process.Kill()
+		<-p.ended
 	}
-}
-
-// Kill ends the process without warning, and waits until it has ended.
-func (p *Process) Kill() {
-	p.signal(syscall.SIGKILL)
-	<-p.ended
-}
-
-func (p *Process) signal(signal os.Signal) {
-	_ = p.command.Process.Signal(signal) // one that has ended needs none
-}
-
-// Ended returns a channel that is closed when the process has ended.
-func (p *Process) Ended() <-chan struct{} {
-	return p.ended
 }
 
 // Alive fails if the process has ended.
@@ -124,25 +111,17 @@ func Answers(url string) func() bool {
 	}
 }
 
-// Child returns the ID of the one process of a name that this process has started itself.
+// Child returns the ID of the one running process of a name that this process has started itself.
 func Child(name string) (int, error) {
-	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	processes, err := procfs.AllProcs()
 	if err != nil {
 		return 0, err
 	}
 	var found []int
-	for _, path := range lines {
-		line, err := os.ReadFile(path)
-		program, _, _ := strings.Cut(string(line), "\x00")
-		if err != nil || filepath.Base(program) != name {
-			continue
-		}
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if err != nil {
-			return 0, err
-		}
-		if fields, err := stat(pid); err == nil && fields[parentField] == strconv.Itoa(os.Getpid()) {
-			found = append(found, pid)
+	for _, process := range processes {
+		stat, err := process.Stat()
+		if err == nil && stat.PPID == os.Getpid() && stat.Comm == name && stat.State != "Z" {
+			found = append(found, process.PID)
 		}
 	}
 	if len(found) != 1 {

@@ -10,7 +10,7 @@ func TestProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Kill()
+	defer p.Stop()
 	if err := p.WaitUntil(t.Context(), "it says so", p.Has("begun")); err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package measure
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 )
 
@@ -21,50 +20,20 @@ func Median(values []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// Interval is a median, and what it may be.
+// Interval is the median of values, with the least and the greatest of them.
 type Interval struct {
-	Median float64 `json:"median"`
-	Low    float64 `json:"low"`
-	High   float64 `json:"high"`
-	// Of is how many values there were, and How what the interval is.
-	Of  int    `json:"of"`
-	How string `json:"how"`
+	Median, Low, High float64
+	Of                int // how many values there are
 }
 
-// fewest is of how many values at least a bootstrap says something.
-const fewest = 6
-
-// IntervalOf returns the median of values with the 95 % interval of a bootstrap, or with the least and the greatest
-// value if there are fewer than six. The same values always give the same interval.
+// IntervalOf returns the interval of values.
 func IntervalOf(values []float64) Interval {
-	interval := RangeOf(values)
-	if len(values) < fewest {
-		return interval
-	}
-	random := rand.New(rand.NewPCG(1, 2))
-	medians := make([]float64, 10000)
-	drawn := make([]float64, len(values))
-	for i := range medians {
-		for j := range drawn {
-			drawn[j] = values[random.IntN(len(values))]
-		}
-		medians[i] = Median(drawn)
-	}
-	slices.Sort(medians)
-	interval.Low, interval.High, interval.How = medians[len(medians)*25/1000], medians[len(medians)*975/1000],
-		"95 % bootstrap"
-	return interval
-}
-
-// RangeOf returns the median of values with the least and the greatest of them.
-func RangeOf(values []float64) Interval {
-	return Interval{Median: Median(values), Low: slices.Min(values), High: slices.Max(values), Of: len(values),
-		How: "min to max"}
+	return Interval{Median(values), slices.Min(values), slices.Max(values), len(values)}
 }
 
 // String returns the interval with three digits.
 func (i Interval) String() string {
-	return fmt.Sprintf("%s (%s to %s, %s of %d)", digits(i.Median), digits(i.Low), digits(i.High), i.How, i.Of)
+	return fmt.Sprintf("%s (%s to %s in %d rounds)", digits(i.Median), digits(i.Low), digits(i.High), i.Of)
 }
 
 // digits writes a number with three digits, but no fewer than are before its point.

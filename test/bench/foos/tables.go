@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/example/memcached-operator/test/bench/measure"
@@ -28,26 +27,13 @@ func median(format string) func([]float64) string {
 	}
 }
 
-// most formats the greatest of some shares, and count the sum of whole numbers.
-func most(shares []float64) string { return fmt.Sprintf("%.3f", slices.Max(shares)) }
-
-func count(numbers []float64) string {
-	sum := 0.0
-	for _, number := range numbers {
-		sum += number
-	}
-	return fmt.Sprintf("%.0f", sum)
+// most returns how to format the greatest of numbers.
+func most(format string) func([]float64) string {
+	return func(numbers []float64) string { return fmt.Sprintf(format, slices.Max(numbers)) }
 }
 
 // othersColumn is the share of the machine's CPU time that other processes used, the most of all rounds.
 const othersColumn = "share of CPU that others used"
-
-// Columns of batches.
-var (
-	ofRate      = column[*batch]{"Foos per second", (*batch).rate, median("%.1f")}
-	ofConverged = column[*batch]{"ready", func(b *batch) float64 { return float64(b.Converged) }, median("%.0f")}
-	ofOthers    = column[*batch]{othersColumn, func(b *batch) float64 { return b.Others }, most}
-)
 
 // table returns a table with a row for each program, in the order in which they were measured.
 func table[T interface{ programName() string }](all []T, columns ...column[T]) proof.Table {
@@ -66,41 +52,12 @@ func ratioTable[T interface{ programName() string }](all []T, columns ...column[
 		Columns: slices.Concat([]string{"multiple of"}, others)}
 	for _, c := range columns {
 		t.Rows = append(t.Rows, slices.Concat([]string{c.name}, each(others, func(other string) string {
-			return ratio(each(of[operator.name], c.of), each(of[other], c.of))
+			if i, isPaired := ratios(of[operator.name], of[other], c.of); isPaired {
+				return i.String()
+			}
+			return ""
 		})))
 	}
-	return t
-}
-
-// ratio formats the quotients of pairs; nothing if there are no pairs, "-" if a divisor is 0.
-func ratio(own, other []float64) string {
-	switch {
-	case len(own) == 0 || len(own) != len(other):
-		return ""
-	case slices.Contains(other, 0):
-		return "-"
-	}
-	return measure.IntervalOf(measure.Ratios(own, other)).String()
-}
-
-// requestTable returns a table of how many requests of each sort programs sent, each of them divided by something.
-func requestTable(title, head string, programs []string, requests []map[string]int, by []float64,
-	format string) proof.Table {
-	t, sorts := proof.Table{Title: title, Columns: slices.Concat([]string{head}, programs)}, map[string]int{}
-	row := func(name string, of func(map[string]int) int) {
-		cells := append(make([]string, 0, 1+len(requests)), name)
-		for i, counts := range requests {
-			cells = append(cells, fmt.Sprintf(format, float64(of(counts))/by[i]))
-		}
-		t.Rows = append(t.Rows, cells)
-	}
-	for _, counts := range requests {
-		measure.Add(sorts, counts)
-	}
-	for _, sort := range slices.Sorted(maps.Keys(sorts)) {
-		row(sort, func(counts map[string]int) int { return counts[sort] })
-	}
-	row("all", measure.All)
 	return t
 }
 
@@ -110,12 +67,6 @@ func heads[T any](columns []column[T]) []string {
 
 func cells[T any](columns []column[T], of []T) []string {
 	return each(columns, func(c column[T]) string { return c.format(each(of, c.of)) })
-}
-
-// bar is the bar of the median of values, with its interval.
-func bar(name string, values []float64) proof.Bar {
-	i := measure.IntervalOf(values)
-	return proof.Bar{Name: name, Value: i.Median, Low: i.Low, High: i.High}
 }
 
 // programsOf returns the programs of results, in their order.
