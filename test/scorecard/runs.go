@@ -9,6 +9,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -152,18 +153,22 @@ func noRunIsRepeated(ctx context.Context, t *trial) error {
 func foreignJobIsRefused(ctx context.Context, t *trial) error {
 	object := t.newObject().(*tutorialv1.CronJob)
 	hurry(object)
+	object.Spec.ConcurrencyPolicy = tutorialv1.AllowConcurrent
 	if err := t.create(ctx, object); err != nil {
 		return err
 	}
 	if err := t.carriedOut(ctx, object); err != nil {
 		return err
 	}
-	// Some in a row, so that there is time to look.
+	// Several in a row leave time to observe them. The operator may have been faster with the first.
 	var foreign []*batchv1.Job
-	for n := range 6 {
-		job := jobOfSomebody(object.Namespace,
-			jobName(object.Name, object.Status.NextScheduleTime.Add(time.Duration(n)*period)))
-		if err := t.create(ctx, job); err != nil {
+	for next := object.Status.NextScheduleTime.Time; len(foreign) < 6; next = next.Add(period) {
+		job := jobOfSomebody(object.Namespace, jobName(object.Name, next))
+		err := t.create(ctx, job)
+		if apierrors.IsAlreadyExists(err) {
+			continue
+		}
+		if err != nil {
 			return err
 		}
 		foreign = append(foreign, job)
@@ -194,6 +199,10 @@ func foreignJobIsRefused(ctx context.Context, t *trial) error {
 		}
 	}
 
+	had, err := t.jobs(ctx, object)
+	if err != nil {
+		return err
+	}
 	for _, job := range foreign {
 		if err := t.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 			return fmt.Errorf("deleting %s of somebody else: %w", t.called(job), err)
@@ -201,7 +210,7 @@ func foreignJobIsRefused(ctx context.Context, t *trial) error {
 	}
 	t.logf("deleted the Jobs of somebody else")
 	if err := t.carriedOut(ctx, object, func(ctx context.Context) (string, error) {
-		return hasActive(1)(ctx, t, object)
+		return hasActive(len(had)+1)(ctx, t, object)
 	}); err != nil {
 		return err
 	}

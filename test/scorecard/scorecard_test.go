@@ -96,7 +96,7 @@ var _ = Describe("The scorecard", func() {
 				results[i] = make(chan scorecardv1alpha3.TestStatus, 1)
 				go func() {
 					defer GinkgoRecover()
-					results[i] <- scorecard(context.WithoutCancel(ctx), ns, "--bundle="+bundle, "--timeout=20s", defect.test)
+					results[i] <- scorecard(context.WithoutCancel(ctx), ns, "--bundle="+bundle, "--timeout=30s", defect.test)
 				}()
 			}
 		})
@@ -110,7 +110,7 @@ var _ = Describe("The scorecard", func() {
 					}
 					name := defect.test + "/" + k.Name
 					Expect(summary(status)).To(HaveKeyWithValue(name, scorecardv1alpha3.FailState), describe(status))
-					Expect(errorsOf(status, name)).To(ContainElement(MatchRegexp(defect.complaint)), name)
+					Expect(errorsOf(status, name)).To(ContainElement(MatchRegexp(defect.complaint)), describe(status))
 				}
 			})
 		}
