@@ -58,7 +58,7 @@ func subscribe(ctx context.Context, namespace, catalogTag string, approval opera
 	i.subscription.Spec.InstallPlanApproval = approval
 	i.subscription.Spec.Config = &operatorsv1alpha1.SubscriptionConfig{Env: operandImages()}
 	for _, object := range []client.Object{i.catalog, i.group, i.subscription} {
-		Expect(kube.Create(ctx, object)).To(Succeed())
+		create(ctx, object)
 	}
 	return i
 }

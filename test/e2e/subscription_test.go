@@ -49,7 +49,7 @@ var _ = Describe("Installed by a Subscription", func() {
 				}
 			}
 			for _, r := range slices.Concat(outside, inside) {
-				Expect(kube.Create(ctx, r.Object)).To(Succeed())
+				create(ctx, r.Object)
 			}
 			for _, r := range inside {
 				awaitSettled(ctx, r.kind, r.Object)

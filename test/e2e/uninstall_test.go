@@ -61,7 +61,7 @@ var _ = Describe("Uninstalled", func() {
 				if k.hurry != nil {
 					k.hurry(object) // it goes on to make something while all is taken away
 				}
-				Expect(kube.Create(ctx, object)).To(Succeed())
+				create(ctx, object)
 				Eventually(made).WithContext(ctx).WithArguments(object).ShouldNot(BeEmpty())
 				awaitSettled(ctx, k, object)
 			}

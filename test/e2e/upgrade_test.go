@@ -11,9 +11,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -36,8 +34,7 @@ var _ = Describe("Upgraded from the last release", func() {
 
 			had, added := kindsOf(last)
 			for _, k := range added {
-				err := kube.Get(ctx, client.ObjectKey{Name: k.CRD()}, &apiextensionsv1.CustomResourceDefinition{})
-				Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%s has no %s: %v", last, k.Name, err)
+				expectNoDefinitions(ctx, "the last release has no "+k.Name, k.CRD())
 			}
 
 			namespace := newNamespace(ctx, "fleet-")
@@ -76,7 +73,7 @@ var _ = Describe("Upgraded from the last release", func() {
 			for _, k := range added {
 				Eventually(isEstablished).WithContext(ctx).WithArguments(k.CRD()).Should(BeTrue(), "the upgrade brings %s", k.CRD())
 				object := k.Make(namespace, "new", 1)
-				Expect(kube.Create(ctx, object)).To(Succeed())
+				create(ctx, object)
 				awaitSettled(ctx, k, object)
 				k.serve(ctx, object)
 			}
@@ -116,7 +113,7 @@ func makeFleet(ctx context.Context, namespace string, kinds []kind) [][]client.O
 	for k, kind := range kinds {
 		for n := range fleet {
 			object := kind.Make(namespace, fmt.Sprintf("%c%02d", kind.Name[0]|0x20, n), 1)
-			Expect(kube.Create(ctx, object)).To(Succeed())
+			create(ctx, object)
 			objects[k] = append(objects[k], object)
 		}
 	}
@@ -163,22 +160,12 @@ func look(ctx context.Context, namespace string) world {
 		}
 		w.pods[pod.UID] = restarts
 	}
-	var deployments appsv1.DeploymentList
-	var services corev1.ServiceList
-	var budgets policyv1.PodDisruptionBudgetList
-	for _, list := range []client.ObjectList{&deployments, &services, &budgets} {
-		Expect(kube.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
-	}
-	for _, d := range deployments.Items {
-		if d.Name != "beacon" {
-			w.children[childKey("Deployment", &d)] = d.Generation
+	all, err := children(ctx, namespace)
+	Expect(err).NotTo(HaveOccurred())
+	for _, child := range all {
+		if child.Name != "beacon" {
+			w.children[childKey(child.Kind, &child)] = child.Generation
 		}
-	}
-	for _, s := range services.Items {
-		w.children[childKey("Service", &s)] = s.Generation
-	}
-	for _, p := range budgets.Items {
-		w.children[childKey("PodDisruptionBudget", &p)] = p.Generation
 	}
 	return w
 }

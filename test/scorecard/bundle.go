@@ -128,8 +128,8 @@ func lastRelease(dir string, before semver.Version) (*contents, error) {
 	return read(path)
 }
 
-// otherFields returns writes of the fields of the spec that no write of a kind changes, with values that the schema
-// accepts, and the fields for which there is no such value, both without those that are slow.
+// otherFields returns writes of the fields of the spec that no write of a kind changes, the number of pods first, with
+// values that the schema accepts, and the fields for which there is no such value, both without those that are slow.
 func (c *contents) otherFields(k kind) (derived []write, untried []string) {
 	crd := c.crd(k.CRD())
 	if crd == nil {
@@ -142,6 +142,8 @@ func (c *contents) otherFields(k kind) (derived []write, untried []string) {
 		values := field.Accepted()
 		switch {
 		case isTried:
+		case field.Path == k.ScalePath(crd):
+			derived = slices.Insert(derived, 0, write{field: path, change: addPod(k.Kind)})
 		case len(values) < 2 || !k.Deploys:
 			untried = append(untried, path)
 		default:

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,24 +16,15 @@ import (
 
 // statusIsHonest shows that the status says what the pods and the Deployment really are: with all pods of the sample,
 // with one more, and with none. It is the only test that needs pods that are ready.
-func statusIsHonest(ctx context.Context, t *trial) error {
-	object, err := t.createSample(ctx)
-	if err != nil {
-		return err
-	}
+func statusIsHonest(ctx context.Context, t *trial) {
+	object := t.createSample(ctx)
 	for _, pods := range []int32{t.Pods(object), t.Pods(object) + 1, 0} {
 		if t.Pods(object) != pods {
-			if err := t.change(ctx, object, func(object client.Object) { t.Resize(object, pods) }); err != nil {
-				return err
-			}
+			t.change(ctx, object, func(object client.Object) { t.Resize(object, pods) })
 		}
-		what := fmt.Sprintf("%s with %d pods has settled, and its status says what is the case", t.called(object), pods)
-		if err := t.until(ctx, what, "the pods (have their images been pulled?), and the log of the operator",
-			t.isHonest(object)); err != nil {
-			return err
-		}
+		t.until(ctx, fmt.Sprintf("%s with %d pods has settled, and its status says what is the case", t.called(object), pods),
+			"the pods (have their images been pulled?), and the log of the operator", t.isHonest(object))
 	}
-	return nil
 }
 
 // isHonest is a check that all pods wanted are ready, and that nothing in the status contradicts what can be seen.
@@ -49,7 +41,7 @@ func (t *trial) isHonest(object client.Object) check {
 		if wrong := settled(pods, t.Pods(object)); wrong != "" {
 			return wrong, nil
 		}
-		deployment := t.deployment(object)
+		deployment := t.ChildrenOf(object)[0].(*appsv1.Deployment)
 		if err := t.Get(ctx, client.ObjectKeyFromObject(deployment), deployment); err != nil {
 			return "", err
 		}

@@ -20,8 +20,9 @@ type kind struct {
 	prepare func(object client.Object, name string)
 	// contradiction tells what the children, which all exist, or the status do not have as the spec wants it.
 	contradiction func(ctx context.Context, reader client.Reader, object client.Object) (wrong string, err error)
-	// writes are changes of fields of the spec that take more than another value to be seen, such as a Job that becomes
-	// due. They are made one after the other; the other fields are written after them, with values from the schema.
+	// writes are changes of fields of the spec that take more than another value to be observed, such as a Job that
+	// becomes due. They are made one after the other; the other fields are written after them: one more pod, and values
+	// from the schema.
 	writes []write
 	// slow are the fields of the spec whose effect takes longer to be seen than a test should. test/e2e shows it.
 	slow []string
@@ -29,14 +30,20 @@ type kind struct {
 	tries *tries
 }
 
-// tries are what the tests mean for a kind.
+// tries are what the tests do for a kind.
 type tries struct {
-	isolated, drift, foreign, honest func(ctx context.Context, t *trial) error
+	drift, honest func(ctx context.Context, t *trial)
+	// grow changes a spec so that the object gets another pod or Job, and touch so that there is another pass.
+	grow, touch func(object client.Object)
 }
 
-// ofChildren are for kinds whose children stay and are kept as they should be.
-var ofChildren = &tries{isolated: areIsolated, drift: driftIsRepaired, foreign: foreignDeploymentIsRefused,
-	honest: statusIsHonest}
+// ofChildren returns those for a kind that repairs its children.
+func ofChildren(k kinds.Kind) *tries {
+	return &tries{drift: driftIsRepaired, honest: statusIsHonest, grow: addPod(k), touch: addPod(k)}
+}
+
+// ofRuns are for a kind that creates a Job at each time of a schedule, once, and leaves it alone.
+var ofRuns = &tries{drift: noRunIsRepeated, honest: statusOfRunsIsHonest, grow: growRuns, touch: touchRuns}
 
 // write is a change of one field of a spec.
 type write struct {
@@ -46,7 +53,7 @@ type write struct {
 	// children.
 	value func(object client.Object) any
 	// effect tells what has not become of it yet; nil where no contradiction is effect enough.
-	effect func(ctx context.Context, t *trial, object client.Object) (wrong string, err error)
+	effect func(t *trial, object client.Object) check
 }
 
 // allKinds are all there are.
@@ -61,19 +68,17 @@ var (
 		},
 		contradiction: hasReplicas(kinds.Foo),
 		writes: []write{
-			{field: "replicas", change: addPod(kinds.Foo)},
 			{field: "deploymentName", change: func(object client.Object) {
 				object.(*samplev1alpha1.Foo).Spec.DeploymentName += "-moved"
 			}},
 		},
-		tries: ofChildren,
+		tries: ofChildren(kinds.Foo),
 	}
 	memcacheds = kind{
 		Kind:          kinds.Memcached,
 		prepare:       func(object client.Object, name string) { object.SetName(name) },
 		contradiction: hasReplicas(kinds.Memcached),
-		writes:        []write{{field: "size", change: addPod(kinds.Memcached)}},
-		tries:         ofChildren,
+		tries:         ofChildren(kinds.Memcached),
 	}
 	cronJobs = kind{
 		Kind: kinds.CronJob,
@@ -91,16 +96,16 @@ var (
 			{field: "timeZone", change: func(object client.Object) {
 				object.(*tutorialv1.CronJob).Spec.TimeZone = ptr.To("Etc/GMT-3")
 			}, effect: isDueAt(21)},
-			{field: "schedule", change: hurry, effect: hasActive(1)},
+			{field: "schedule", change: hurry, effect: activeJobs(1)},
 			// The Job that is active keeps the next from being in time.
 			{field: "startingDeadlineSeconds", change: func(object client.Object) {
 				object.(*tutorialv1.CronJob).Spec.StartingDeadlineSeconds = ptr.To(int64(1))
 			}, effect: hasMissed},
 			{field: "concurrencyPolicy", change: func(object client.Object) {
 				object.(*tutorialv1.CronJob).Spec.ConcurrencyPolicy = tutorialv1.AllowConcurrent
-			}, effect: hasActive(2)},
+			}, effect: activeJobs(2)},
 			{field: "jobTemplate", change: complete, effect: hasSucceeded},
-			{field: "suspend", change: func(object client.Object) { object.(*tutorialv1.CronJob).Spec.Suspend = ptr.To(true) }},
+			{field: "suspend", change: suspend},
 		},
 		slow:  []string{"successfulJobsHistoryLimit", "failedJobsHistoryLimit"}, // a Job is kept for a minute at least
 		tries: ofRuns,

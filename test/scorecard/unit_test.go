@@ -73,6 +73,12 @@ func TestOtherFields(t *testing.T) {
 		if len(untried) > 0 {
 			t.Errorf("%s: %v", k.Name, untried)
 		}
+		if k.Deploys && derived[0].change == nil {
+			t.Errorf("%s: the first write is of spec.%s, not of the number of pods", k.Name, derived[0].field)
+		}
+		if len(k.writes) == 0 {
+			continue
+		}
 		k.writes = k.writes[1:]
 		moreDerived, untried := c.otherFields(k)
 		if len(moreDerived)+len(untried) != len(derived)+1 || (len(untried) == 1) == k.Deploys {
