@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
+	"github.com/example/memcached-operator/test/bundle"
 	"github.com/example/memcached-operator/test/kinds"
 )
 
@@ -52,7 +53,7 @@ type trial struct {
 	client.Client
 	kind
 	namespace string
-	bundle    *contents
+	bundle    *bundle.Contents
 	sample    client.Object
 
 	begin       time.Time
@@ -68,7 +69,7 @@ func forEachKind(test func(ctx context.Context, t *trial)) func(ctx context.Cont
 		if s.namespace == "" {
 			return nil, errors.New("SCORECARD_NAMESPACE is not set: name the namespace to test in")
 		}
-		contents, err := read(s.bundle)
+		contents, err := bundle.Read(s.bundle)
 		if err != nil {
 			return nil, err
 		}
@@ -87,11 +88,11 @@ func forEachKind(test func(ctx context.Context, t *trial)) func(ctx context.Cont
 }
 
 // try runs a test of one kind and deletes what it has created, whatever the outcome.
-func try(ctx context.Context, k8s client.Client, namespace string, k kind, contents *contents,
+func try(ctx context.Context, k8s client.Client, namespace string, k kind, contents *bundle.Contents,
 	test func(ctx context.Context, t *trial)) finding {
 	t := &trial{Client: k8s, kind: k, namespace: namespace, bundle: contents, begin: time.Now()}
 	var err error
-	if t.sample, err = contents.sample(k); err == nil {
+	if t.sample, err = sample(contents, k); err == nil {
 		err = errors.Join(t.outcome(ctx, test), t.cleanUp(context.WithoutCancel(ctx)))
 	}
 	return finding{subject: k.Name, err: err, suggestions: t.suggestions, log: t.log.String()}

@@ -18,7 +18,7 @@ import (
 // spec.
 func writingHasEffect(ctx context.Context, t *trial) {
 	object := t.createSample(ctx)
-	derived, untried := t.bundle.otherFields(t.kind)
+	derived, untried := otherFields(t.bundle, t.kind)
 	for _, write := range slices.Concat(t.writes, derived) {
 		before := t.ChildrenOf(object)
 		t.get(ctx, before...)
