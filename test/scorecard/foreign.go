@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -100,7 +101,7 @@ func (t *trial) isTheirs(ctx context.Context, made client.Object) error {
 	return nil
 }
 
-// says is a check of a condition of the latest spec.
+// says is a check of a condition of the latest spec, with any reason if none is given.
 func (t *trial) says(object client.Object, condition string, want metav1.ConditionStatus, reason string) check {
 	return func(ctx context.Context) (string, error) {
 		if err := t.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
@@ -113,9 +114,9 @@ func (t *trial) says(object client.Object, condition string, want metav1.Conditi
 		case c.ObservedGeneration != object.GetGeneration():
 			return fmt.Sprintf("condition %s is of generation %d, not %d", condition, c.ObservedGeneration,
 				object.GetGeneration()), nil
-		case c.Status != want || c.Reason != reason:
-			return fmt.Sprintf("condition %s is %s, reason %s, not %s, reason %s: %s", condition, c.Status, c.Reason, want,
-				reason, c.Message), nil
+		case c.Status != want || reason != "" && c.Reason != reason:
+			return fmt.Sprintf("condition %s is %s/%s, not %s/%s: %s", condition, c.Status, c.Reason, want,
+				cmp.Or(reason, "any"), c.Message), nil
 		}
 		return "", nil
 	}
