@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
@@ -30,7 +31,12 @@ func foreignChildIsRefused(ctx context.Context, t *trial) {
 	t.areTheirs(ctx, foreign)
 
 	// A write triggers another pass: it must not change the outcome, at once or with a delay.
-	t.change(ctx, object, t.tries.touch)
+	t.change(ctx, object, func(object client.Object) {
+		t.grow(object)
+		if cronJob, ok := object.(*tutorialv1.CronJob); ok { // which is to grow already
+			cronJob.Spec.SuccessfulJobsHistoryLimit = ptr.To(int32(7))
+		}
+	})
 	t.until(ctx, t.called(object)+" says so of its new spec too", managerLog, isTaken)
 	t.areTheirs(ctx, foreign)
 

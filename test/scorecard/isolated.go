@@ -30,7 +30,7 @@ func areIsolated(ctx context.Context, t *trial) {
 	t.must(err)
 
 	hasGrown := t.grows(ctx, one)
-	t.change(ctx, one, t.tries.grow)
+	t.change(ctx, one, t.grow)
 	t.carriedOut(ctx, one, hasGrown)
 	t.areAsBefore(ctx, family, before, t.called(one)+" was changed")
 

@@ -32,9 +32,9 @@ var tests = []struct {
 }{
 	{"writing-into-crs-has-effect", forEachKind(writingHasEffect)},
 	{"crs-are-isolated", forEachKind(areIsolated)},
-	{"drift-is-repaired", forEachKind(func(ctx context.Context, t *trial) { t.tries.drift(ctx, t) })},
+	{"drift-is-repaired", forEachKind(either(driftIsRepaired, noRunIsRepeated))},
 	{"foreign-child-is-refused", forEachKind(foreignChildIsRefused)},
-	{"status-is-honest", forEachKind(func(ctx context.Context, t *trial) { t.tries.honest(ctx, t) })},
+	{"status-is-honest", forEachKind(either(statusIsHonest, statusOfRunsIsHonest))},
 	{"crds-are-compatible", crdsAreCompatible},
 	{"no-dangling-volumes", noDanglingVolumes},
 }

@@ -40,11 +40,6 @@ func growRuns(object client.Object) {
 	object.(*tutorialv1.CronJob).Spec.ConcurrencyPolicy = tutorialv1.AllowConcurrent
 }
 
-// touchRuns changes the spec and nothing else.
-func touchRuns(object client.Object) {
-	object.(*tutorialv1.CronJob).Spec.SuccessfulJobsHistoryLimit = ptr.To(int32(7))
-}
-
 func suspend(object client.Object) { object.(*tutorialv1.CronJob).Spec.Suspend = ptr.To(true) }
 
 // noRunIsRepeated shows that nothing is repaired: a Job that a user has changed stays so, and one that a user has

@@ -87,6 +87,17 @@ func forEachKind(test func(ctx context.Context, t *trial)) func(ctx context.Cont
 	}
 }
 
+// either makes one test of one for kinds that repair their children, and one for those that create them by a schedule.
+func either(repairs, schedules func(ctx context.Context, t *trial)) func(ctx context.Context, t *trial) {
+	return func(ctx context.Context, t *trial) {
+		if t.Deploys {
+			repairs(ctx, t)
+			return
+		}
+		schedules(ctx, t)
+	}
+}
+
 // try runs a test of one kind and deletes what it has created, whatever the outcome.
 func try(ctx context.Context, k8s client.Client, namespace string, k kind, contents *bundle.Contents,
 	test func(ctx context.Context, t *trial)) finding {
@@ -132,7 +143,10 @@ func (t *trial) logf(format string, args ...any) {
 func (t *trial) newObject() client.Object {
 	object := t.sample.DeepCopyObject().(client.Object)
 	object.SetNamespace(t.namespace)
-	t.prepare(object, fmt.Sprintf("%s-%s", object.GetName(), rand.String(5)))
+	object.SetName(fmt.Sprintf("%s-%s", object.GetName(), rand.String(5)))
+	if t.prepare != nil {
+		t.prepare(object)
+	}
 	return object
 }
 
@@ -295,7 +309,7 @@ func (t *trial) isCarriedOut(object client.Object) check {
 				return wrong, err
 			}
 		}
-		return t.contradiction(ctx, t.Client, object)
+		return t.contradiction(ctx, object)
 	}
 }
 
