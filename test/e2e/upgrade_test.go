@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -11,6 +10,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -101,9 +101,7 @@ func growing(kinds []kind) int {
 func isEstablished(ctx context.Context, definition string) (bool, error) {
 	var crd apiextensionsv1.CustomResourceDefinition
 	err := kube.Get(ctx, client.ObjectKey{Name: definition}, &crd)
-	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
-		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
-	}), err
+	return apihelpers.IsCRDConditionTrue(&crd, apiextensionsv1.Established), err
 }
 
 // makeFleet makes resources of some kinds and waits until they are carried out.
@@ -176,7 +174,7 @@ func childKey(kind string, object client.Object) string {
 
 // changing changes the resources of a fleet all the while.
 type changing struct {
-	end     chan struct{}
+	end     context.CancelFunc
 	done    chan error
 	grown   map[string]int // by the key of the Deployment, to how many pods more
 	touched int
@@ -185,25 +183,27 @@ type changing struct {
 // startChanging writes to one resource after the other, round and round: an annotation, which is no change for the
 // operator, and in each round to one more of every other one that it shall have one pod more, if it has any.
 func startChanging(ctx context.Context, kinds []kind, objects [][]client.Object) *changing {
-	c := &changing{end: make(chan struct{}), done: make(chan error, 1), grown: map[string]int{}}
+	c := &changing{done: make(chan error, 1), grown: map[string]int{}}
 	// It outlives the node of the suite that has started it, and not the spec.
 	loop, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	DeferCleanup(cancel)
-	go func() { c.done <- c.loop(loop, kinds, objects) }()
+	var last context.Context
+	last, c.end = context.WithCancel(loop)
+	go func() { c.done <- c.loop(loop, last, kinds, objects) }()
 	return c
 }
 
-func (c *changing) loop(ctx context.Context, kinds []kind, objects [][]client.Object) error {
+func (c *changing) loop(ctx, last context.Context, kinds []kind, objects [][]client.Object) error {
 	for round, ended := 0, false; !ended; round++ {
 		// In the last round all grow that have not.
-		ended = closed(c.end)
+		ended = last.Err() != nil
 		for n := range fleet {
 			grows := n%2 == 0 && (n/2 == round || ended && n/2 > round)
 			for k, kind := range kinds {
 				if err := c.change(ctx, kind, objects[k][n], round, grows && kind.Deploys); err != nil {
 					return err
 				}
-				if !ended && !closed(c.end) {
+				if last.Err() == nil {
 					time.Sleep(200 * time.Millisecond) // changes all the while, not all at once
 				}
 			}
@@ -236,19 +236,10 @@ func (c *changing) change(ctx context.Context, k kind, object client.Object, rou
 	return nil
 }
 
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
 // stop ends the changes when each resource that is to grow has grown.
 func (c *changing) stop() (grown map[string]int, touched int) {
 	GinkgoHelper()
-	close(c.end)
+	c.end()
 	Expect(<-c.done).To(Succeed())
 	return c.grown, c.touched
 }
