@@ -83,14 +83,13 @@ func unmounted(pod corev1.PodSpec) []string {
 const rootCA = "kube-root-ca.crt"
 
 // absent finds the Secrets, ConfigMaps and claims that have to exist for the pod to start.
-func absent(pod corev1.PodSpec) []string {
-	var found []string
+func absent(pod corev1.PodSpec) (found []string) {
 	for _, volume := range pod.Volumes {
 		found = append(found, needs("the volume "+volume.Name, volume)...)
 	}
 	for _, container := range containers(pod) {
-		found = append(found, needs("the environment of container "+container.Name,
-			corev1.Container{EnvFrom: container.EnvFrom, Env: container.Env})...)
+		environment := corev1.Container{EnvFrom: container.EnvFrom, Env: container.Env}
+		found = append(found, needs("the environment of container "+container.Name, environment)...)
 	}
 	return found
 }

@@ -66,7 +66,8 @@ var _ = Describe("The scorecard", func() {
 			sabotage  func(ctx context.Context, namespace string)
 			complaint string
 		}{
-			{"makes nothing", allKinds, "writing-into-crs-has-effect", doNotMake, "seen last: .* has (no Deployment|0 active Jobs)"},
+			{"makes nothing", allKinds, "writing-into-crs-has-effect", doNotMake,
+				"seen last: .* has (no Deployment|0 active Jobs)"},
 			{"does not carry out a change", allKinds, "writing-into-crs-has-effect", doNotAnswer,
 				`after a write of spec\..* (wants \d pods, and the spec \d|status.observedGeneration of .* is \d, its generation is \d)`},
 			{"gives the pods of all resources the same labels", repaired, "crs-are-isolated", labelAllAlike,
@@ -79,7 +80,8 @@ var _ = Describe("The scorecard", func() {
 				"waited until Deployment .* is put right; seen last: .*(somebody-else|is not as the operator had made it)"},
 			{"does not repair what was deleted", repaired, "drift-is-repaired", doNotMakeAgain,
 				"waited until .* is made again; seen last: .* has no"},
-			{"repeats what was run", scheduled, "drift-is-repaired", runAgain, "was deleted and must not be made again, and was"},
+			{"repeats what was run", scheduled, "drift-is-repaired", runAgain,
+				"was deleted and must not be made again, and was"},
 			{"adopts what is not its own", allKinds, "foreign-child-is-refused", adopt,
 				"belongs to somebody else and had to stay|says that the name is taken|says so of its new spec"},
 			{"tells of what is not there", allKinds, "status-is-honest", exaggerate,
