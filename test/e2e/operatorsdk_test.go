@@ -59,7 +59,7 @@ var _ = Describe("With operator-sdk", Ordered, func() {
 		}
 		Eventually(ctx, upgraded).WithTimeout(2 * patience).Should(Receive(Succeed()))
 		Eventually(phase).WithContext(ctx).WithArguments(tree).Should(Equal(operatorsv1alpha1.CSVPhaseSucceeded))
-		awaitSettings(ctx, operatorNamespace)
+		awaitSettings(ctx)
 		awaitSettledLeader(ctx)
 		awaitSettled(ctx, k, object)
 		after, err := podsOf(ctx, object)
@@ -151,12 +151,5 @@ func useOperandImages(ctx context.Context) {
 	before := subscription.DeepCopy()
 	subscription.Spec.Config = &operatorsv1alpha1.SubscriptionConfig{Env: variables}
 	Expect(kube.Patch(ctx, subscription, client.MergeFrom(before))).To(Succeed())
-	awaitSettings(ctx, operatorNamespace)
-}
-
-// phase is the phase of a version's ClusterServiceVersion.
-func phase(ctx context.Context, version string) (operatorsv1alpha1.ClusterServiceVersionPhase, error) {
-	var csv operatorsv1alpha1.ClusterServiceVersion
-	err := kube.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: csvName(version)}, &csv)
-	return csv.Status.Phase, err
+	awaitSettings(ctx)
 }

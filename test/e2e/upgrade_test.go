@@ -25,7 +25,7 @@ var _ = Describe("Upgraded from the last release", func() {
 			cleanUp(deleteRemains)
 			cleanUp(deleteDefinitions)
 			newNamespace(ctx, operatorNamespace)
-			i := subscribe(ctx, operatorNamespace, "released", approval)
+			i := subscribe(ctx, "released", approval)
 			cleanUp(i.remove)
 			if approval == operatorsv1alpha1.ApprovalManual {
 				i.approve(ctx, last)
