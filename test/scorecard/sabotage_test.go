@@ -25,6 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
+	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
+	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
 	"github.com/example/memcached-operator/test/kinds"
 	"github.com/example/memcached-operator/test/testenv"
 )
@@ -120,7 +122,7 @@ func exaggerate(ctx context.Context, namespace string) {
 		probe := k.Make(namespace, "probe", 0)
 		Expect(k8s.Create(ctx, probe)).To(Succeed())
 		distort(ctx, namespace, admissionregistrationv1.Update, k.GroupVersion.Group, k.Resource+"/status",
-			fmt.Sprintf(`[JSONPatch{op: "add", path: "/status/%s", value: 7}]`, fields[k.Name]),
+			fmt.Sprintf(`[JSONPatch{op: "add", path: "/status/%s", value: 99}]`, fields[k.Name]),
 			func() bool {
 				changed := probe.DeepCopyObject().(client.Object)
 				Expect(k8s.Status().Patch(ctx, changed, anotherStatus, client.DryRunAll)).To(Succeed())
@@ -128,7 +130,7 @@ func exaggerate(ctx context.Context, namespace string) {
 				Expect(err).NotTo(HaveOccurred())
 				value, _, err := unstructured.NestedInt64(content, "status", fields[k.Name])
 				Expect(err).NotTo(HaveOccurred())
-				return value == 7
+				return value == 99
 			})
 		Expect(k8s.Delete(ctx, probe)).To(Succeed())
 	}
@@ -137,29 +139,37 @@ func exaggerate(ctx context.Context, namespace string) {
 // anotherStatus is a change that makes no sense and is one.
 var anotherStatus = client.RawPatch(types.MergePatchType, []byte(`{"status":{"observedGeneration":99,"activeJobs":0}}`))
 
-// adopt gives every child of somebody else to the resource that wants its name.
+// adopt gives every child of somebody else to the resource that wants its name. It asks for little at a time: it has to
+// be faster than the test, on a busy machine too.
 func adopt(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	meanwhile(func(ctx context.Context) {
-		for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &batchv1.JobList{}} {
-			if k8s.List(ctx, list, client.InNamespace(namespace), client.HasLabels{"somebody"}) != nil {
-				return
+		owners := map[string]client.Object{}
+		for _, object := range itemsOf(ctx, namespace, &samplev1alpha1.FooList{}, &cachev1alpha1.MemcachedList{},
+			&tutorialv1.CronJobList{}) {
+			owners[object.GetName()] = object
+		}
+		for _, foreign := range itemsOf(ctx, namespace, &appsv1.DeploymentList{}, &batchv1.JobList{}) {
+			owner := owners[tick.ReplaceAllString(foreign.GetName(), "")]
+			if owner != nil && foreign.GetLabels()["somebody"] != "" && len(foreign.GetOwnerReferences()) == 0 {
+				adopted := foreign.DeepCopyObject().(client.Object)
+				_ = controllerutil.SetControllerReference(owner, adopted, k8s.Scheme())
+				_ = k8s.Patch(ctx, adopted, client.MergeFrom(foreign))
 			}
-			_ = meta.EachListItem(list, func(item runtime.Object) error {
-				foreign := item.(client.Object)
-				for _, k := range allKinds {
-					owner := k.New()
-					wantsIt := client.ObjectKey{Namespace: namespace, Name: tick.ReplaceAllString(foreign.GetName(), "")}
-					if len(foreign.GetOwnerReferences()) == 0 && k8s.Get(ctx, wantsIt, owner) == nil {
-						adopted := foreign.DeepCopyObject().(client.Object)
-						_ = controllerutil.SetControllerReference(owner, adopted, k8s.Scheme())
-						_ = k8s.Patch(ctx, adopted, client.MergeFrom(foreign))
-					}
-				}
-				return nil
-			})
 		}
 	})
+}
+
+// itemsOf returns what lists have in a namespace.
+func itemsOf(ctx context.Context, namespace string, lists ...client.ObjectList) (items []client.Object) {
+	for _, list := range lists {
+		_ = k8s.List(ctx, list, client.InNamespace(namespace))
+		_ = meta.EachListItem(list, func(item runtime.Object) error {
+			items = append(items, item.(client.Object))
+			return nil
+		})
+	}
+	return items
 }
 
 // tick is what the name of a Job has more than that of its CronJob.

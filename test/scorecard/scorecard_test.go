@@ -85,7 +85,7 @@ var _ = Describe("The scorecard", func() {
 			{"adopts what is not its own", allKinds, "foreign-child-is-refused", adopt,
 				"belongs to somebody else and had to stay|says that the name is taken|says so of its new spec"},
 			{"tells of what is not there", allKinds, "status-is-honest", exaggerate,
-				`seen last: the status tells of 7 (ready pods|active Jobs), and there are \d`},
+				`seen last: the status tells of 99 (ready pods|active Jobs), and there are \d`},
 			{"has no pods that come up", repaired, "status-is-honest", holdPods,
 				"seen last: pod .* is not ready; look at the pods"},
 		}
