@@ -52,9 +52,8 @@ var _ = Describe("A CronJob", Ordered, func() {
 			var err error
 			job, err = lastJob(ctx, cj, jobstate.IsActive)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(said(ctx, cj)).
-				To(And(HaveKeyWithValue("Available", "True/Scheduled"), HaveKeyWithValue("Progressing", "True/JobsRunning"),
-					HaveKeyWithValue("Degraded", "False/AsExpected")))
+			g.Expect(said(ctx, cj)).To(ContainElements("Available=True/Scheduled", "Progressing=True/JobsRunning",
+				"Degraded=False/AsExpected"))
 			g.Expect(cj.Status.Active).To(ContainElement(HaveField("UID", job.UID)))
 			g.Expect(cj.Status.LastScheduleTime.UTC().Format(time.RFC3339)).
 				To(Equal(job.Annotations[tutorialv1.ScheduledAtAnnotation]))
@@ -68,9 +67,7 @@ var _ = Describe("A CronJob", Ordered, func() {
 			return jobstate.IsComplete(job), err
 		}).WithContext(ctx).Should(BeTrue(), "a Job that runs goes on when its CronJob is suspended")
 		Expect(logOf(ctx, job)).To(Equal("the report is written\n"))
-		Eventually(said).WithContext(ctx).WithArguments(cj).Should(And(
-			HaveKeyWithValue("Available", "False/Suspended"), HaveKeyWithValue("Progressing", "False/Idle"),
-			HaveKeyWithValue("Degraded", "False/AsExpected")))
+		awaitSaid(ctx, cj, "Available=False/Suspended", "Progressing=False/Idle", "Degraded=False/AsExpected")
 		Expect(cj.Status.Active).To(BeEmpty())
 		Expect(cj.Status.ActiveJobs).To(BeZero())
 		Expect(cj.Status.NextScheduleTime).To(BeNil())
@@ -82,14 +79,14 @@ var _ = Describe("A CronJob", Ordered, func() {
 		cj := newCronJob(namespace, "long", "@every 5s", "sleep 12")
 		cj.Spec.ConcurrencyPolicy = tutorialv1.ForbidConcurrent
 		create(ctx, cj)
-		Eventually(said).WithContext(ctx).WithArguments(cj).Should(HaveKeyWithValue("Progressing", "True/WaitingForJob"))
+		awaitSaid(ctx, cj, "Progressing=True/WaitingForJob")
 		Expect(cj.Status.ActiveJobs).To(BeEquivalentTo(1))
 		Eventually(func(ctx context.Context) (int, error) {
 			jobs, err := jobstate.Owned(ctx, kube, cj, jobstate.IsComplete)
 			return len(jobs), err
 		}).WithContext(ctx).Should(BeNumerically(">=", 3), "each starts when the one before has finished")
 		Expect(most()).To(Equal(1), "pods at once")
-		Expect(said(ctx, cj)).To(HaveKeyWithValue("Degraded", "False/AsExpected"))
+		Expect(said(ctx, cj)).To(ContainElement("Degraded=False/AsExpected"))
 	}, SpecTimeout(patience))
 
 	It("that replaces stops what runs, and starts the next", func(ctx SpecContext) {
@@ -109,22 +106,21 @@ var _ = Describe("A CronJob", Ordered, func() {
 		awaitGone(ctx, first)
 		awaitGone(ctx, &firstPod)
 		Eventually(runningPod).WithContext(ctx).WithArguments(second).ShouldNot(BeZero())
-		Eventually(said).WithContext(ctx).WithArguments(cj).
-			Should(And(HaveKeyWithValue("Available", "False/Suspended"), HaveKeyWithValue("Progressing", "True/JobsRunning")))
+		awaitSaid(ctx, cj, "Available=False/Suspended", "Progressing=True/JobsRunning")
 		Expect(cj.Status.Active).To(ConsistOf(HaveField("UID", second.UID)))
 	}, SpecTimeout(patience))
 
 	It("says that a Job has failed and how to see why, until one succeeds", func(ctx SpecContext) {
 		cj := newCronJob(namespace, "backup", "@every 10s", "echo the disk is full; exit 3")
 		create(ctx, cj)
-		Eventually(said).WithContext(ctx).WithArguments(cj).Should(HaveKeyWithValue("Degraded", "True/LastRunFailed"))
+		awaitSaid(ctx, cj, "Degraded=True/LastRunFailed")
 		message := meta.FindStatusCondition(cj.Status.Conditions, tutorialv1.ConditionDegraded).Message
 		advice := regexp.MustCompile(`kubectl (-n \S+ logs \S+)`).FindStringSubmatch(message)
 		Expect(advice).NotTo(BeNil(), message)
 		Expect(kubectl(ctx, strings.Fields(advice[1])...)).To(ContainSubstring("the disk is full"))
 
 		change(ctx, cj, func() { setScript(cj, "echo the disk has room") })
-		Eventually(said).WithContext(ctx).WithArguments(cj).Should(HaveKeyWithValue("Degraded", "False/AsExpected"))
+		awaitSaid(ctx, cj, "Degraded=False/AsExpected")
 		job, err := lastJob(ctx, cj, jobstate.IsComplete)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(logOf(ctx, job)).To(Equal("the disk has room\n"))
@@ -137,8 +133,7 @@ var _ = Describe("A CronJob", Ordered, func() {
 		create(ctx, cj)
 		job := awaitJob(ctx, cj, jobstate.IsComplete)
 		suspend(ctx, cj)
-		Eventually(said).WithContext(ctx).WithArguments(cj).
-			Should(And(HaveKeyWithValue("Available", "False/Suspended"), HaveKeyWithValue("Degraded", "False/AsExpected")))
+		awaitSaid(ctx, cj, "Available=False/Suspended", "Degraded=False/AsExpected")
 
 		namesake := &batchv1.CronJob{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: cj.Name},
@@ -148,12 +143,12 @@ var _ = Describe("A CronJob", Ordered, func() {
 			},
 		}
 		create(ctx, namesake)
-		Eventually(said).WithContext(ctx).WithArguments(cj).Should(HaveKeyWithValue("Degraded", "True/NameShared"))
+		awaitSaid(ctx, cj, "Degraded=True/NameShared")
 		Eventually(kube.Get).WithContext(ctx).WithArguments(client.ObjectKeyFromObject(job), job).WithTimeout(time.Minute).
 			Should(MatchError(apierrors.IsNotFound, "IsNotFound"),
 				"the controller of Kubernetes deletes a Job that is not its own")
 		deleteAll(ctx, namesake)
-		Eventually(said).WithContext(ctx).WithArguments(cj).Should(HaveKeyWithValue("Degraded", "False/AsExpected"))
+		awaitSaid(ctx, cj, "Degraded=False/AsExpected")
 	}, SpecTimeout(patience))
 
 	It("deletes what its history has no room for, and nothing before it is a minute old", func(ctx SpecContext) {
@@ -174,7 +169,7 @@ var _ = Describe("A CronJob", Ordered, func() {
 			g.Expect(pods.Items).To(HaveLen(1), "pods go with their Jobs")
 			g.Expect(metav1.IsControlledBy(&pods.Items[0], latest)).To(BeTrue())
 		}).WithContext(ctx).Should(Succeed())
-		Expect(said(ctx, history)).To(HaveKeyWithValue("Degraded", "False/AsExpected"))
+		Expect(said(ctx, history)).To(ContainElement("Degraded=False/AsExpected"))
 		Expect(history.Status.LastScheduleTime.UTC().Format(time.RFC3339)).
 			To(Equal(latest.Annotations[tutorialv1.ScheduledAtAnnotation]), "the latest is the one that stays")
 		Consistently(ctx, gone).WithTimeout(5 * time.Second).ShouldNot(Receive(BeNumerically("<", time.Minute)))
@@ -208,20 +203,25 @@ func suspend(ctx context.Context, cj *tutorialv1.CronJob) {
 	change(ctx, cj, func() { cj.Spec.Suspend = ptr.To(true) })
 }
 
-// said reads a CronJob and returns what its conditions say of its latest spec: "True/Scheduled" for Available, for
-// instance.
-func said(ctx context.Context, cj *tutorialv1.CronJob) (map[string]string, error) {
+// said reads a CronJob and returns what its conditions say of its latest spec, such as "Available=True/Scheduled".
+func said(ctx context.Context, cj *tutorialv1.CronJob) ([]string, error) {
 	if err := kube.Get(ctx, client.ObjectKeyFromObject(cj), cj); err != nil {
 		return nil, err
 	}
 	if cj.Status.ObservedGeneration != cj.Generation {
 		return nil, fmt.Errorf("generation %d is not answered yet", cj.Generation)
 	}
-	conditions := map[string]string{}
+	var conditions []string
 	for _, c := range cj.Status.Conditions {
-		conditions[c.Type] = fmt.Sprintf("%s/%s", c.Status, c.Reason)
+		conditions = append(conditions, fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason))
 	}
 	return conditions, nil
+}
+
+// awaitSaid waits until the conditions of a CronJob say so.
+func awaitSaid(ctx context.Context, cj *tutorialv1.CronJob, conditions ...string) {
+	GinkgoHelper()
+	Eventually(said).WithContext(ctx).WithArguments(cj).Should(ContainElements(conditions))
 }
 
 // lastJob returns the Job of a CronJob for the latest time of those that pass a filter.
