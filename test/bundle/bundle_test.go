@@ -23,7 +23,7 @@ import (
 
 // What the catalogs and the console show and ask for, and why it is what it is.
 func TestMetadata(t *testing.T) {
-	csv := readBundle(t, "bundle").csv
+	csv := readBundle(t, "bundle").CSV
 	version := find(t, "Makefile", `(?m)^VERSION \?= (.*)$`)[0]
 	if csv.Name != "memcached-operator.v"+version || csv.Spec.Version.String() != version {
 		t.Errorf("%s is version %s; the Makefile says %s", csv.Name, csv.Spec.Version, version)
@@ -128,7 +128,7 @@ func TestOwnedKinds(t *testing.T) {
 	bundle := readBundle(t, "bundle")
 	examples := map[string]map[string]any{}
 	var list []map[string]any
-	if err := json.Unmarshal([]byte(bundle.csv.Annotations["alm-examples"]), &list); err != nil {
+	if err := json.Unmarshal([]byte(bundle.CSV.Annotations["alm-examples"]), &list); err != nil {
 		t.Fatal(err)
 	}
 	for _, example := range list {
@@ -140,8 +140,8 @@ func TestOwnedKinds(t *testing.T) {
 		}
 	}
 	described := 0
-	for _, owned := range bundle.csv.Spec.CustomResourceDefinitions.Owned {
-		crd := bundle.crds[owned.Name]
+	for _, owned := range bundle.CSV.Spec.CustomResourceDefinitions.Owned {
+		crd := bundle.CRDs[owned.Name]
 		if crd == nil {
 			t.Errorf("%s is owned and not in the bundle", owned.Name)
 			continue
@@ -178,16 +178,16 @@ func TestOwnedKinds(t *testing.T) {
 		}
 	}
 	served := 0
-	for _, crd := range bundle.crds {
+	for _, crd := range bundle.CRDs {
 		for _, version := range crd.Spec.Versions {
 			if version.Served {
 				served++
 			}
 		}
 	}
-	if described != served || described != len(bundle.csv.Spec.CustomResourceDefinitions.Owned) {
+	if described != served || described != len(bundle.CSV.Spec.CustomResourceDefinitions.Owned) {
 		t.Errorf("%d versions are served and %d of %d described", served, described,
-			len(bundle.csv.Spec.CustomResourceDefinitions.Owned))
+			len(bundle.CSV.Spec.CustomResourceDefinitions.Owned))
 	}
 }
 
@@ -222,7 +222,7 @@ func covered(t *testing.T, kind, path string, schema apiextensionsv1.JSONSchemaP
 
 // A volume or an argument that is left over keeps the manager from starting, under OLM only.
 func TestNothingDangles(t *testing.T) {
-	csv := readBundle(t, "bundle").csv
+	csv := readBundle(t, "bundle").CSV
 	for _, sentence := range Dangling(csv) {
 		t.Error(sentence)
 	}
@@ -242,11 +242,11 @@ func TestSelectorsAreFrozen(t *testing.T) {
 	frozen := map[string]string{"app.kubernetes.io/name": "memcached-operator", "control-plane": "controller-manager"}
 	for _, dir := range append(releases(t), "bundle") {
 		bundle := readBundle(t, dir)
-		if selector := manager(t, bundle.csv).Selector; cmp.Diff(frozen, selector.MatchLabels) != "" ||
+		if selector := manager(t, bundle.CSV).Selector; cmp.Diff(frozen, selector.MatchLabels) != "" ||
 			len(selector.MatchExpressions) > 0 {
 			t.Errorf("%s: the Deployment selects %v", dir, selector)
 		}
-		for _, object := range bundle.objects {
+		for _, object := range bundle.Objects {
 			if object.GetKind() == "Service" {
 				if selector := as[corev1.Service](t, object).Spec.Selector; cmp.Diff(frozen, selector) != "" {
 					t.Errorf("%s: the Service selects %v", dir, selector)
@@ -258,7 +258,7 @@ func TestSelectorsAreFrozen(t *testing.T) {
 
 // A mirror copies what is listed and nothing else.
 func TestRelatedImages(t *testing.T) {
-	csv := readBundle(t, "bundle").csv
+	csv := readBundle(t, "bundle").CSV
 	want := map[string]bool{csv.Annotations["containerImage"]: true}
 	named := map[string]bool{}
 	for _, container := range manager(t, csv).Template.Spec.Containers {
@@ -292,15 +292,15 @@ func TestRelatedImages(t *testing.T) {
 func TestCRDsAreThoseOfConfig(t *testing.T) {
 	bundle := readBundle(t, "bundle")
 	paths, err := filepath.Glob(filepath.Join(repo, "config/crd/bases/*.yaml"))
-	if err != nil || len(paths) != len(bundle.crds) {
-		t.Errorf("the bundle has %d of %v, %v", len(bundle.crds), paths, err)
+	if err != nil || len(paths) != len(bundle.CRDs) {
+		t.Errorf("the bundle has %d of %v, %v", len(bundle.CRDs), paths, err)
 	}
 	for _, path := range paths {
 		var want apiextensionsv1.CustomResourceDefinition
 		if err := yaml.UnmarshalStrict(readFile(t, path), &want); err != nil {
 			t.Fatal(err)
 		}
-		got := bundle.crds[want.Name]
+		got := bundle.CRDs[want.Name]
 		if got == nil {
 			t.Errorf("%s is not in the bundle", want.Name)
 			continue
@@ -338,13 +338,13 @@ var allowed = []string{"ClusterServiceVersion", "CustomResourceDefinition", "Ser
 func TestNothingIsLost(t *testing.T) {
 	bundle := readBundle(t, "bundle")
 	has := map[string]unstructured.Unstructured{}
-	for _, object := range bundle.objects {
+	for _, object := range bundle.Objects {
 		if !slices.Contains(allowed, object.GetKind()) {
 			t.Errorf("a %s has no place in the bundle", object.GetKind())
 		}
 		has[object.GetKind()+" "+object.GetName()] = object
 	}
-	if len(bundle.csv.Spec.WebhookDefinitions) > 0 {
+	if len(bundle.CSV.Spec.WebhookDefinitions) > 0 {
 		t.Error("there are webhooks")
 	}
 	bound := map[string]string{} // the role, and the kind of its binding
@@ -402,14 +402,14 @@ func TestNothingIsLost(t *testing.T) {
 			t.Errorf("no %s is rendered: take it off the list", kind)
 		}
 	}
-	spec := bundle.csv.Spec.InstallStrategy.StrategySpec
+	spec := bundle.CSV.Spec.InstallStrategy.StrategySpec
 	if diff := cmp.Diff(roles["ClusterRoleBinding"], spec.ClusterPermissions[0].Rules) +
 		cmp.Diff(roles["RoleBinding"], spec.Permissions[0].Rules); diff != "" {
 		t.Errorf("permissions (-config/rbac +bundle):\n%s", diff)
 	}
 	for _, object := range all {
 		if object.GetKind() == "Deployment" {
-			want, got := as[appsv1.Deployment](t, object).Spec, manager(t, bundle.csv)
+			want, got := as[appsv1.Deployment](t, object).Spec, manager(t, bundle.CSV)
 			want.Template.Spec.Containers[0].Image = got.Template.Spec.Containers[0].Image
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("the Deployment (-config/default +bundle):\n%s", diff)
@@ -452,12 +452,12 @@ var inNamespaces = []string{
 func TestPermissionsAreWhereTheyBelong(t *testing.T) {
 	bundle := readBundle(t, "bundle")
 	namespaced := slices.Clone(inNamespaces)
-	for _, crd := range bundle.crds {
+	for _, crd := range bundle.CRDs {
 		if crd.Spec.Scope == apiextensionsv1.NamespaceScoped {
 			namespaced = append(namespaced, crd.Spec.Group+"/"+crd.Spec.Names.Plural)
 		}
 	}
-	spec := bundle.csv.Spec.InstallStrategy.StrategySpec
+	spec := bundle.CSV.Spec.InstallStrategy.StrategySpec
 	check := func(field string, permissions []operatorsv1alpha1.StrategyDeploymentPermissions, wantNamespaced bool) {
 		if len(permissions) != 1 {
 			t.Errorf("%s are for %d service accounts", field, len(permissions))
@@ -487,7 +487,7 @@ func TestPermissionsAreWhereTheyBelong(t *testing.T) {
 // OLM makes a ClusterRole of it where the operator works in all namespaces: it must not grant what hurts there. Leases
 // of others are what keeps their leaders apart.
 func TestLeaderElectionMayDoLittle(t *testing.T) {
-	for _, rule := range readBundle(t, "bundle").csv.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules {
+	for _, rule := range readBundle(t, "bundle").CSV.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules {
 		if slices.Contains(rule.Resources, "leases") && !slices.Equal(rule.Verbs, []string{"create"}) &&
 			len(rule.ResourceNames) == 0 {
 			t.Errorf("%v of all leases", rule.Verbs)

@@ -1,9 +1,7 @@
 package bundle
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
 )
 
 // Tightened tells what a CustomResourceDefinition takes from users of an earlier one: everything that was there and is
@@ -24,6 +23,12 @@ import (
 // it, such as whether another pattern or CEL rule accepts more, counts as tightened. The schema of the status counts
 // too: clients read it.
 func Tightened(old, new *apiextensionsv1.CustomResourceDefinition) []string {
+	// Fill in what the API server does, so that a definition that was read from it compares with one from a file.
+	old, new = old.DeepCopy(), new.DeepCopy()
+	for _, crd := range []*apiextensionsv1.CustomResourceDefinition{old, new} {
+		apiextensionsv1.SetDefaults_CustomResourceDefinition(crd)
+		apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&crd.Spec)
+	}
 	c := &comparison{where: new.Name}
 	c.definition(&old.Spec, &new.Spec)
 	for i := range old.Spec.Versions {
@@ -83,31 +88,14 @@ func (c *comparison) definition(before, after *apiextensionsv1.CustomResourceDef
 	changed(c, "", "the group", before.Group, after.Group)
 	changed(c, "", "the kind", before.Names.Kind, after.Names.Kind)
 	changed(c, "", "the plural", before.Names.Plural, after.Names.Plural)
-	changed(c, "", "the singular", singular(before), singular(after))
-	changed(c, "", "the list kind", listKind(before), listKind(after))
+	changed(c, "", "the singular", before.Names.Singular, after.Names.Singular)
+	changed(c, "", "the list kind", before.Names.ListKind, after.Names.ListKind)
 	missing(c, "", "the short name", before.Names.ShortNames, after.Names.ShortNames)
 	missing(c, "", "the category", before.Names.Categories, after.Names.Categories)
-	changed(c, "", "the conversion", conversion(before), conversion(after))
+	changed(c, "", "the conversion", before.Conversion.Strategy, after.Conversion.Strategy)
 	if before.PreserveUnknownFields && !after.PreserveUnknownFields {
 		c.say("", "unknown fields were kept and are dropped: set preserveUnknownFields again")
 	}
-}
-
-// The API server fills in what is left out here, so that a definition that was read from it compares with one from a
-// file.
-func singular(spec *apiextensionsv1.CustomResourceDefinitionSpec) string {
-	return cmp.Or(spec.Names.Singular, strings.ToLower(spec.Names.Kind))
-}
-
-func listKind(spec *apiextensionsv1.CustomResourceDefinitionSpec) string {
-	return cmp.Or(spec.Names.ListKind, spec.Names.Kind+"List")
-}
-
-func conversion(spec *apiextensionsv1.CustomResourceDefinitionSpec) apiextensionsv1.ConversionStrategyType {
-	if spec.Conversion == nil {
-		return apiextensionsv1.NoneConverter
-	}
-	return spec.Conversion.Strategy
 }
 
 // version returns the version of a name, or nil.
@@ -127,7 +115,7 @@ func (c *comparison) newVersions(name string, before, after *apiextensionsv1.Cus
 	stored := slices.IndexFunc(before.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
 		return v.Storage
 	})
-	if stored < 0 || conversion(after) != apiextensionsv1.NoneConverter {
+	if stored < 0 || after.Conversion.Strategy != apiextensionsv1.NoneConverter {
 		return
 	}
 	for i := range after.Versions {
@@ -170,18 +158,17 @@ func (c *comparison) subresources(before, after apiextensionsv1.CustomResourceSu
 		c.say("", "the subresource status is new, so that a write of the whole resource does not write the status any "+
 			"more: leave it out")
 	}
-	if before.Scale == nil {
-		return
-	}
-	if after.Scale == nil {
+	was, is := before.Scale, after.Scale
+	switch {
+	case was == nil:
+	case is == nil:
 		c.say("", "the subresource scale is gone: put it back")
-		return
-	}
-	changed(c, "", "scale's specReplicasPath", before.Scale.SpecReplicasPath, after.Scale.SpecReplicasPath)
-	changed(c, "", "scale's statusReplicasPath", before.Scale.StatusReplicasPath, after.Scale.StatusReplicasPath)
-	if before.Scale.LabelSelectorPath != nil {
-		changed(c, "", "scale's labelSelectorPath", *before.Scale.LabelSelectorPath,
-			ptr.Deref(after.Scale.LabelSelectorPath, ""))
+	default:
+		changed(c, "", "scale's specReplicasPath", was.SpecReplicasPath, is.SpecReplicasPath)
+		changed(c, "", "scale's statusReplicasPath", was.StatusReplicasPath, is.StatusReplicasPath)
+		if was.LabelSelectorPath != nil {
+			changed(c, "", "scale's labelSelectorPath", *was.LabelSelectorPath, ptr.Deref(is.LabelSelectorPath, ""))
+		}
 	}
 }
 
@@ -217,8 +204,8 @@ func (c *comparison) shape(path string, before, after *apiextensionsv1.JSONSchem
 }
 
 func (c *comparison) numbers(path string, before, after *apiextensionsv1.JSONSchemaProps) {
-	c.limit(path, "maximum", before.Maximum, after.Maximum, -1)
-	c.limit(path, "minimum", before.Minimum, after.Minimum, 1)
+	limit(c, path, "maximum", before.Maximum, after.Maximum, -1)
+	limit(c, path, "minimum", before.Minimum, after.Minimum, 1)
 	if after.ExclusiveMaximum && !before.ExclusiveMaximum && equality.Semantic.DeepEqual(before.Maximum, after.Maximum) {
 		c.say(path, "the maximum itself is not allowed any more: take exclusiveMaximum away")
 	}
@@ -231,10 +218,10 @@ func (c *comparison) numbers(path string, before, after *apiextensionsv1.JSONSch
 }
 
 func (c *comparison) lengths(path string, before, after *apiextensionsv1.JSONSchemaProps) {
-	for _, limit := range []struct {
+	for _, l := range []struct {
 		name          string
 		before, after *int64
-		tighter       float64
+		tighter       int
 	}{
 		{"maxLength", before.MaxLength, after.MaxLength, -1},
 		{"maxItems", before.MaxItems, after.MaxItems, -1},
@@ -243,34 +230,27 @@ func (c *comparison) lengths(path string, before, after *apiextensionsv1.JSONSch
 		{"minItems", cmp.Or(before.MinItems, ptr.To[int64](0)), after.MinItems, 1},
 		{"minProperties", cmp.Or(before.MinProperties, ptr.To[int64](0)), after.MinProperties, 1},
 	} {
-		c.limit(path, limit.name, number(limit.before), number(limit.after), limit.tighter)
+		limit(c, path, l.name, l.before, l.after, l.tighter)
 	}
 	if after.UniqueItems && !before.UniqueItems {
 		c.say(path, "its items have to be different, which is new: take uniqueItems away")
 	}
 }
 
-func number(n *int64) *float64 {
-	if n == nil {
-		return nil
-	}
-	return ptr.To(float64(*n))
-}
-
 // limit notes a limit that is new or has moved inward: up if tighter is 1, down if it is -1.
-func (c *comparison) limit(path, name string, before, after *float64, tighter float64) {
+func limit[N int64 | float64](c *comparison, path, name string, before, after *N, tighter int) {
+	const advice = "limits are only ever loosened"
 	switch {
 	case after == nil:
 	case before == nil:
-		c.say(path, "%s %s is new, and limits are only ever loosened: take it away", name, decimal(*after))
-	case (*after-*before)*tighter > 0:
-		c.say(path, "%s is %s and was %s, and limits are only ever loosened: put it back", name, decimal(*after),
-			decimal(*before))
+		c.say(path, "%s %s is new, and %s: take it away", name, decimal(*after), advice)
+	case cmp.Compare(*after, *before) == tighter:
+		c.say(path, "%s is %s and was %s, and %s: put it back", name, decimal(*after), decimal(*before), advice)
 	}
 }
 
-func decimal(n float64) string {
-	return strconv.FormatFloat(n, 'f', -1, 64)
+func decimal[N int64 | float64](n N) string {
+	return strconv.FormatFloat(float64(n), 'f', -1, 64)
 }
 
 // values compares which single values are allowed, and which one there is if nobody names any.
@@ -304,13 +284,7 @@ func text(value *apiextensionsv1.JSON) string {
 	if value == nil {
 		return ""
 	}
-	decoder := json.NewDecoder(bytes.NewReader(value.Raw))
-	decoder.UseNumber()
-	var v any
-	if err := decoder.Decode(&v); err != nil {
-		return string(value.Raw)
-	}
-	canonical, err := json.Marshal(v)
+	canonical, err := yaml.YAMLToJSON(value.Raw)
 	if err != nil {
 		return string(value.Raw)
 	}

@@ -57,18 +57,8 @@ func parse(t *testing.T, text string) *apiextensionsv1.CustomResourceDefinition 
 	return &crd
 }
 
-// parseSchema reads a schema in JSON; none is an empty one.
-func parseSchema(t *testing.T, text string) apiextensionsv1.JSONSchemaProps {
-	t.Helper()
-	var schema apiextensionsv1.JSONSchemaProps
-	if err := yaml.UnmarshalStrict([]byte(text), &schema); err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
-	return schema
-}
-
-// is returns what is wrong with what was found: exactly one sentence about a place is wanted, or none.
-func is(found []string, where, want string) string {
+// wrongIn returns what is wrong with what was found: exactly one sentence about a place is wanted, or none.
+func wrongIn(found []string, where, want string) string {
 	switch {
 	case want == "" && len(found) > 0:
 		return "found " + strings.Join(found, "; ") + ", want nothing"
@@ -76,6 +66,24 @@ func is(found []string, where, want string) string {
 		return "found " + strings.Join(found, "; ") + ", want one of " + where + " with " + want
 	}
 	return ""
+}
+
+// changeField checks what is found when the schema of a field changes, both in JSON, and returns both.
+func changeField(t *testing.T, before, after, where, want string) (was, is apiextensionsv1.JSONSchemaProps) {
+	t.Helper()
+	definitions := [2]*apiextensionsv1.CustomResourceDefinition{parse(t, definition), parse(t, definition)}
+	for i, text := range []string{before, after} {
+		schema := []*apiextensionsv1.JSONSchemaProps{&was, &is}[i]
+		if err := yaml.UnmarshalStrict([]byte(text), schema); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		definitions[i].Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["field"] = *schema
+	}
+	found := Tightened(definitions[0], definitions[1])
+	if wrong := wrongIn(found, "things.example.com/v1 spec.field"+where, want); wrong != "" {
+		t.Errorf("%s to %s: %s", before, after, wrong)
+	}
+	return was, is
 }
 
 // One field, before and after, and in the sentence that is wanted about it.
@@ -153,13 +161,7 @@ var fields = []struct{ before, after, want string }{
 func TestTightenedField(t *testing.T) {
 	changed := map[string]bool{}
 	for _, test := range fields {
-		before, after := parse(t, definition), parse(t, definition)
-		was, now := parseSchema(t, test.before), parseSchema(t, test.after)
-		before.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["field"] = was
-		after.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["field"] = now
-		if wrong := is(Tightened(before, after), "things.example.com/v1 spec.field", test.want); wrong != "" {
-			t.Errorf("%s to %s: %s", test.before, test.after, wrong)
-		}
+		was, now := changeField(t, test.before, test.after, "", test.want)
 		for i := range reflect.TypeOf(was).NumField() {
 			if !equality.Semantic.DeepEqual(reflect.ValueOf(was).Field(i).Interface(),
 				reflect.ValueOf(now).Field(i).Interface()) {
@@ -234,7 +236,7 @@ func TestTightenedPart(t *testing.T) {
 		if changed == definition {
 			t.Errorf("%s: nothing is changed", test.name)
 		}
-		if wrong := is(Tightened(parse(t, definition), parse(t, changed)), test.where, test.want); wrong != "" {
+		if wrong := wrongIn(Tightened(parse(t, definition), parse(t, changed)), test.where, test.want); wrong != "" {
 			t.Errorf("%s: %s", test.name, wrong)
 		}
 	}
@@ -263,77 +265,59 @@ var nested = []struct{ before, after, where, want string }{
 
 func TestTightenedInside(t *testing.T) {
 	for _, test := range nested {
-		before, after := parse(t, definition), parse(t, definition)
-		before.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["field"] = parseSchema(t, test.before)
-		after.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["field"] = parseSchema(t, test.after)
-		if wrong := is(Tightened(before, after), "things.example.com/v1 spec.field"+test.where, test.want); wrong != "" {
-			t.Errorf("%s to %s: %s", test.before, test.after, wrong)
-		}
+		changeField(t, test.before, test.after, test.where, test.want)
 	}
 }
 
 func TestTightenedVersions(t *testing.T) {
-	before := parse(t, definition)
-	addVersion := func(change func(*apiextensionsv1.CustomResourceDefinition,
-		*apiextensionsv1.JSONSchemaProps)) *apiextensionsv1.CustomResourceDefinition {
-		after := parse(t, definition)
-		added := *after.Spec.Versions[0].DeepCopy()
+	addVersion := func(crd *apiextensionsv1.CustomResourceDefinition) {
+		added := *crd.Spec.Versions[0].DeepCopy()
 		added.Name, added.Storage = "v2", false
-		after.Spec.Versions = append(after.Spec.Versions, added)
-		change(after, added.Schema.OpenAPIV3Schema)
-		return after
+		crd.Spec.Versions = append(crd.Spec.Versions, added)
 	}
-	require := func(schema *apiextensionsv1.JSONSchemaProps) {
-		spec := schema.Properties["spec"]
+	addTighter := func(crd *apiextensionsv1.CustomResourceDefinition) {
+		addVersion(crd)
+		properties := crd.Spec.Versions[1].Schema.OpenAPIV3Schema.Properties
+		spec := properties["spec"]
 		spec.Required = []string{"field", "other"}
-		schema.Properties["spec"] = spec
+		properties["spec"] = spec
+	}
+	same := func(*apiextensionsv1.CustomResourceDefinition) {}
+	for _, test := range []struct {
+		name          string
+		before, after func(*apiextensionsv1.CustomResourceDefinition)
+		where, want   string
+	}{
+		{"a version that is the same", same, addVersion, "", ""},
+		{"a version that is tighter", same, addTighter, "things.example.com/v2, compared with v1, spec.other",
+			"it is required"},
+		{"a version that is converted", same, func(crd *apiextensionsv1.CustomResourceDefinition) {
+			addTighter(crd)
+			crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter}
+		}, "things.example.com", "the conversion"},
+		{"a stored version", func(crd *apiextensionsv1.CustomResourceDefinition) {
+			crd.Status.StoredVersions = []string{"v0", "v1"}
+		}, same, "things.example.com", "objects are stored in version v0"},
+		{"unknown fields", func(crd *apiextensionsv1.CustomResourceDefinition) {
+			crd.Spec.PreserveUnknownFields = true
+		}, same, "things.example.com", "preserveUnknownFields"},
+		{"a new status", func(crd *apiextensionsv1.CustomResourceDefinition) {
+			crd.Spec.Versions[0].Subresources.Status = nil
+		}, same, "things.example.com/v1", "the subresource status is new"},
+	} {
+		before, after := parse(t, definition), parse(t, definition)
+		test.before(before)
+		test.after(after)
+		if wrong := wrongIn(Tightened(before, after), test.where, test.want); wrong != "" {
+			t.Errorf("%s: %s", test.name, wrong)
+		}
 	}
 
-	same := addVersion(func(*apiextensionsv1.CustomResourceDefinition, *apiextensionsv1.JSONSchemaProps) {})
-	if wrong := is(Tightened(before, same), "", ""); wrong != "" {
-		t.Errorf("a version that is the same: %s", wrong)
-	}
-	tighter := addVersion(func(_ *apiextensionsv1.CustomResourceDefinition, schema *apiextensionsv1.JSONSchemaProps) {
-		require(schema)
-	})
-	if wrong := is(Tightened(before, tighter), "things.example.com/v2, compared with v1, spec.other",
-		"it is required"); wrong != "" {
-		t.Errorf("a version that is tighter: %s", wrong)
-	}
-	converted := addVersion(func(crd *apiextensionsv1.CustomResourceDefinition, schema *apiextensionsv1.JSONSchemaProps) {
-		require(schema)
-		crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter}
-	})
-	if wrong := is(Tightened(before, converted), "things.example.com", "the conversion"); wrong != "" {
-		t.Errorf("a version that is converted: %s", wrong)
-	}
-
-	stored := before.DeepCopy()
-	stored.Status.StoredVersions = []string{"v0", "v1"}
-	if wrong := is(Tightened(stored, before), "things.example.com", "objects are stored in version v0"); wrong != "" {
-		t.Errorf("a stored version: %s", wrong)
-	}
-
-	free := before.DeepCopy()
-	free.Spec.PreserveUnknownFields = true
-	if wrong := is(Tightened(free, before), "things.example.com", "preserveUnknownFields"); wrong != "" {
-		t.Errorf("unknown fields: %s", wrong)
-	}
-
-	writable := before.DeepCopy()
-	writable.Spec.Versions[0].Subresources.Status = nil
-	if wrong := is(Tightened(writable, before), "things.example.com/v1", "the subresource status is new"); wrong != "" {
-		t.Errorf("a new status: %s", wrong)
-	}
-
-	bare := before.DeepCopy()
+	full, bare := parse(t, definition), parse(t, definition)
 	bare.Spec.Versions[0].Schema, bare.Spec.Versions[0].Subresources = nil, nil
 	bare.Spec.Versions[0].SelectableFields = nil
-	if found := Tightened(bare, before); len(found) == 0 {
-		t.Error("a schema where there was none is not found")
-	}
-	if found := Tightened(before, bare); len(found) == 0 {
-		t.Error("a schema that is gone is not found")
+	if len(Tightened(bare, full)) == 0 || len(Tightened(full, bare)) == 0 {
+		t.Error("a schema that is new or gone is not found")
 	}
 }
 

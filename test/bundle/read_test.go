@@ -2,8 +2,6 @@ package bundle
 
 import (
 	"bytes"
-	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -12,84 +10,48 @@ import (
 	"strings"
 	"testing"
 
-	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
 // repo is the directory of the repository.
 const repo = "../.."
 
-// contents is what a bundle has.
-type contents struct {
-	csv     *operatorsv1alpha1.ClusterServiceVersion
-	crds    map[string]*apiextensionsv1.CustomResourceDefinition
-	objects []unstructured.Unstructured // those two as well
-}
-
 // readBundle reads a bundle: the tree's is the directory bundle.
-func readBundle(t *testing.T, dir string) contents {
+func readBundle(t *testing.T, dir string) *Contents {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(repo, dir, "manifests", "*.yaml"))
-	if err != nil || len(paths) < 3 {
-		t.Fatalf("%s: %v, %v", dir, paths, err)
-	}
-	c := contents{crds: map[string]*apiextensionsv1.CustomResourceDefinition{}}
-	for _, path := range paths {
-		c.objects = append(c.objects, objects(t, readFile(t, path))...)
-	}
-	for _, object := range c.objects {
-		switch object.GetKind() {
-		case "ClusterServiceVersion":
-			c.csv = as[operatorsv1alpha1.ClusterServiceVersion](t, object)
-		case "CustomResourceDefinition":
-			c.crds[object.GetName()] = as[apiextensionsv1.CustomResourceDefinition](t, object)
-		}
-	}
-	if c.csv == nil || len(c.crds) == 0 {
-		t.Fatalf("%s has no ClusterServiceVersion or no CustomResourceDefinition", dir)
+	c := must(Read(filepath.Join(repo, dir)))(t)
+	if len(c.Objects) < 3 {
+		t.Fatalf("%s has %d manifests", dir, len(c.Objects))
 	}
 	return c
 }
 
-// objects decodes the documents of a YAML text.
-func objects(t *testing.T, text []byte) (all []unstructured.Unstructured) {
-	t.Helper()
-	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
-	for {
-		var object unstructured.Unstructured
-		err := decoder.Decode(&object.Object)
-		if errors.Is(err, io.EOF) {
-			return all
-		}
+// must returns a value, unless there is an error.
+func must[T any](value T, err error) func(t *testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(object.Object) > 0 {
-			all = append(all, object)
-		}
+		return value
 	}
+}
+
+// objects decodes the documents of a YAML text.
+func objects(t *testing.T, text []byte) []unstructured.Unstructured {
+	t.Helper()
+	return must(decode(text))(t)
 }
 
 // as converts an object into its type. A field that the type does not have is a mistake.
 func as[T any](t *testing.T, object unstructured.Unstructured) *T {
 	t.Helper()
-	into := new(T)
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, into, true); err != nil {
-		t.Fatalf("%s %s: %v", object.GetKind(), object.GetName(), err)
-	}
-	return into
+	return must(convert[T](object))(t)
 }
 
 func readFile(t *testing.T, path string) []byte {
 	t.Helper()
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return content
+	return must(os.ReadFile(path))(t)
 }
 
 // find returns what a pattern finds in a file of the repository.

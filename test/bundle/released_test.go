@@ -92,12 +92,12 @@ func TestCRDsNeverTighten(t *testing.T) {
 	for i, dir := range dirs[:len(dirs)-1] {
 		for _, later := range dirs[i+1:] {
 			bundle := readBundle(t, later)
-			for name, old := range readBundle(t, dir).crds {
-				if bundle.crds[name] == nil {
+			for name, old := range readBundle(t, dir).CRDs {
+				if bundle.CRDs[name] == nil {
 					t.Errorf("%s had %s, %s has not", dir, name, later)
 					continue
 				}
-				for _, sentence := range Tightened(old, bundle.crds[name]) {
+				for _, sentence := range Tightened(old, bundle.CRDs[name]) {
 					t.Errorf("%s, held against %s: %s", later, dir, sentence)
 				}
 			}
@@ -122,7 +122,7 @@ func TestEveryReleaseIsInAChannel(t *testing.T) {
 		if !slices.Contains(channels["candidate"], version) {
 			t.Errorf("%s is not in the channel candidate of config/catalog/template.yaml, which has every release", version)
 		}
-		if csv := readBundle(t, dir).csv; csv.Spec.Version.String() != version {
+		if csv := readBundle(t, dir).CSV; csv.Spec.Version.String() != version {
 			t.Errorf("%s has the version %s", dir, csv.Spec.Version)
 		}
 	}

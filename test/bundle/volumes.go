@@ -1,7 +1,9 @@
 package bundle
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -9,7 +11,7 @@ import (
 
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // Dangling tells what the deployments of a bundle lean on that is not there under OLM: mounts of volumes that do not
@@ -80,71 +82,53 @@ func unmounted(pod corev1.PodSpec) []string {
 // Kubernetes makes this ConfigMap in every namespace.
 const rootCA = "kube-root-ca.crt"
 
-// absent finds the Secrets, ConfigMaps and claims that have to be there for the pod to start.
-func absent(pod corev1.PodSpec) []string {
-	var found []string
-	need := func(what, kind, name string, optional *bool) {
-		if ptr.Deref(optional, false) || kind == "ConfigMap" && name == rootCA {
-			return
-		}
-		found = append(found,
-			fmt.Sprintf("%s needs the %s %s, and OLM creates none: take it away, or make it optional", what, kind, name))
-	}
+// absent finds the Secrets, ConfigMaps and claims that have to exist for the pod to start.
+func absent(pod corev1.PodSpec) (found []string) {
 	for _, volume := range pod.Volumes {
-		what := "the volume " + volume.Name
-		if secret := volume.Secret; secret != nil {
-			need(what, "Secret", secret.SecretName, secret.Optional)
-		}
-		if configMap := volume.ConfigMap; configMap != nil {
-			need(what, "ConfigMap", configMap.Name, configMap.Optional)
-		}
-		if claim := volume.PersistentVolumeClaim; claim != nil {
-			need(what, "PersistentVolumeClaim", claim.ClaimName, nil)
-		}
-		if projected := volume.Projected; projected != nil {
-			sources(what, projected.Sources, need)
-		}
+		found = append(found, needs("the volume "+volume.Name, volume)...)
 	}
 	for _, container := range containers(pod) {
-		environment(container, need)
+		environment := corev1.Container{EnvFrom: container.EnvFrom, Env: container.Env}
+		found = append(found, needs("the environment of container "+container.Name, environment)...)
 	}
 	return found
 }
 
-// sources calls need for what a projected volume is made of.
-func sources(what string, from []corev1.VolumeProjection, need func(what, kind, name string, optional *bool)) {
-	for _, source := range from {
-		if source.Secret != nil {
-			need(what, "Secret", source.Secret.Name, source.Secret.Optional)
-		}
-		if source.ConfigMap != nil {
-			need(what, "ConfigMap", source.ConfigMap.Name, source.ConfigMap.Optional)
-		}
-	}
+// referencing are the fields that name an object, and its kind.
+var referencing = map[string]string{
+	"secret": "Secret", "secretRef": "Secret", "secretKeyRef": "Secret",
+	"configMap": "ConfigMap", "configMapRef": "ConfigMap", "configMapKeyRef": "ConfigMap",
+	"persistentVolumeClaim": "PersistentVolumeClaim",
 }
 
-// environment calls need for what a container's environment is read from.
-func environment(container corev1.Container, need func(what, kind, name string, optional *bool)) {
-	what := "the environment of container " + container.Name
-	for _, from := range container.EnvFrom {
-		if from.SecretRef != nil {
-			need(what, "Secret", from.SecretRef.Name, from.SecretRef.Optional)
-		}
-		if from.ConfigMapRef != nil {
-			need(what, "ConfigMap", from.ConfigMapRef.Name, from.ConfigMapRef.Optional)
+// needs finds the objects that a part of a pod cannot be without.
+func needs[T any](what string, part T) []string {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&part)
+	if err != nil {
+		panic(err) // the types of Kubernetes can all be converted
+	}
+	var found []string
+	var visit func(field string, value any)
+	visit = func(field string, value any) {
+		switch value := value.(type) {
+		case []any:
+			for _, item := range value {
+				visit(field, item)
+			}
+		case map[string]any:
+			kind, optional := referencing[field], value["optional"] == true
+			name, _ := cmp.Or(value["name"], value["secretName"], value["claimName"]).(string)
+			if kind != "" && !optional && (kind != "ConfigMap" || name != rootCA) {
+				found = append(found,
+					fmt.Sprintf("%s needs the %s %s, and OLM creates none: take it away, or make it optional", what, kind, name))
+			}
+			for _, below := range slices.Sorted(maps.Keys(value)) {
+				visit(below, value[below])
+			}
 		}
 	}
-	for _, variable := range container.Env {
-		if variable.ValueFrom == nil {
-			continue
-		}
-		if ref := variable.ValueFrom.SecretKeyRef; ref != nil {
-			need(what, "Secret", ref.Name, ref.Optional)
-		}
-		if ref := variable.ValueFrom.ConfigMapKeyRef; ref != nil {
-			need(what, "ConfigMap", ref.Name, ref.Optional)
-		}
-	}
+	visit("", content)
+	return found
 }
 
 // What every container has without a mount of its own.

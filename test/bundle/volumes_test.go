@@ -74,35 +74,37 @@ func TestDangling(t *testing.T) {
 		if test.before != "" && text == sound {
 			t.Errorf("%s: nothing is changed", test.name)
 		}
-		var csv operatorsv1alpha1.ClusterServiceVersion
-		deployment := operatorsv1alpha1.StrategyDeploymentSpec{Name: "controller-manager"}
-		if err := yaml.UnmarshalStrict([]byte(text), &deployment.Spec.Template.Spec); err != nil {
-			t.Fatalf("%s: %v", test.name, err)
-		}
-		csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []operatorsv1alpha1.StrategyDeploymentSpec{deployment}
-		if wrong := is(Dangling(&csv), "deployment controller-manager", test.want); wrong != "" {
+		csv := csvOf(t, text)
+		if wrong := wrongIn(Dangling(csv), "deployment controller-manager", test.want); wrong != "" {
 			t.Errorf("%s: %s", test.name, wrong)
 		}
 	}
 }
 
+// csvOf returns a ClusterServiceVersion with a Deployment whose pods have a spec.
+func csvOf(t *testing.T, podSpec string) *operatorsv1alpha1.ClusterServiceVersion {
+	t.Helper()
+	deployment := operatorsv1alpha1.StrategyDeploymentSpec{Name: "controller-manager"}
+	if err := yaml.UnmarshalStrict([]byte(podSpec), &deployment.Spec.Template.Spec); err != nil {
+		t.Fatalf("%s: %v", podSpec, err)
+	}
+	csv := &operatorsv1alpha1.ClusterServiceVersion{}
+	csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []operatorsv1alpha1.StrategyDeploymentSpec{deployment}
+	return csv
+}
+
 // OLM mounts the certificates of webhooks itself.
 func TestDanglingWebhooks(t *testing.T) {
-	var csv operatorsv1alpha1.ClusterServiceVersion
-	deployment := operatorsv1alpha1.StrategyDeploymentSpec{Name: "controller-manager"}
-	if err := yaml.UnmarshalStrict([]byte(`containers: [{name: manager, args: [--webhook-cert-path=/tmp/k8s-webhook-server/serving-certs]}]`), &deployment.Spec.Template.Spec); err != nil {
-		t.Fatal(err)
-	}
-	csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs = []operatorsv1alpha1.StrategyDeploymentSpec{deployment}
-	if wrong := is(Dangling(&csv), "deployment controller-manager", "--webhook-cert-path"); wrong != "" {
-		t.Errorf("without webhooks: %s", wrong)
-	}
-	csv.Spec.WebhookDefinitions = []operatorsv1alpha1.WebhookDescription{{DeploymentName: "another"}}
-	if wrong := is(Dangling(&csv), "deployment controller-manager", "--webhook-cert-path"); wrong != "" {
-		t.Errorf("with webhooks of another deployment: %s", wrong)
-	}
-	csv.Spec.WebhookDefinitions[0].DeploymentName = "controller-manager"
-	if wrong := is(Dangling(&csv), "", ""); wrong != "" {
-		t.Errorf("with webhooks: %s", wrong)
+	csv := csvOf(t, "containers: [{name: manager, args: [--webhook-cert-path=/tmp/k8s-webhook-server/serving-certs]}]")
+	for _, test := range []struct{ webhooksOf, want string }{
+		{"", "--webhook-cert-path"}, {"another", "--webhook-cert-path"}, {"controller-manager", ""},
+	} {
+		csv.Spec.WebhookDefinitions = nil
+		if test.webhooksOf != "" {
+			csv.Spec.WebhookDefinitions = []operatorsv1alpha1.WebhookDescription{{DeploymentName: test.webhooksOf}}
+		}
+		if wrong := wrongIn(Dangling(csv), "deployment controller-manager", test.want); wrong != "" {
+			t.Errorf("with webhooks of %q: %s", test.webhooksOf, wrong)
+		}
 	}
 }

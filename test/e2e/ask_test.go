@@ -30,7 +30,7 @@ func ask(ctx context.Context, namespace, serviceAccount string, args ...string) 
 				SecurityContext: restricted()}},
 		},
 	}
-	Expect(kube.Create(ctx, pod)).To(Succeed())
+	create(ctx, pod)
 	defer func() { _ = kube.Delete(ctx, pod, client.GracePeriodSeconds(0)) }()
 	var answer string
 	Eventually(func(g Gomega, ctx context.Context) {

@@ -34,7 +34,7 @@ func startBeacon(ctx context.Context, namespace string) *beacon {
 		done:    make(chan error, 1),
 		answers: make(chan time.Duration, 100_000),
 	}
-	Expect(kube.Create(ctx, b.foo)).To(Succeed())
+	create(ctx, b.foo)
 	// It outlives the node of the suite that has started it, and not the spec.
 	loop, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	b.cancel = cancel

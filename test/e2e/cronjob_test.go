@@ -25,6 +25,7 @@ import (
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 	"github.com/example/memcached-operator/test/jobstate"
+	testkinds "github.com/example/memcached-operator/test/kinds"
 )
 
 var _ = Describe("A CronJob", Ordered, func() {
@@ -39,21 +40,20 @@ var _ = Describe("A CronJob", Ordered, func() {
 		history = newCronJob(newNamespace(ctx, "cronjob-"), "report", "@every 20s", "echo hello")
 		history.Spec.SuccessfulJobsHistoryLimit = ptr.To(int32(1))
 		gone = watchJobs(watching, history.Namespace)
-		Expect(kube.Create(ctx, history)).To(Succeed())
+		create(ctx, history)
 	}, NodeTimeout(2*patience))
 	BeforeEach(func(ctx SpecContext) { namespace = newNamespace(ctx, "cronjob-") }, NodeTimeout(time.Minute))
 
 	It("runs a Job to its end, and its status tells how far it is", func(ctx SpecContext) {
 		cj := newCronJob(namespace, "report", "@every 10s", "echo the report is written; sleep 5")
-		Expect(kube.Create(ctx, cj)).To(Succeed())
+		create(ctx, cj)
 		var job *batchv1.Job
 		Eventually(func(g Gomega, ctx context.Context) {
 			var err error
-			job, err = lastJob(ctx, cj, isActive)
+			job, err = lastJob(ctx, cj, jobstate.IsActive)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(said(ctx, cj)).
-				To(And(HaveKeyWithValue("Available", "True/Scheduled"), HaveKeyWithValue("Progressing", "True/JobsRunning"),
-					HaveKeyWithValue("Degraded", "False/AsExpected")))
+			g.Expect(said(ctx, cj)).To(ContainElements("Available=True/Scheduled", "Progressing=True/JobsRunning",
+				"Degraded=False/AsExpected"))
 			g.Expect(cj.Status.Active).To(ContainElement(HaveField("UID", job.UID)))
 			g.Expect(cj.Status.LastScheduleTime.UTC().Format(time.RFC3339)).
 				To(Equal(job.Annotations[tutorialv1.ScheduledAtAnnotation]))
@@ -64,12 +64,10 @@ var _ = Describe("A CronJob", Ordered, func() {
 		suspend(ctx, cj)
 		Eventually(func(ctx context.Context) (bool, error) {
 			err := kube.Get(ctx, client.ObjectKeyFromObject(job), job)
-			return isComplete(job), err
+			return jobstate.IsComplete(job), err
 		}).WithContext(ctx).Should(BeTrue(), "a Job that runs goes on when its CronJob is suspended")
 		Expect(logOf(ctx, job)).To(Equal("the report is written\n"))
-		Eventually(said).WithContext(ctx).WithArguments(cj).Should(And(
-			HaveKeyWithValue("Available", "False/Suspended"), HaveKeyWithValue("Progressing", "False/Idle"),
-			HaveKeyWithValue("Degraded", "False/AsExpected")))
+		awaitSaid(ctx, cj, "Available=False/Suspended", "Progressing=False/Idle", "Degraded=False/AsExpected")
 		Expect(cj.Status.Active).To(BeEmpty())
 		Expect(cj.Status.ActiveJobs).To(BeZero())
 		Expect(cj.Status.NextScheduleTime).To(BeNil())
@@ -80,63 +78,50 @@ var _ = Describe("A CronJob", Ordered, func() {
 		most := watchPods(ctx, namespace)
 		cj := newCronJob(namespace, "long", "@every 5s", "sleep 12")
 		cj.Spec.ConcurrencyPolicy = tutorialv1.ForbidConcurrent
-		Expect(kube.Create(ctx, cj)).To(Succeed())
-		Eventually(said).WithContext(ctx).WithArguments(cj).Should(HaveKeyWithValue("Progressing", "True/WaitingForJob"))
+		create(ctx, cj)
+		awaitSaid(ctx, cj, "Progressing=True/WaitingForJob")
 		Expect(cj.Status.ActiveJobs).To(BeEquivalentTo(1))
 		Eventually(func(ctx context.Context) (int, error) {
-			jobs, err := jobsOf(ctx, cj, isComplete)
+			jobs, err := jobstate.Owned(ctx, kube, cj, jobstate.IsComplete)
 			return len(jobs), err
 		}).WithContext(ctx).Should(BeNumerically(">=", 3), "each starts when the one before has finished")
 		Expect(most()).To(Equal(1), "pods at once")
-		Expect(said(ctx, cj)).To(HaveKeyWithValue("Degraded", "False/AsExpected"))
+		Expect(said(ctx, cj)).To(ContainElement("Degraded=False/AsExpected"))
 	}, SpecTimeout(patience))
 
 	It("that replaces stops what runs, and starts the next", func(ctx SpecContext) {
 		cj := newCronJob(namespace, "endless", "@every 20s", "sleep 3600")
 		cj.Spec.ConcurrencyPolicy = tutorialv1.ReplaceConcurrent
-		Expect(kube.Create(ctx, cj)).To(Succeed())
-		var first, second *batchv1.Job
+		create(ctx, cj)
+		var first *batchv1.Job
 		var firstPod corev1.Pod
 		Eventually(func(ctx context.Context) (err error) {
-			if first, err = lastJob(ctx, cj, isActive); err == nil {
+			if first, err = lastJob(ctx, cj, jobstate.IsActive); err == nil {
 				firstPod, err = runningPod(ctx, first)
 			}
 			return err
 		}).WithContext(ctx).Should(Succeed())
-		Eventually(func(ctx context.Context) (types.UID, error) {
-			var err error
-			if second, err = lastJob(ctx, cj, isActive); err != nil {
-				return "", err
-			}
-			return second.UID, nil
-		}).WithContext(ctx).ShouldNot(Equal(first.UID))
+		second := awaitJob(ctx, cj, func(job *batchv1.Job) bool { return jobstate.IsActive(job) && job.UID != first.UID })
 		suspend(ctx, cj)
-		for _, object := range []client.Object{first, &firstPod} {
-			Eventually(func(ctx context.Context) bool {
-				return apierrors.IsNotFound(kube.Get(ctx, client.ObjectKeyFromObject(object), object))
-			}).WithContext(ctx).Should(BeTrue(), "%T %s is gone", object, object.GetName())
-		}
-		Eventually(func(ctx context.Context) error {
-			_, err := runningPod(ctx, second)
-			return err
-		}).WithContext(ctx).Should(Succeed())
-		Eventually(said).WithContext(ctx).WithArguments(cj).
-			Should(And(HaveKeyWithValue("Available", "False/Suspended"), HaveKeyWithValue("Progressing", "True/JobsRunning")))
+		awaitGone(ctx, first)
+		awaitGone(ctx, &firstPod)
+		Eventually(runningPod).WithContext(ctx).WithArguments(second).ShouldNot(BeZero())
+		awaitSaid(ctx, cj, "Available=False/Suspended", "Progressing=True/JobsRunning")
 		Expect(cj.Status.Active).To(ConsistOf(HaveField("UID", second.UID)))
 	}, SpecTimeout(patience))
 
 	It("says that a Job has failed and how to see why, until one succeeds", func(ctx SpecContext) {
 		cj := newCronJob(namespace, "backup", "@every 10s", "echo the disk is full; exit 3")
-		Expect(kube.Create(ctx, cj)).To(Succeed())
-		Eventually(said).WithContext(ctx).WithArguments(cj).Should(HaveKeyWithValue("Degraded", "True/LastRunFailed"))
+		create(ctx, cj)
+		awaitSaid(ctx, cj, "Degraded=True/LastRunFailed")
 		message := meta.FindStatusCondition(cj.Status.Conditions, tutorialv1.ConditionDegraded).Message
 		advice := regexp.MustCompile(`kubectl (-n \S+ logs \S+)`).FindStringSubmatch(message)
 		Expect(advice).NotTo(BeNil(), message)
 		Expect(kubectl(ctx, strings.Fields(advice[1])...)).To(ContainSubstring("the disk is full"))
 
 		change(ctx, cj, func() { setScript(cj, "echo the disk has room") })
-		Eventually(said).WithContext(ctx).WithArguments(cj).Should(HaveKeyWithValue("Degraded", "False/AsExpected"))
-		job, err := lastJob(ctx, cj, isComplete)
+		awaitSaid(ctx, cj, "Degraded=False/AsExpected")
+		job, err := lastJob(ctx, cj, jobstate.IsComplete)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(logOf(ctx, job)).To(Equal("the disk has room\n"))
 	}, SpecTimeout(patience))
@@ -145,15 +130,10 @@ var _ = Describe("A CronJob", Ordered, func() {
 	// cause.
 	It("warns of a CronJob of Kubernetes' own with its name, which deletes its Jobs", func(ctx SpecContext) {
 		cj := newCronJob(namespace, "report", "@every 10s", "echo hello")
-		Expect(kube.Create(ctx, cj)).To(Succeed())
-		var job *batchv1.Job
-		Eventually(func(ctx context.Context) (err error) {
-			job, err = lastJob(ctx, cj, isComplete)
-			return err
-		}).WithContext(ctx).Should(Succeed())
+		create(ctx, cj)
+		job := awaitJob(ctx, cj, jobstate.IsComplete)
 		suspend(ctx, cj)
-		Eventually(said).WithContext(ctx).WithArguments(cj).
-			Should(And(HaveKeyWithValue("Available", "False/Suspended"), HaveKeyWithValue("Degraded", "False/AsExpected")))
+		awaitSaid(ctx, cj, "Available=False/Suspended", "Degraded=False/AsExpected")
 
 		namesake := &batchv1.CronJob{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: cj.Name},
@@ -162,14 +142,13 @@ var _ = Describe("A CronJob", Ordered, func() {
 				SuccessfulJobsHistoryLimit: ptr.To(int32(0)), FailedJobsHistoryLimit: ptr.To(int32(0)),
 			},
 		}
-		Expect(kube.Create(ctx, namesake)).To(Succeed())
-		Eventually(said).WithContext(ctx).WithArguments(cj).Should(HaveKeyWithValue("Degraded", "True/NameShared"))
-		Eventually(func(ctx context.Context) bool {
-			return apierrors.IsNotFound(kube.Get(ctx, client.ObjectKeyFromObject(job), job))
-		}).WithContext(ctx).WithTimeout(time.Minute).Should(BeTrue(),
-			"the controller of Kubernetes deletes a Job that is not its own")
+		create(ctx, namesake)
+		awaitSaid(ctx, cj, "Degraded=True/NameShared")
+		Eventually(kube.Get).WithContext(ctx).WithArguments(client.ObjectKeyFromObject(job), job).WithTimeout(time.Minute).
+			Should(MatchError(apierrors.IsNotFound, "IsNotFound"),
+				"the controller of Kubernetes deletes a Job that is not its own")
 		deleteAll(ctx, namesake)
-		Eventually(said).WithContext(ctx).WithArguments(cj).Should(HaveKeyWithValue("Degraded", "False/AsExpected"))
+		awaitSaid(ctx, cj, "Degraded=False/AsExpected")
 	}, SpecTimeout(patience))
 
 	It("deletes what its history has no room for, and nothing before it is a minute old", func(ctx SpecContext) {
@@ -182,7 +161,7 @@ var _ = Describe("A CronJob", Ordered, func() {
 		var latest *batchv1.Job
 		Eventually(func(g Gomega, ctx context.Context) {
 			var err error
-			latest, err = lastJob(ctx, history, isComplete)
+			latest, err = lastJob(ctx, history, jobstate.IsComplete)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(made(ctx, history)).To(HaveLen(1))
 			var pods corev1.PodList
@@ -190,7 +169,7 @@ var _ = Describe("A CronJob", Ordered, func() {
 			g.Expect(pods.Items).To(HaveLen(1), "pods go with their Jobs")
 			g.Expect(metav1.IsControlledBy(&pods.Items[0], latest)).To(BeTrue())
 		}).WithContext(ctx).Should(Succeed())
-		Expect(said(ctx, history)).To(HaveKeyWithValue("Degraded", "False/AsExpected"))
+		Expect(said(ctx, history)).To(ContainElement("Degraded=False/AsExpected"))
 		Expect(history.Status.LastScheduleTime.UTC().Format(time.RFC3339)).
 			To(Equal(latest.Annotations[tutorialv1.ScheduledAtAnnotation]), "the latest is the one that stays")
 		Consistently(ctx, gone).WithTimeout(5 * time.Second).ShouldNot(Receive(BeNumerically("<", time.Minute)))
@@ -204,23 +183,13 @@ func jobImage() string {
 
 // newCronJob returns one whose Jobs run a script, once.
 func newCronJob(namespace, name, schedule, script string) *tutorialv1.CronJob {
-	container := corev1.Container{Name: "it", Image: jobImage(), SecurityContext: restricted()}
-	container.SecurityContext.RunAsUser = ptr.To(int64(65534)) // the image's may be root
-	cj := &tutorialv1.CronJob{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec: tutorialv1.CronJobSpec{
-			Schedule: schedule,
-			JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{
-				BackoffLimit: ptr.To(int32(0)),
-				Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-					RestartPolicy:                 corev1.RestartPolicyNever,
-					TerminationGracePeriodSeconds: ptr.To(int64(1)), // a shell as process 1 ends by force only
-					AutomountServiceAccountToken:  ptr.To(false),
-					Containers:                    []corev1.Container{container},
-				}},
-			}},
-		},
-	}
+	cj := testkinds.CronJob.Make(namespace, name, 1).(*tutorialv1.CronJob)
+	cj.Spec.Schedule = schedule
+	pod := &cj.Spec.JobTemplate.Spec.Template.Spec
+	pod.TerminationGracePeriodSeconds = ptr.To(int64(1)) // a shell as process 1 ends by force only
+	pod.AutomountServiceAccountToken = ptr.To(false)
+	pod.Containers[0].Image = jobImage()
+	pod.SecurityContext.RunAsUser = ptr.To(int64(65534)) // the image's may be root
 	setScript(cj, script)
 	return cj
 }
@@ -234,62 +203,47 @@ func suspend(ctx context.Context, cj *tutorialv1.CronJob) {
 	change(ctx, cj, func() { cj.Spec.Suspend = ptr.To(true) })
 }
 
-// said reads a CronJob and returns what its conditions say of its latest spec: "True/Scheduled" for Available, for
-// instance.
-func said(ctx context.Context, cj *tutorialv1.CronJob) (map[string]string, error) {
+// said reads a CronJob and returns what its conditions say of its latest spec, such as "Available=True/Scheduled".
+func said(ctx context.Context, cj *tutorialv1.CronJob) ([]string, error) {
 	if err := kube.Get(ctx, client.ObjectKeyFromObject(cj), cj); err != nil {
 		return nil, err
 	}
 	if cj.Status.ObservedGeneration != cj.Generation {
 		return nil, fmt.Errorf("generation %d is not answered yet", cj.Generation)
 	}
-	conditions := map[string]string{}
+	var conditions []string
 	for _, c := range cj.Status.Conditions {
-		conditions[c.Type] = fmt.Sprintf("%s/%s", c.Status, c.Reason)
+		conditions = append(conditions, fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason))
 	}
 	return conditions, nil
 }
 
-// jobsOf are the Jobs of a CronJob that are so.
-func jobsOf(ctx context.Context, cj *tutorialv1.CronJob, is func(*batchv1.Job) bool) ([]*batchv1.Job, error) {
-	var list batchv1.JobList
-	if err := kube.List(ctx, &list, client.InNamespace(cj.Namespace)); err != nil {
-		return nil, err
-	}
-	var jobs []*batchv1.Job
-	for i := range list.Items {
-		if job := &list.Items[i]; metav1.IsControlledBy(job, cj) && is(job) {
-			jobs = append(jobs, job)
-		}
-	}
-	return jobs, nil
+// awaitSaid waits until the conditions of a CronJob say so.
+func awaitSaid(ctx context.Context, cj *tutorialv1.CronJob, conditions ...string) {
+	GinkgoHelper()
+	Eventually(said).WithContext(ctx).WithArguments(cj).Should(ContainElements(conditions))
 }
 
-// lastJob is the Job of a CronJob for the latest time of those that are so.
+// lastJob returns the Job of a CronJob for the latest time of those that pass a filter.
 func lastJob(ctx context.Context, cj *tutorialv1.CronJob, is func(*batchv1.Job) bool) (*batchv1.Job, error) {
-	jobs, err := jobsOf(ctx, cj, is)
+	jobs, err := jobstate.Owned(ctx, kube, cj, is)
+	if err == nil && len(jobs) == 0 {
+		err = fmt.Errorf("CronJob %s has no such Job yet", cj.Name)
+	}
 	if err != nil {
 		return nil, err
 	}
-	var last *batchv1.Job
-	for _, job := range jobs {
-		if last == nil ||
-			job.Annotations[tutorialv1.ScheduledAtAnnotation] > last.Annotations[tutorialv1.ScheduledAtAnnotation] {
-			last = job
-		}
-	}
-	if last == nil {
-		return nil, fmt.Errorf("CronJob %s has no such Job yet", cj.Name)
-	}
-	return last, nil
+	return &jobs[len(jobs)-1], nil
 }
 
-func isComplete(job *batchv1.Job) bool {
-	return jobstate.Condition(job, batchv1.JobComplete) != nil
-}
-
-func isActive(job *batchv1.Job) bool {
-	return job.DeletionTimestamp == nil && !jobstate.IsFinished(job)
+// awaitJob waits for such a Job.
+func awaitJob(ctx context.Context, cj *tutorialv1.CronJob, is func(*batchv1.Job) bool) (job *batchv1.Job) {
+	GinkgoHelper()
+	Eventually(func(ctx context.Context) (err error) {
+		job, err = lastJob(ctx, cj, is)
+		return err
+	}).WithContext(ctx).Should(Succeed())
+	return job
 }
 
 // podsOfJob are the pods of a Job.

@@ -6,12 +6,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +19,7 @@ import (
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
+	"github.com/example/memcached-operator/test/jobstate"
 	testkinds "github.com/example/memcached-operator/test/kinds"
 )
 
@@ -68,12 +69,7 @@ var cronJobs = func() kind {
 			cj := object.(*tutorialv1.CronJob)
 			calm := cj.Spec.Schedule
 			change(ctx, cj, func() { cj.Spec.Schedule = "@every 10s" })
-			var job *batchv1.Job
-			Eventually(func(ctx context.Context) (err error) {
-				job, err = lastJob(ctx, cj, isComplete)
-				return err
-			}).WithContext(ctx).Should(Succeed())
-			Expect(logOf(ctx, job)).To(ContainSubstring("hello\n"))
+			Expect(logOf(ctx, awaitJob(ctx, cj, jobstate.IsComplete))).To(ContainSubstring("hello\n"))
 			change(ctx, cj, func() { cj.Spec.Schedule = calm })
 		},
 	}
@@ -145,27 +141,29 @@ func change(ctx context.Context, object client.Object, do func()) {
 	Expect(kube.Patch(ctx, object, client.MergeFrom(before))).To(Succeed())
 }
 
-// made are the names of the Deployments and Jobs that belong to a resource.
-func made(ctx context.Context, object client.Object) ([]string, error) {
-	var deployments appsv1.DeploymentList
-	var jobs batchv1.JobList
-	for _, list := range []client.ObjectList{&deployments, &jobs} {
-		if err := kube.List(ctx, list, client.InNamespace(object.GetNamespace())); err != nil {
+// children returns what there is in a namespace of all kinds that the operator creates.
+func children(ctx context.Context, namespace string) ([]metav1.PartialObjectMetadata, error) {
+	var all []metav1.PartialObjectMetadata
+	for _, child := range testkinds.ChildResources() {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(child.GroupVersion().WithKind(child.Kind + "List"))
+		if err := kube.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return nil, err
 		}
-	}
-	var names []string
-	for _, deployment := range deployments.Items {
-		if metav1.IsControlledBy(&deployment, object) {
-			names = append(names, "Deployment "+deployment.Name)
+		for _, item := range list.Items {
+			item.SetGroupVersionKind(child.GroupVersion().WithKind(child.Kind))
+			all = append(all, item)
 		}
 	}
-	for _, job := range jobs.Items {
-		if metav1.IsControlledBy(&job, object) {
-			names = append(names, "Job "+job.Name)
-		}
-	}
-	return names, nil
+	return all, nil
+}
+
+// made returns what the operator has created for a resource.
+func made(ctx context.Context, object client.Object) ([]metav1.PartialObjectMetadata, error) {
+	all, err := children(ctx, object.GetNamespace())
+	return slices.DeleteFunc(all, func(child metav1.PartialObjectMetadata) bool {
+		return !metav1.IsControlledBy(&child, object)
+	}), err
 }
 
 // podsOf are the pods of the Deployment of a resource that are not being stopped.
@@ -186,13 +184,7 @@ func podsOf(ctx context.Context, object client.Object) ([]corev1.Pod, error) {
 		client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, err
 	}
-	var running []corev1.Pod
-	for _, pod := range pods.Items {
-		if pod.DeletionTimestamp == nil {
-			running = append(running, pod)
-		}
-	}
-	return running, nil
+	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil }), nil
 }
 
 // awaitNoChildren waits until nothing that the operator makes is in a namespace any more.

@@ -83,7 +83,7 @@ var _ = Describe("Installed with kubectl", Ordered, func() {
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: metricsReader},
 			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "reader"}},
 		}
-		Expect(kube.Create(ctx, binding)).To(Succeed())
+		create(ctx, binding)
 		cleanUp(func(ctx context.Context) { deleteAll(ctx, binding) })
 
 		var status, metrics int

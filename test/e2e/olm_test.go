@@ -13,7 +13,6 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 )
@@ -23,7 +22,6 @@ const packageName = "memcached-operator"
 
 // installation is an operator that is installed by a Subscription.
 type installation struct {
-	namespace    string
 	catalog      *operatorsv1alpha1.CatalogSource
 	group        *operatorsv1.OperatorGroup
 	subscription *operatorsv1alpha1.Subscription
@@ -31,11 +29,10 @@ type installation struct {
 
 // subscribe installs from a catalog, for the namespaces that are to be watched (all, if none is named), as the README
 // says it.
-func subscribe(ctx context.Context, namespace, catalogTag string, approval operatorsv1alpha1.Approval,
+func subscribe(ctx context.Context, catalogTag string, approval operatorsv1alpha1.Approval,
 	watched ...string) *installation {
 	GinkgoHelper()
 	i := &installation{
-		namespace:    namespace,
 		catalog:      &operatorsv1alpha1.CatalogSource{},
 		group:        &operatorsv1.OperatorGroup{},
 		subscription: &operatorsv1alpha1.Subscription{},
@@ -47,7 +44,7 @@ func subscribe(ctx context.Context, namespace, catalogTag string, approval opera
 	Expect(documents).To(HaveLen(4), "the first is the namespace")
 	for n, object := range []client.Object{i.catalog, i.group, i.subscription} {
 		Expect(yaml.UnmarshalStrict([]byte(documents[n+1]), object)).To(Succeed())
-		Expect(object.GetNamespace()).To(Equal(namespace))
+		Expect(object.GetNamespace()).To(Equal(operatorNamespace))
 	}
 	// OLM remembers for some minutes what a catalog of this name had.
 	i.catalog.Name = fmt.Sprintf("%s-%d", packageName, time.Now().Unix())
@@ -58,7 +55,7 @@ func subscribe(ctx context.Context, namespace, catalogTag string, approval opera
 	i.subscription.Spec.InstallPlanApproval = approval
 	i.subscription.Spec.Config = &operatorsv1alpha1.SubscriptionConfig{Env: operandImages()}
 	for _, object := range []client.Object{i.catalog, i.group, i.subscription} {
-		Expect(kube.Create(ctx, object)).To(Succeed())
+		create(ctx, object)
 	}
 	return i
 }
@@ -68,6 +65,13 @@ func csvName(version string) string {
 	return packageName + ".v" + version
 }
 
+// phase is the phase of a version's ClusterServiceVersion.
+func phase(ctx context.Context, version string) (operatorsv1alpha1.ClusterServiceVersionPhase, error) {
+	var csv operatorsv1alpha1.ClusterServiceVersion
+	err := kube.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: csvName(version)}, &csv)
+	return csv.Status.Phase, err
+}
+
 // awaitInstalled waits until a version is installed and its Deployment is what it should be.
 func (i *installation) awaitInstalled(ctx context.Context, version string) {
 	GinkgoHelper()
@@ -75,23 +79,21 @@ func (i *installation) awaitInstalled(ctx context.Context, version string) {
 	Eventually(func(g Gomega, ctx context.Context) {
 		g.Expect(kube.Get(ctx, client.ObjectKeyFromObject(i.subscription), i.subscription)).To(Succeed())
 		g.Expect(i.subscription.Status.InstalledCSV).To(Equal(csvName(version)))
-		var csv operatorsv1alpha1.ClusterServiceVersion
-		g.Expect(kube.Get(ctx, client.ObjectKey{Namespace: i.namespace, Name: csvName(version)}, &csv)).To(Succeed())
-		g.Expect(csv.Status.Phase).To(Equal(operatorsv1alpha1.CSVPhaseSucceeded), csv.Status.Message)
+		g.Expect(phase(ctx, version)).To(Equal(operatorsv1alpha1.CSVPhaseSucceeded))
 	}).WithContext(ctx).Should(Succeed())
-	awaitSettings(ctx, i.namespace)
+	awaitSettings(ctx)
 }
 
 // awaitSettings waits until the manager has the settings of the Subscription. OLM makes its Deployment without them
 // first, and says that this has succeeded.
-func awaitSettings(ctx context.Context, namespace string) {
+func awaitSettings(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func(g Gomega, ctx context.Context) {
-		manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: managerName}}
-		g.Expect(kube.Get(ctx, client.ObjectKeyFromObject(manager), manager)).To(Succeed())
+		var manager appsv1.Deployment
+		g.Expect(kube.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: managerName}, &manager)).To(Succeed())
 		g.Expect(manager.Spec.Template.Spec.Containers[0].Env).To(ContainElements(operandImages()))
 	}).WithContext(ctx).Should(Succeed())
-	kubectl(ctx, "rollout", "status", "--namespace="+namespace, "--timeout=120s", "deployment/"+managerName)
+	kubectl(ctx, "rollout", "status", "--namespace="+operatorNamespace, "--timeout=120s", "deployment/"+managerName)
 }
 
 // approve approves the InstallPlan of a version as soon as there is one.
@@ -100,7 +102,7 @@ func (i *installation) approve(ctx context.Context, version string) {
 	By(fmt.Sprintf("approving the InstallPlan of %s", version))
 	Eventually(func(ctx context.Context) error {
 		var plans operatorsv1alpha1.InstallPlanList
-		if err := kube.List(ctx, &plans, client.InNamespace(i.namespace)); err != nil {
+		if err := kube.List(ctx, &plans, client.InNamespace(operatorNamespace)); err != nil {
 			return err
 		}
 		for _, plan := range plans.Items {
@@ -128,7 +130,7 @@ func (i *installation) remove(ctx context.Context) {
 	GinkgoHelper()
 	deleteAll(ctx, i.subscription)
 	var csvs operatorsv1alpha1.ClusterServiceVersionList
-	Expect(kube.List(ctx, &csvs, client.InNamespace(i.namespace))).To(Succeed())
+	Expect(kube.List(ctx, &csvs, client.InNamespace(operatorNamespace))).To(Succeed())
 	for _, csv := range csvs.Items {
 		if !csv.IsCopied() {
 			deleteAll(ctx, &csv)

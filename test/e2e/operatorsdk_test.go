@@ -13,8 +13,6 @@ import (
 	scorecardv1alpha3 "github.com/operator-framework/api/pkg/apis/scorecard/v1alpha3"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -44,7 +42,7 @@ var _ = Describe("With operator-sdk", Ordered, func() {
 	It("upgrades to the bundle of the tree, and resources live on", func(ctx SpecContext) {
 		k := memcacheds
 		object := k.Make(operatorNamespace, "lives-on", 1)
-		Expect(kube.Create(ctx, object)).To(Succeed())
+		create(ctx, object)
 		cleanUp(func(ctx context.Context) { deleteAll(ctx, object) })
 		awaitSettled(ctx, k, object)
 		before, err := podsOf(ctx, object)
@@ -61,7 +59,7 @@ var _ = Describe("With operator-sdk", Ordered, func() {
 		}
 		Eventually(ctx, upgraded).WithTimeout(2 * patience).Should(Receive(Succeed()))
 		Eventually(phase).WithContext(ctx).WithArguments(tree).Should(Equal(operatorsv1alpha1.CSVPhaseSucceeded))
-		awaitSettings(ctx, operatorNamespace)
+		awaitSettings(ctx)
 		awaitSettledLeader(ctx)
 		awaitSettled(ctx, k, object)
 		after, err := podsOf(ctx, object)
@@ -104,10 +102,7 @@ var _ = Describe("With operator-sdk", Ordered, func() {
 			return try(ctx, os.Getenv("KUBECTL"), "get", in, "--output=name",
 				"deployments,pods,catalogsources,subscriptions.operators.coreos.com,operatorgroups,clusterserviceversions")
 		}).WithContext(ctx).WithPolling(time.Second).Should(BeEmpty())
-		for _, name := range definitions() {
-			err := kube.Get(ctx, client.ObjectKey{Name: name}, &apiextensionsv1.CustomResourceDefinition{})
-			Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%s is there: %v", name, err)
-		}
+		expectNoDefinitions(ctx, "cleanup has left it", definitions()...)
 	}, SpecTimeout(patience))
 })
 
@@ -156,12 +151,5 @@ func useOperandImages(ctx context.Context) {
 	before := subscription.DeepCopy()
 	subscription.Spec.Config = &operatorsv1alpha1.SubscriptionConfig{Env: variables}
 	Expect(kube.Patch(ctx, subscription, client.MergeFrom(before))).To(Succeed())
-	awaitSettings(ctx, operatorNamespace)
-}
-
-// phase is the phase of a version's ClusterServiceVersion.
-func phase(ctx context.Context, version string) (operatorsv1alpha1.ClusterServiceVersionPhase, error) {
-	var csv operatorsv1alpha1.ClusterServiceVersion
-	err := kube.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: csvName(version)}, &csv)
-	return csv.Status.Phase, err
+	awaitSettings(ctx)
 }

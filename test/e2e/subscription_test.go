@@ -29,7 +29,7 @@ var _ = Describe("Installed by a Subscription", func() {
 				targets = append(targets, namespaces[index])
 				in[namespaces[index]] = true
 			}
-			i := subscribe(ctx, operatorNamespace, "tree", operatorsv1alpha1.ApprovalAutomatic, targets...)
+			i := subscribe(ctx, "tree", operatorsv1alpha1.ApprovalAutomatic, targets...)
 			cleanUp(i.remove)
 			i.awaitInstalled(ctx, tree)
 
@@ -49,7 +49,7 @@ var _ = Describe("Installed by a Subscription", func() {
 				}
 			}
 			for _, r := range slices.Concat(outside, inside) {
-				Expect(kube.Create(ctx, r.Object)).To(Succeed())
+				create(ctx, r.Object)
 			}
 			for _, r := range inside {
 				awaitSettled(ctx, r.kind, r.Object)

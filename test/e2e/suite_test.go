@@ -16,6 +16,7 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -25,6 +26,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/blang/semver/v4"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
@@ -33,16 +35,13 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/yaml"
 
-	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
-	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
-	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	testkinds "github.com/example/memcached-operator/test/kinds"
 )
 
 // root is the repository, where the commands of the documentation are run.
@@ -73,16 +72,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		Expect(os.Getenv(variable)).NotTo(BeEmpty(), "%s is not set; 'make e2e' sets all that is needed", variable)
 	}
 	scheme := clientgoscheme.Scheme
-	for _, add := range []func() error{
-		func() error { return samplev1alpha1.AddToScheme(scheme) },
-		func() error { return cachev1alpha1.AddToScheme(scheme) },
-		func() error { return tutorialv1.AddToScheme(scheme) },
-		func() error { return operatorsv1.AddToScheme(scheme) },
-		func() error { return operatorsv1alpha1.AddToScheme(scheme) },
-		func() error { return apiextensionsv1.AddToScheme(scheme) },
-	} {
-		Expect(add()).To(Succeed())
-	}
+	Expect(errors.Join(testkinds.AddToScheme(scheme), operatorsv1.AddToScheme(scheme),
+		operatorsv1alpha1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme))).To(Succeed())
 	rest, err := config.GetConfig()
 	Expect(err).NotTo(HaveOccurred())
 	rest.QPS = -1
@@ -92,12 +83,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 
 	tree, last = versions()
-	for _, name := range definitions() {
-		err := kube.Get(ctx, client.ObjectKey{Name: name}, &apiextensionsv1.CustomResourceDefinition{})
-		Expect(apierrors.IsNotFound(err)).To(BeTrue(),
-			"the cluster has the operator, or remains of it (%s): uninstall it, as the README says, or 'make cluster-down' if "+
-				"it is the cluster of 'make demo' (%v)", name, err)
-	}
+	expectNoDefinitions(ctx, "the cluster has the operator, or remains of it: uninstall it, as the README says, or "+
+		"'make cluster-down' if it is the cluster of 'make demo'", definitions()...)
 })
 
 // A suite of minutes tells how far it is.
@@ -126,17 +113,12 @@ func versions() (tree, last string) {
 
 	entries, err := os.ReadDir(filepath.Join(root, "config/catalog/released"))
 	Expect(err).NotTo(HaveOccurred(), "nothing is released yet: 'make release' first")
-	releases := make([]*version.Version, 0, len(entries))
+	var releases []semver.Version
 	for _, entry := range entries {
-		releases = append(releases, version.MustParseSemantic(entry.Name()))
+		releases = append(releases, semver.MustParse(entry.Name()))
 	}
 	Expect(releases).NotTo(BeEmpty())
-	newest := slices.MaxFunc(releases, func(a, b *version.Version) int {
-		if a.LessThan(b) {
-			return -1
-		}
-		return 1
-	})
+	newest := slices.MaxFunc(releases, semver.Version.Compare)
 	return csv.Spec.Version.String(), newest.String()
 }
 
@@ -219,9 +201,31 @@ func deleteAll(ctx context.Context, objects ...client.Object) {
 			To(Succeed())
 	}
 	for _, object := range objects {
-		Eventually(func(ctx context.Context) bool {
-			return apierrors.IsNotFound(kube.Get(ctx, client.ObjectKeyFromObject(object), object))
-		}).WithContext(ctx).Should(BeTrue(), "%T %s does not go away", object, client.ObjectKeyFromObject(object))
+		awaitGone(ctx, object)
+	}
+}
+
+// awaitGone waits until an object is deleted.
+func awaitGone(ctx context.Context, object client.Object) {
+	GinkgoHelper()
+	Eventually(kube.Get).WithContext(ctx).WithArguments(client.ObjectKeyFromObject(object), object).
+		Should(MatchError(apierrors.IsNotFound, "IsNotFound"), "%T %s does not go away", object, object.GetName())
+}
+
+// expectNoDefinitions checks that the cluster does not have any of some CustomResourceDefinitions.
+func expectNoDefinitions(ctx context.Context, explanation string, names ...string) {
+	GinkgoHelper()
+	for _, name := range names {
+		Expect(kube.Get(ctx, client.ObjectKey{Name: name}, &apiextensionsv1.CustomResourceDefinition{})).
+			To(MatchError(apierrors.IsNotFound, "IsNotFound"), "%s: %s", name, explanation)
+	}
+}
+
+// create creates objects.
+func create(ctx context.Context, objects ...client.Object) {
+	GinkgoHelper()
+	for _, object := range objects {
+		Expect(kube.Create(ctx, object)).To(Succeed())
 	}
 }
 

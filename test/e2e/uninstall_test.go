@@ -53,7 +53,7 @@ var _ = Describe("Uninstalled", func() {
 			cleanUp(deleteDefinitions)
 			newNamespace(ctx, operatorNamespace)
 			s := scene{namespace: newNamespace(ctx, "used-")}
-			s.installation = subscribe(ctx, operatorNamespace, "tree", operatorsv1alpha1.ApprovalAutomatic)
+			s.installation = subscribe(ctx, "tree", operatorsv1alpha1.ApprovalAutomatic)
 			cleanUp(s.installation.remove)
 			s.installation.awaitInstalled(ctx, tree)
 			for _, k := range kinds {
@@ -61,7 +61,7 @@ var _ = Describe("Uninstalled", func() {
 				if k.hurry != nil {
 					k.hurry(object) // it goes on to make something while all is taken away
 				}
-				Expect(kube.Create(ctx, object)).To(Succeed())
+				create(ctx, object)
 				Eventually(made).WithContext(ctx).WithArguments(object).ShouldNot(BeEmpty())
 				awaitSettled(ctx, k, object)
 			}

@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -11,9 +10,8 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -27,7 +25,7 @@ var _ = Describe("Upgraded from the last release", func() {
 			cleanUp(deleteRemains)
 			cleanUp(deleteDefinitions)
 			newNamespace(ctx, operatorNamespace)
-			i := subscribe(ctx, operatorNamespace, "released", approval)
+			i := subscribe(ctx, "released", approval)
 			cleanUp(i.remove)
 			if approval == operatorsv1alpha1.ApprovalManual {
 				i.approve(ctx, last)
@@ -36,8 +34,7 @@ var _ = Describe("Upgraded from the last release", func() {
 
 			had, added := kindsOf(last)
 			for _, k := range added {
-				err := kube.Get(ctx, client.ObjectKey{Name: k.CRD()}, &apiextensionsv1.CustomResourceDefinition{})
-				Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%s has no %s: %v", last, k.Name, err)
+				expectNoDefinitions(ctx, "the last release has no "+k.Name, k.CRD())
 			}
 
 			namespace := newNamespace(ctx, "fleet-")
@@ -76,7 +73,7 @@ var _ = Describe("Upgraded from the last release", func() {
 			for _, k := range added {
 				Eventually(isEstablished).WithContext(ctx).WithArguments(k.CRD()).Should(BeTrue(), "the upgrade brings %s", k.CRD())
 				object := k.Make(namespace, "new", 1)
-				Expect(kube.Create(ctx, object)).To(Succeed())
+				create(ctx, object)
 				awaitSettled(ctx, k, object)
 				k.serve(ctx, object)
 			}
@@ -104,9 +101,7 @@ func growing(kinds []kind) int {
 func isEstablished(ctx context.Context, definition string) (bool, error) {
 	var crd apiextensionsv1.CustomResourceDefinition
 	err := kube.Get(ctx, client.ObjectKey{Name: definition}, &crd)
-	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
-		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
-	}), err
+	return apihelpers.IsCRDConditionTrue(&crd, apiextensionsv1.Established), err
 }
 
 // makeFleet makes resources of some kinds and waits until they are carried out.
@@ -116,7 +111,7 @@ func makeFleet(ctx context.Context, namespace string, kinds []kind) [][]client.O
 	for k, kind := range kinds {
 		for n := range fleet {
 			object := kind.Make(namespace, fmt.Sprintf("%c%02d", kind.Name[0]|0x20, n), 1)
-			Expect(kube.Create(ctx, object)).To(Succeed())
+			create(ctx, object)
 			objects[k] = append(objects[k], object)
 		}
 	}
@@ -163,22 +158,12 @@ func look(ctx context.Context, namespace string) world {
 		}
 		w.pods[pod.UID] = restarts
 	}
-	var deployments appsv1.DeploymentList
-	var services corev1.ServiceList
-	var budgets policyv1.PodDisruptionBudgetList
-	for _, list := range []client.ObjectList{&deployments, &services, &budgets} {
-		Expect(kube.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
-	}
-	for _, d := range deployments.Items {
-		if d.Name != "beacon" {
-			w.children[childKey("Deployment", &d)] = d.Generation
+	all, err := children(ctx, namespace)
+	Expect(err).NotTo(HaveOccurred())
+	for _, child := range all {
+		if child.Name != "beacon" {
+			w.children[childKey(child.Kind, &child)] = child.Generation
 		}
-	}
-	for _, s := range services.Items {
-		w.children[childKey("Service", &s)] = s.Generation
-	}
-	for _, p := range budgets.Items {
-		w.children[childKey("PodDisruptionBudget", &p)] = p.Generation
 	}
 	return w
 }
@@ -189,7 +174,7 @@ func childKey(kind string, object client.Object) string {
 
 // changing changes the resources of a fleet all the while.
 type changing struct {
-	end     chan struct{}
+	end     context.CancelFunc
 	done    chan error
 	grown   map[string]int // by the key of the Deployment, to how many pods more
 	touched int
@@ -198,25 +183,27 @@ type changing struct {
 // startChanging writes to one resource after the other, round and round: an annotation, which is no change for the
 // operator, and in each round to one more of every other one that it shall have one pod more, if it has any.
 func startChanging(ctx context.Context, kinds []kind, objects [][]client.Object) *changing {
-	c := &changing{end: make(chan struct{}), done: make(chan error, 1), grown: map[string]int{}}
+	c := &changing{done: make(chan error, 1), grown: map[string]int{}}
 	// It outlives the node of the suite that has started it, and not the spec.
 	loop, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	DeferCleanup(cancel)
-	go func() { c.done <- c.loop(loop, kinds, objects) }()
+	var last context.Context
+	last, c.end = context.WithCancel(loop)
+	go func() { c.done <- c.loop(loop, last, kinds, objects) }()
 	return c
 }
 
-func (c *changing) loop(ctx context.Context, kinds []kind, objects [][]client.Object) error {
+func (c *changing) loop(ctx, last context.Context, kinds []kind, objects [][]client.Object) error {
 	for round, ended := 0, false; !ended; round++ {
 		// In the last round all grow that have not.
-		ended = closed(c.end)
+		ended = last.Err() != nil
 		for n := range fleet {
 			grows := n%2 == 0 && (n/2 == round || ended && n/2 > round)
 			for k, kind := range kinds {
 				if err := c.change(ctx, kind, objects[k][n], round, grows && kind.Deploys); err != nil {
 					return err
 				}
-				if !ended && !closed(c.end) {
+				if last.Err() == nil {
 					time.Sleep(200 * time.Millisecond) // changes all the while, not all at once
 				}
 			}
@@ -249,19 +236,10 @@ func (c *changing) change(ctx context.Context, k kind, object client.Object, rou
 	return nil
 }
 
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
 // stop ends the changes when each resource that is to grow has grown.
 func (c *changing) stop() (grown map[string]int, touched int) {
 	GinkgoHelper()
-	close(c.end)
+	c.end()
 	Expect(<-c.done).To(Succeed())
 	return c.grown, c.touched
 }

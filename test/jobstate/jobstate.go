@@ -2,13 +2,17 @@
 package jobstate
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 )
 
 // Finish reads a Job and ends it as complete or failed, as the Job controller does. It tries again when that controller
@@ -47,4 +51,28 @@ func Condition(job *batchv1.Job, condition batchv1.JobConditionType) *batchv1.Jo
 // IsFinished reports whether a Job is complete or has failed.
 func IsFinished(job *batchv1.Job) bool {
 	return Condition(job, batchv1.JobComplete) != nil || Condition(job, batchv1.JobFailed) != nil
+}
+
+// IsComplete reports whether a Job is complete.
+func IsComplete(job *batchv1.Job) bool { return Condition(job, batchv1.JobComplete) != nil }
+
+// IsActive reports whether a Job is neither finished nor being deleted.
+func IsActive(job *batchv1.Job) bool { return job.DeletionTimestamp == nil && !IsFinished(job) }
+
+// ScheduledAt returns the time that the operator has created a Job for.
+func ScheduledAt(job *batchv1.Job) string { return job.Annotations[tutorialv1.ScheduledAtAnnotation] }
+
+// Owned returns the Jobs that an object controls and that pass all filters, those of the latest times last.
+func Owned(ctx context.Context, reader client.Reader, owner client.Object,
+	filters ...func(*batchv1.Job) bool) ([]batchv1.Job, error) {
+	var jobs batchv1.JobList
+	if err := reader.List(ctx, &jobs, client.InNamespace(owner.GetNamespace())); err != nil {
+		return nil, err
+	}
+	owned := slices.DeleteFunc(jobs.Items, func(job batchv1.Job) bool {
+		return !metav1.IsControlledBy(&job, owner) ||
+			slices.ContainsFunc(filters, func(passes func(*batchv1.Job) bool) bool { return !passes(&job) })
+	})
+	slices.SortStableFunc(owned, func(a, b batchv1.Job) int { return cmp.Compare(ScheduledAt(&a), ScheduledAt(&b)) })
+	return owned, nil
 }

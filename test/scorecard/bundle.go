@@ -3,77 +3,28 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/blang/semver/v4"
-	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
+	"github.com/example/memcached-operator/test/bundle"
 	"github.com/example/memcached-operator/test/kinds"
 )
 
-// contents are what the tests read of a bundle.
-type contents struct {
-	csv  *operatorsv1alpha1.ClusterServiceVersion
-	crds []*apiextensionsv1.CustomResourceDefinition
-}
-
-// read reads the manifests of a bundle.
-func read(dir string) (*contents, error) {
-	paths, err := filepath.Glob(filepath.Join(dir, "manifests", "*.yaml"))
-	if err != nil {
-		return nil, err
-	}
-	c := &contents{}
-	for _, path := range paths {
-		if err := c.add(path); err != nil {
-			return nil, fmt.Errorf("reading %s: %w", path, err)
-		}
-	}
-	if c.csv == nil || len(c.crds) == 0 {
-		return nil, fmt.Errorf("%s is no bundle: it has no ClusterServiceVersion or no CustomResourceDefinition in "+
-			"manifests", dir)
-	}
-	return c, nil
-}
-
-func (c *contents) add(path string) error {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	var object metav1.TypeMeta
-	if err := yaml.Unmarshal(text, &object); err != nil {
-		return err
-	}
-	switch object.Kind {
-	case "ClusterServiceVersion":
-		c.csv = &operatorsv1alpha1.ClusterServiceVersion{}
-		return yaml.Unmarshal(text, c.csv)
-	case "CustomResourceDefinition":
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		c.crds = append(c.crds, crd)
-		return yaml.Unmarshal(text, crd)
-	}
-	return nil
-}
-
 // sample returns the example of a kind that the bundle offers to users. A field that the kind does not have is a
 // failure.
-func (c *contents) sample(k kind) (client.Object, error) {
+func sample(c *bundle.Contents, k kind) (client.Object, error) {
 	var examples []json.RawMessage
-	if err := json.Unmarshal([]byte(c.csv.Annotations["alm-examples"]), &examples); err != nil {
+	if err := json.Unmarshal([]byte(c.CSV.Annotations["alm-examples"]), &examples); err != nil {
 		return nil, failed("the annotation alm-examples of %s has to be a list in JSON: %w; look at config/samples",
-			c.csv.Name, err)
+			c.CSV.Name, err)
 	}
 	for _, example := range examples {
 		var object metav1.TypeMeta
@@ -88,22 +39,12 @@ func (c *contents) sample(k kind) (client.Object, error) {
 		return sample, nil
 	}
 	return nil, failed("%s has to offer an example of a %s, and has none in alm-examples; look at config/samples",
-		c.csv.Name, k.Name)
-}
-
-// crd returns the definition of a name, or nil.
-func (c *contents) crd(name string) *apiextensionsv1.CustomResourceDefinition {
-	for _, crd := range c.crds {
-		if crd.Name == name {
-			return crd
-		}
-	}
-	return nil
+		c.CSV.Name, k.Name)
 }
 
 // lastRelease returns the latest bundle that was released before the one of a version, or nil if there is none.
 // The directories below dir are named by their versions.
-func lastRelease(dir string, before semver.Version) (*contents, error) {
+func lastRelease(dir string, before semver.Version) (*bundle.Contents, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -125,13 +66,13 @@ func lastRelease(dir string, before semver.Version) (*contents, error) {
 	if path == "" {
 		return nil, nil
 	}
-	return read(path)
+	return bundle.Read(path)
 }
 
-// otherFields returns writes of the fields of the spec that no write of a kind changes, with values that the schema
-// accepts, and the fields for which there is no such value, both without those that are slow.
-func (c *contents) otherFields(k kind) (derived []write, untried []string) {
-	crd := c.crd(k.CRD())
+// otherFields returns writes of the fields of the spec that no write of a kind changes, the number of pods first, with
+// values that the schema accepts, and the fields for which there is no such value, both without those that are slow.
+func otherFields(c *bundle.Contents, k kind) (derived []write, untried []string) {
+	crd := c.CRDs[k.CRD()]
 	if crd == nil {
 		return nil, nil
 	}
@@ -142,6 +83,8 @@ func (c *contents) otherFields(k kind) (derived []write, untried []string) {
 		values := field.Accepted()
 		switch {
 		case isTried:
+		case field.Path == k.ScalePath(crd):
+			derived = slices.Insert(derived, 0, write{field: path, change: addPod(k.Kind)})
 		case len(values) < 2 || !k.Deploys:
 			untried = append(untried, path)
 		default:

@@ -31,12 +31,17 @@ func newReleased() (released, release string) {
 // edit changes the only manifest of a bundle whose name has a word in it.
 func edit(bundle, word string, change func(manifest map[string]any)) {
 	GinkgoHelper()
-	paths := glob(filepath.Join(bundle, "manifests", "*"+word+"*.yaml"))
+	paths, err := filepath.Glob(filepath.Join(bundle, "manifests", "*"+word+"*.yaml"))
+	Expect(err).NotTo(HaveOccurred())
 	Expect(paths).To(HaveLen(1))
+	text, err := os.ReadFile(paths[0])
+	Expect(err).NotTo(HaveOccurred())
 	var manifest map[string]any
-	unmarshal(paths[0], &manifest)
+	Expect(yaml.Unmarshal(text, &manifest)).To(Succeed())
 	change(manifest)
-	marshal(paths[0], manifest)
+	text, err = yaml.Marshal(manifest)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(os.WriteFile(paths[0], text, 0o600)).To(Succeed())
 }
 
 // at returns what lies on a path in a manifest: names of fields, and numbers of items.
@@ -51,26 +56,4 @@ func at[T any](manifest any, path ...any) T {
 		}
 	}
 	return manifest.(T)
-}
-
-func glob(pattern string) []string {
-	GinkgoHelper()
-	paths, err := filepath.Glob(pattern)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(paths).NotTo(BeEmpty(), pattern)
-	return paths
-}
-
-func unmarshal(path string, into any) {
-	GinkgoHelper()
-	text, err := os.ReadFile(path)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(yaml.Unmarshal(text, into)).To(Succeed(), path)
-}
-
-func marshal(path string, from any) {
-	GinkgoHelper()
-	text, err := yaml.Marshal(from)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(os.WriteFile(path, text, 0o600)).To(Succeed())
 }

@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,27 +17,28 @@ import (
 // crdsAreCompatible shows that everything that users could write in the last release they can write now: by the
 // definitions in the bundle, and by those that the cluster has.
 func crdsAreCompatible(ctx context.Context, s settings) ([]finding, error) {
-	now, err := read(s.bundle)
+	now, err := bundle.Read(s.bundle)
 	if err != nil {
 		return nil, err
 	}
-	last, err := lastRelease(s.released, now.csv.Spec.Version.Version)
+	last, err := lastRelease(s.released, now.CSV.Spec.Version.Version)
 	if err != nil {
 		return nil, fmt.Errorf("reading the last release: %w", err)
 	}
 	if last == nil {
 		return []finding{{suggestions: []string{fmt.Sprintf("there is no release before %s in %s to compare with: nothing "+
 			"to do for the first one",
-			now.csv.Spec.Version, s.released)}}}, nil
+			now.CSV.Spec.Version, s.released)}}}, nil
 	}
 	k8s, err := connect()
 	if err != nil {
 		return nil, err
 	}
-	findings := make([]finding, 0, len(last.crds))
-	for _, released := range last.crds {
-		f := finding{subject: released.Name, log: fmt.Sprintf("compared with %s\n", last.csv.Name)}
-		f.err = compatible(ctx, k8s, last.csv.Name, released, now.crd(released.Name))
+	findings := make([]finding, 0, len(last.CRDs))
+	for _, name := range slices.Sorted(maps.Keys(last.CRDs)) {
+		released := last.CRDs[name]
+		f := finding{subject: released.Name, log: fmt.Sprintf("compared with %s\n", last.CSV.Name)}
+		f.err = compatible(ctx, k8s, last.CSV.Name, released, now.CRDs[name])
 		findings = append(findings, f)
 	}
 	return findings, nil
@@ -67,9 +71,6 @@ func tightened(where, release string, released, now *apiextensionsv1.CustomResou
 	if len(found) == 0 {
 		return nil
 	}
-	text := fmt.Sprintf("the definition of %s has to accept all that the one of %s does", where, release)
-	for _, sentence := range found {
-		text += "\n" + sentence
-	}
-	return failed("%s", text)
+	return failed("the definition of %s has to accept all that the one of %s does\n%s", where, release,
+		strings.Join(found, "\n"))
 }

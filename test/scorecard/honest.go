@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,24 +15,17 @@ import (
 
 // statusIsHonest shows that the status says what the pods and the Deployment really are: with all pods of the sample,
 // with one more, and with none. It is the only test that needs pods that are ready.
-func statusIsHonest(ctx context.Context, t *trial) error {
-	object, err := t.createSample(ctx)
-	if err != nil {
-		return err
-	}
+func statusIsHonest(ctx context.Context, t *trial) {
+	object := t.createSample(ctx)
 	for _, pods := range []int32{t.Pods(object), t.Pods(object) + 1, 0} {
 		if t.Pods(object) != pods {
-			if err := t.change(ctx, object, func(object client.Object) { t.Resize(object, pods) }); err != nil {
-				return err
-			}
+			t.change(ctx, object, func(object client.Object) { t.Resize(object, pods) })
 		}
-		what := fmt.Sprintf("%s with %d pods has settled, and its status says what is the case", t.called(object), pods)
-		if err := t.until(ctx, what, "the pods (have their images been pulled?), and the log of the operator",
-			t.isHonest(object)); err != nil {
-			return err
-		}
+		t.until(ctx, fmt.Sprintf("%s with %d pods has settled, and its status says what is the case", t.called(object), pods),
+			"the pods (have their images been pulled?), and the log of the operator", t.isHonest(object),
+			t.says(object, "Available", metav1.ConditionTrue, ""), t.says(object, "Progressing", metav1.ConditionFalse, ""),
+			t.says(object, "Degraded", metav1.ConditionFalse, ""))
 	}
-	return nil
 }
 
 // isHonest is a check that all pods wanted are ready, and that nothing in the status contradicts what can be seen.
@@ -49,7 +42,7 @@ func (t *trial) isHonest(object client.Object) check {
 		if wrong := settled(pods, t.Pods(object)); wrong != "" {
 			return wrong, nil
 		}
-		deployment := t.deployment(object)
+		deployment := t.ChildrenOf(object)[0].(*appsv1.Deployment)
 		if err := t.Get(ctx, client.ObjectKeyFromObject(deployment), deployment); err != nil {
 			return "", err
 		}
@@ -73,7 +66,7 @@ func (t *trial) isHonest(object client.Object) check {
 		case said.Nodes != nil && !slices.Equal(said.Nodes, names):
 			return fmt.Sprintf("status.nodes are %v, and the pods %v", said.Nodes, names), nil
 		}
-		return untrue(said.Conditions, object.GetGeneration()), nil
+		return "", nil
 	}
 }
 
@@ -127,25 +120,4 @@ func waitsFor(pod corev1.Pod) string {
 		return ""
 	}
 	return ": " + strings.Join(reasons, "; ")
-}
-
-// untrue tells which condition does not say that all is well.
-func untrue(conditions []metav1.Condition, generation int64) (wrong string) {
-	for _, well := range []metav1.Condition{
-		{Type: "Available", Status: metav1.ConditionTrue},
-		{Type: "Progressing", Status: metav1.ConditionFalse},
-		{Type: "Degraded", Status: metav1.ConditionFalse},
-	} {
-		c := meta.FindStatusCondition(conditions, well.Type)
-		switch {
-		case c == nil:
-			return "there is no condition " + well.Type
-		case c.ObservedGeneration != generation:
-			return fmt.Sprintf("condition %s is of generation %d, not %d", c.Type, c.ObservedGeneration, generation)
-		case c.Status != well.Status:
-			return fmt.Sprintf("all pods are ready, and condition %s is %s, reason %s: %s", c.Type, c.Status, c.Reason,
-				c.Message)
-		}
-	}
-	return ""
 }

@@ -9,74 +9,86 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/memcached-operator/test/jobstate"
 )
 
-// areIsolated shows that two resources of a kind in one namespace have nothing to do with each other: neither selects
-// the other's pods, and nothing becomes of one when the other is changed or deleted.
-func areIsolated(ctx context.Context, t *trial) error {
-	one, err := t.createSample(ctx)
-	if err != nil {
-		return err
+// areIsolated shows that two resources of a kind in one namespace are independent: neither selects the other's pods,
+// and nothing happens to the children of one when the other is changed or deleted.
+func areIsolated(ctx context.Context, t *trial) {
+	one, other := t.createAtRest(ctx), t.createAtRest(ctx)
+	if t.Deploys {
+		t.selectOnlyTheirOwn(ctx, one, other)
+		t.selectOnlyTheirOwn(ctx, other, one)
 	}
-	other, err := t.createSample(ctx)
-	if err != nil {
-		return err
-	}
-	if err := t.selectOnlyTheirOwn(ctx, one, other); err != nil {
-		return err
-	}
-	before, err := t.identity(ctx, append(t.ChildrenOf(other), other))
-	if err != nil {
-		return err
-	}
+	family := t.family(ctx, other)
+	before, err := t.identity(ctx, family)
+	t.must(err)
 
-	if err := t.change(ctx, one, func(object client.Object) { t.Resize(object, t.Pods(object)+1) }); err != nil {
-		return err
-	}
-	if err := t.carriedOut(ctx, one); err != nil {
-		return err
-	}
-	if err := t.areAsBefore(ctx, append(t.ChildrenOf(other), other), before, t.called(one)+" was changed"); err != nil {
-		return err
-	}
+	hasGrown := t.grows(ctx, one)
+	t.change(ctx, one, t.grow)
+	t.carriedOut(ctx, one, hasGrown)
+	t.areAsBefore(ctx, family, before, t.called(one)+" was changed")
 
-	if err := t.Delete(ctx, one); err != nil {
-		return fmt.Errorf("deleting %s: %w", t.called(one), err)
+	gone := t.family(ctx, one)
+	t.delete(ctx, one)
+	for _, object := range gone {
+		t.until(ctx, t.called(object)+" is gone", "its finalizers and owner references", t.gone(object))
 	}
-	for _, gone := range append(t.ChildrenOf(one), one) {
-		if err := t.until(ctx, t.called(gone)+" is gone", "its finalizers and owner references", t.gone(gone)); err != nil {
-			return err
-		}
-	}
-	return t.areAsBefore(ctx, append(t.ChildrenOf(other), other), before, t.called(one)+" was deleted")
+	t.areAsBefore(ctx, family, before, t.called(one)+" was deleted")
 }
 
-// selectOnlyTheirOwn checks the selectors of each object's children against the pods of the other.
-func (t *trial) selectOnlyTheirOwn(ctx context.Context, one, other client.Object) error {
-	for _, pair := range [][2]client.Object{{one, other}, {other, one}} {
-		pods := t.deployment(pair[1])
-		if err := t.Get(ctx, client.ObjectKeyFromObject(pods), pods); err != nil {
-			return err
-		}
-		for _, child := range t.ChildrenOf(pair[0]) {
-			if err := t.Get(ctx, client.ObjectKeyFromObject(child), child); err != nil {
-				return err
-			}
-			selector, err := selectorOf(child)
-			if err != nil {
-				return err
-			}
-			if selector.Matches(labels.Set(pods.Spec.Template.Labels)) {
-				return failed("%s has to select pods of %s only, and its selector %q selects those of %s too; look at the labels "+
-					"that the operator gives to pods",
-					t.called(child), t.called(pair[0]), selector, t.called(pair[1]))
-			}
+// createAtRest creates an object that has children, and gets no others by itself.
+func (t *trial) createAtRest(ctx context.Context) client.Object {
+	if t.Deploys {
+		return t.createSample(ctx)
+	}
+	object := t.createRunning(ctx)
+	t.change(ctx, object, calm)
+	t.carriedOut(ctx, object, t.tellsOfActive(object))
+	return object
+}
+
+// family returns an object and its children.
+func (t *trial) family(ctx context.Context, object client.Object) []client.Object {
+	family := append(t.ChildrenOf(object), object)
+	if !t.Deploys {
+		jobs, err := jobstate.Owned(ctx, t, object)
+		t.must(err)
+		for i := range jobs {
+			family = append(family, &jobs[i])
 		}
 	}
-	return nil
+	return family
+}
+
+// grows is a check that an object has more active Jobs than now. Other children replace each other.
+func (t *trial) grows(ctx context.Context, object client.Object) check {
+	if t.Deploys {
+		return all()
+	}
+	jobs, err := jobstate.Owned(ctx, t, object, isUnfinished)
+	t.must(err)
+	return t.hasActive(object, len(jobs)+1)
+}
+
+// selectOnlyTheirOwn checks the selectors of an object's children against the pods of another.
+func (t *trial) selectOnlyTheirOwn(ctx context.Context, one, other client.Object) {
+	pods := t.ChildrenOf(other)[0].(*appsv1.Deployment)
+	t.get(ctx, pods)
+	for _, child := range t.ChildrenOf(one) {
+		t.get(ctx, child)
+		selector, err := selectorOf(child)
+		t.must(err)
+		if selector.Matches(labels.Set(pods.Spec.Template.Labels)) {
+			t.must(failed("%s has to select pods of %s only, and its selector %q selects those of %s too; look at the labels "+
+				"that the operator gives to pods", t.called(child), t.called(one), selector, t.called(other)))
+		}
+	}
 }
 
 // selectorOf returns which pods a child is about; one that is about none selects nothing.
@@ -106,21 +118,17 @@ func (t *trial) identity(ctx context.Context, objects []client.Object) (map[stri
 	return identity, nil
 }
 
-func (t *trial) areAsBefore(ctx context.Context, objects []client.Object, before map[string]string,
-	event string) error {
+// areAsBefore checks that objects have the identity that they had.
+func (t *trial) areAsBefore(ctx context.Context, objects []client.Object, before map[string]string, event string) {
 	after, err := t.identity(ctx, objects)
-	if client.IgnoreNotFound(err) != nil {
-		return err
+	if apierrors.IsNotFound(err) {
+		err = failed("all of this had to stay when %s: %w; look at owner references, and at who else deletes", event, err)
 	}
-	if err != nil {
-		return failed("all of this had to stay when %s: %w; look at owner references, and at who else deletes", event, err)
-	}
+	t.must(err)
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		if after[name] != before[name] {
-			return failed("%s had to stay as it was when %s: it had %s and has %s; look at the names and labels that the "+
-				"operator gives to children",
-				name, event, before[name], after[name])
+			t.must(failed("%s had to stay as it was when %s: it had %s and has %s; look at the names and labels that the "+
+				"operator gives to children", name, event, before[name], after[name]))
 		}
 	}
-	return nil
 }

@@ -16,27 +16,16 @@ import (
 // kind is a kind and what the tests do with it.
 type kind struct {
 	kinds.Kind
-	// prepare gives an object a name, and what it makes names of its own. It keeps it from needing what may not be there.
-	prepare func(object client.Object, name string)
-	// contradiction tells what the children, which all exist, or the status do not have as the spec wants it.
-	contradiction func(ctx context.Context, reader client.Reader, object client.Object) (wrong string, err error)
-	// writes are changes of fields of the spec that take more than another value to be seen, such as a Job that becomes
-	// due. They are made one after the other; the other fields are written after them, with values from the schema.
+	// prepare sets the names that an object has besides its own, and avoids needing what may not be there; nil if there
+	// is nothing to set.
+	prepare func(object client.Object)
+	// writes are changes of fields of the spec that take more than another value to be observed, such as a Job that
+	// becomes due. They are made one after the other; the other fields are written after them: one more pod, and values
+	// from the schema.
 	writes []write
-	// slow are the fields of the spec whose effect takes longer to be seen than a test should. test/e2e shows it.
+	// slow are the fields of the spec whose effect takes longer to be observed than a test should. test/e2e shows it.
 	slow []string
-	// tries are what the tests do to find out about the kind.
-	tries *tries
 }
-
-// tries are what the tests mean for a kind.
-type tries struct {
-	isolated, drift, foreign, honest func(ctx context.Context, t *trial) error
-}
-
-// ofChildren are for kinds whose children stay and are kept as they should be.
-var ofChildren = &tries{isolated: areIsolated, drift: driftIsRepaired, foreign: foreignDeploymentIsRefused,
-	honest: statusIsHonest}
 
 // write is a change of one field of a spec.
 type write struct {
@@ -46,7 +35,7 @@ type write struct {
 	// children.
 	value func(object client.Object) any
 	// effect tells what has not become of it yet; nil where no contradiction is effect enough.
-	effect func(ctx context.Context, t *trial, object client.Object) (wrong string, err error)
+	effect func(t *trial, object client.Object) check
 }
 
 // allKinds are all there are.
@@ -55,55 +44,41 @@ var allKinds = []kind{foos, memcacheds, cronJobs}
 var (
 	foos = kind{
 		Kind: kinds.Foo,
-		prepare: func(object client.Object, name string) {
-			object.SetName(name)
-			object.(*samplev1alpha1.Foo).Spec.DeploymentName = name
+		prepare: func(object client.Object) {
+			object.(*samplev1alpha1.Foo).Spec.DeploymentName = object.GetName()
 		},
-		contradiction: hasReplicas(kinds.Foo),
 		writes: []write{
-			{field: "replicas", change: addPod(kinds.Foo)},
 			{field: "deploymentName", change: func(object client.Object) {
 				object.(*samplev1alpha1.Foo).Spec.DeploymentName += "-moved"
 			}},
 		},
-		tries: ofChildren,
 	}
-	memcacheds = kind{
-		Kind:          kinds.Memcached,
-		prepare:       func(object client.Object, name string) { object.SetName(name) },
-		contradiction: hasReplicas(kinds.Memcached),
-		writes:        []write{{field: "size", change: addPod(kinds.Memcached)}},
-		tries:         ofChildren,
-	}
-	cronJobs = kind{
+	memcacheds = kind{Kind: kinds.Memcached}
+	cronJobs   = kind{
 		Kind: kinds.CronJob,
 		// Nothing is due unless a test writes that it is. Its Jobs make no pods, whose image may not be there: they stay
 		// active.
-		prepare: func(object client.Object, name string) {
+		prepare: func(object client.Object) {
 			cj := object.(*tutorialv1.CronJob)
-			cj.Name, cj.Spec.Schedule, cj.Spec.ConcurrencyPolicy = name, rarely, tutorialv1.ForbidConcurrent
+			cj.Spec.Schedule, cj.Spec.ConcurrencyPolicy = rarely, tutorialv1.ForbidConcurrent
 			cj.Spec.JobTemplate.Spec.Suspend = ptr.To(true)
-		},
-		contradiction: func(_ context.Context, _ client.Reader, object client.Object) (string, error) {
-			return contradictsSchedule(object.(*tutorialv1.CronJob)), nil
 		},
 		writes: []write{
 			{field: "timeZone", change: func(object client.Object) {
 				object.(*tutorialv1.CronJob).Spec.TimeZone = ptr.To("Etc/GMT-3")
 			}, effect: isDueAt(21)},
-			{field: "schedule", change: hurry, effect: hasActive(1)},
+			{field: "schedule", change: hurry, effect: activeJobs(1)},
 			// The Job that is active keeps the next from being in time.
 			{field: "startingDeadlineSeconds", change: func(object client.Object) {
 				object.(*tutorialv1.CronJob).Spec.StartingDeadlineSeconds = ptr.To(int64(1))
 			}, effect: hasMissed},
 			{field: "concurrencyPolicy", change: func(object client.Object) {
 				object.(*tutorialv1.CronJob).Spec.ConcurrencyPolicy = tutorialv1.AllowConcurrent
-			}, effect: hasActive(2)},
+			}, effect: activeJobs(2)},
 			{field: "jobTemplate", change: complete, effect: hasSucceeded},
-			{field: "suspend", change: func(object client.Object) { object.(*tutorialv1.CronJob).Spec.Suspend = ptr.To(true) }},
+			{field: "suspend", change: suspend},
 		},
-		slow:  []string{"successfulJobsHistoryLimit", "failedJobsHistoryLimit"}, // a Job is kept for a minute at least
-		tries: ofRuns,
+		slow: []string{"successfulJobsHistoryLimit", "failedJobsHistoryLimit"}, // a Job is kept for a minute at least
 	}
 )
 
@@ -112,20 +87,29 @@ func addPod(k kinds.Kind) func(client.Object) {
 	return func(object client.Object) { k.Resize(object, k.Pods(object)+1) }
 }
 
-// hasReplicas returns a contradiction: the Deployment of an object wants another number of pods than its spec.
-func hasReplicas(k kinds.Kind) func(ctx context.Context, reader client.Reader, object client.Object) (wrong string,
-	err error) {
-	return func(ctx context.Context, reader client.Reader, object client.Object) (string, error) {
-		if foo, ok := object.(*samplev1alpha1.Foo); ok && foo.Spec.Replicas == nil {
-			return "", nil
-		}
-		deployment := k.ChildrenOf(object)[0].(*appsv1.Deployment)
-		if err := reader.Get(ctx, client.ObjectKeyFromObject(deployment), deployment); err != nil {
-			return "", err
-		}
-		if got, want := ptr.Deref(deployment.Spec.Replicas, 1), k.Pods(object); got != want {
-			return fmt.Sprintf("Deployment %s wants %d pods, and the spec %d", deployment.Name, got, want), nil
-		}
+// grow changes a spec so that the object gets another pod or Job.
+func (k kind) grow(object client.Object) {
+	if k.Deploys {
+		addPod(k.Kind)(object)
+		return
+	}
+	growRuns(object)
+}
+
+// contradiction returns what the children, which all exist, or the status do not have as the spec wants it.
+func (t *trial) contradiction(ctx context.Context, object client.Object) (wrong string, err error) {
+	if cronJob, ok := object.(*tutorialv1.CronJob); ok {
+		return contradictsSchedule(cronJob), nil
+	}
+	if foo, ok := object.(*samplev1alpha1.Foo); ok && foo.Spec.Replicas == nil {
 		return "", nil
 	}
+	deployment := t.ChildrenOf(object)[0].(*appsv1.Deployment)
+	if err := t.Get(ctx, client.ObjectKeyFromObject(deployment), deployment); err != nil {
+		return "", err
+	}
+	if got, want := ptr.Deref(deployment.Spec.Replicas, 1), t.Pods(object); got != want {
+		return fmt.Sprintf("Deployment %s wants %d pods, and the spec %d", deployment.Name, got, want), nil
+	}
+	return "", nil
 }

@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -17,10 +15,6 @@ import (
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 	"github.com/example/memcached-operator/test/jobstate"
 )
-
-// ofRuns are for a kind that makes a Job at each time of a schedule, once, and then leaves it to itself.
-var ofRuns = &tries{isolated: runsAreIsolated, drift: noRunIsRepeated, foreign: foreignJobIsRefused,
-	honest: statusOfRunsIsHonest}
 
 // Schedules: one by which nothing is due while a test runs, and one by which something soon is.
 const (
@@ -40,291 +34,102 @@ func complete(object client.Object) {
 	spec.Suspend, spec.Completions = nil, ptr.To(int32(0))
 }
 
-// runsAreIsolated shows that two resources of a kind in one namespace have nothing to do with each other's Jobs, and
-// that nothing becomes of those of one when the other is changed or deleted.
-func runsAreIsolated(ctx context.Context, t *trial) error {
-	var pair [2]*tutorialv1.CronJob
-	for i := range pair {
-		object, err := t.createRunning(ctx)
-		if err != nil {
-			return err
-		}
-		if err := t.change(ctx, object, calm); err != nil {
-			return err
-		}
-		if err := t.carriedOut(ctx, object, t.tellsOfActive(object)); err != nil {
-			return err
-		}
-		pair[i] = object
-	}
-	one, other := pair[0], pair[1]
-	theirs, err := t.family(ctx, other)
-	if err != nil {
-		return err
-	}
-	before, err := t.identity(ctx, theirs)
-	if err != nil {
-		return err
-	}
-
-	had, err := t.jobs(ctx, one)
-	if err != nil {
-		return err
-	}
-	more := func(object client.Object) {
-		hurry(object)
-		object.(*tutorialv1.CronJob).Spec.ConcurrencyPolicy = tutorialv1.AllowConcurrent
-	}
-	if err := t.change(ctx, one, more); err != nil {
-		return err
-	}
-	if err := t.carriedOut(ctx, one, func(ctx context.Context) (string, error) {
-		return hasActive(len(had)+1)(ctx, t, one)
-	}); err != nil {
-		return err
-	}
-	if err := t.areAsBefore(ctx, theirs, before, t.called(one)+" was changed"); err != nil {
-		return err
-	}
-
-	gone, err := t.family(ctx, one)
-	if err != nil {
-		return err
-	}
-	if err := t.Delete(ctx, one); err != nil {
-		return fmt.Errorf("deleting %s: %w", t.called(one), err)
-	}
-	for _, object := range gone {
-		if err := t.until(ctx, t.called(object)+" is gone", "its finalizers and owner references",
-			t.gone(object)); err != nil {
-			return err
-		}
-	}
-	return t.areAsBefore(ctx, theirs, before, t.called(one)+" was deleted")
+// growRuns has an object create a Job soon, whatever else is active.
+func growRuns(object client.Object) {
+	hurry(object)
+	object.(*tutorialv1.CronJob).Spec.ConcurrencyPolicy = tutorialv1.AllowConcurrent
 }
 
-// noRunIsRepeated shows that nothing is repaired: a Job that somebody has changed stays so, and one that somebody has
-// deleted is not run again.
-func noRunIsRepeated(ctx context.Context, t *trial) error {
-	object, err := t.createRunning(ctx)
-	if err != nil {
-		return err
-	}
-	changed, err := t.jobs(ctx, object)
-	if err != nil {
-		return err
-	}
-	mark := func(job client.Object) { job.SetLabels(map[string]string{"somebody": "else"}) }
-	if err := t.change(ctx, &changed[0], mark); err != nil {
-		return err
-	}
-	deleted, err := t.nextJob(ctx, object, scheduledAt(changed[0]))
-	if err != nil {
-		return err
-	}
-	if err := t.Delete(ctx, deleted, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
-		return fmt.Errorf("deleting %s: %w", t.called(deleted), err)
-	}
-	t.logf("deleted %s", t.called(deleted))
-	jobs, err := t.jobsLater(ctx, object, scheduledAt(*deleted))
-	if err != nil {
-		return err
-	}
-	for _, job := range jobs {
+func suspend(object client.Object) { object.(*tutorialv1.CronJob).Spec.Suspend = ptr.To(true) }
+
+// noRunIsRepeated shows that nothing is repaired: a Job that a user has changed stays so, and one that a user has
+// deleted does not run again.
+func noRunIsRepeated(ctx context.Context, t *trial) {
+	object := t.createRunning(ctx)
+	jobs, err := jobstate.Owned(ctx, t, object)
+	t.must(err)
+	changed := &jobs[0]
+	t.change(ctx, changed, func(job client.Object) { theirs(job) })
+	deleted := t.nextJob(ctx, object, jobstate.ScheduledAt(changed))
+	t.delete(ctx, deleted)
+	isThere := false
+	for _, job := range t.jobsLater(ctx, object, jobstate.ScheduledAt(deleted)) {
 		switch {
 		case job.Name == deleted.Name:
-			return failed("%s was deleted and must not be made again, and was; look at how the operator knows what has been run",
-				t.called(deleted))
-		case job.UID == changed[0].UID && job.Labels["somebody"] != "else":
-			return failed("%s had to stay as somebody had changed it, and its labels are %v; look at what the operator writes",
-				t.called(&job), job.Labels)
+			t.must(failed("%s was deleted and must not be made again, and was; look at how the operator knows what has been run",
+				t.called(deleted)))
+		case job.UID == changed.UID && job.Labels["somebody"] != "else":
+			t.must(failed("%s had to stay as somebody had changed it, and its labels are %v; look at what the operator writes",
+				t.called(&job), job.Labels))
 		}
+		isThere = isThere || job.UID == changed.UID
 	}
-	if !slices.ContainsFunc(jobs, func(job batchv1.Job) bool { return job.UID == changed[0].UID }) {
-		return failed("%s had to stay, and is gone; look at the history limits, and at what the operator deletes",
-			t.called(&changed[0]))
+	if !isThere {
+		t.must(failed("%s had to stay, and is gone; look at the history limits, and at what the operator deletes",
+			t.called(changed)))
 	}
-	return nil
 }
 
-// foreignJobIsRefused shows that Jobs of somebody else, under the names that are due, stay as they are; that the
-// resource says so, by condition and event; and that all is well when the names are free.
-func foreignJobIsRefused(ctx context.Context, t *trial) error {
-	object := t.newObject().(*tutorialv1.CronJob)
-	hurry(object)
-	if err := t.create(ctx, object); err != nil {
-		return err
-	}
-	if err := t.carriedOut(ctx, object); err != nil {
-		return err
-	}
-	// Some in a row, so that there is time to look.
-	var foreign []*batchv1.Job
-	for n := range 6 {
-		job := jobOfSomebody(object.Namespace,
-			jobName(object.Name, object.Status.NextScheduleTime.Add(time.Duration(n)*period)))
-		if err := t.create(ctx, job); err != nil {
-			return err
-		}
-		foreign = append(foreign, job)
-	}
-	if err := t.until(ctx, t.called(object)+" says that the name is taken", managerLog,
-		t.says(object, "Degraded", metav1.ConditionTrue, "NameTaken")); err != nil {
-		return err
-	}
-	if err := t.until(ctx, "an event of "+t.called(object)+" says that the name is taken", managerLog,
-		t.hasEvent(object, t.NameTaken)); err != nil {
-		return err
-	}
-
-	// A write has the operator look again: it must not have changed its mind, nor come to it with a delay.
-	again := func(object client.Object) {
-		object.(*tutorialv1.CronJob).Spec.SuccessfulJobsHistoryLimit = ptr.To(int32(7))
-	}
-	if err := t.change(ctx, object, again); err != nil {
-		return err
-	}
-	if err := t.until(ctx, t.called(object)+" says so of its new spec too", managerLog,
-		t.says(object, "Degraded", metav1.ConditionTrue, "NameTaken")); err != nil {
-		return err
-	}
-	for _, job := range foreign {
-		if err := t.isTheirs(ctx, job); err != nil {
-			return err
-		}
-	}
-
-	for _, job := range foreign {
-		if err := t.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
-			return fmt.Errorf("deleting %s of somebody else: %w", t.called(job), err)
-		}
-	}
-	t.logf("deleted the Jobs of somebody else")
-	if err := t.carriedOut(ctx, object, func(ctx context.Context) (string, error) {
-		return hasActive(1)(ctx, t, object)
-	}); err != nil {
-		return err
-	}
-	return t.until(ctx, t.called(object)+" says that nothing is wrong", managerLog,
-		t.says(object, "Degraded", metav1.ConditionFalse, "AsExpected"))
-}
-
-// statusOfRunsIsHonest shows that the status says what has become of the Jobs: while they are active, when some have
-// completed, and when none is active any more.
-func statusOfRunsIsHonest(ctx context.Context, t *trial) error {
-	object, err := t.createRunning(ctx)
-	if err != nil {
-		return err
-	}
-	if err := t.carriedOut(ctx, object, func(ctx context.Context) (string, error) { return hasActive(2)(ctx, t, object) },
-		t.tellsOfActive(object)); err != nil {
-		return err
-	}
-	if err := t.change(ctx, object, complete); err != nil {
-		return err
-	}
-	if err := t.carriedOut(ctx, object, func(ctx context.Context) (string, error) { return hasSucceeded(ctx, t, object) },
-		t.tellsOfActive(object)); err != nil {
-		return err
-	}
-	if err := t.change(ctx, object, func(object client.Object) {
-		object.(*tutorialv1.CronJob).Spec.Suspend = ptr.To(true)
-	}); err != nil {
-		return err
-	}
-	if err := t.carriedOut(ctx, object, t.tellsOfActive(object)); err != nil {
-		return err
-	}
-	jobs, err := t.jobs(ctx, object)
-	if err != nil {
-		return err
-	}
+// statusOfRunsIsHonest shows that the status reports the state of the Jobs: while they are active, when some are
+// complete, and when none is active.
+func statusOfRunsIsHonest(ctx context.Context, t *trial) {
+	object := t.createRunning(ctx)
+	t.carriedOut(ctx, object, t.hasActive(object, 2), t.tellsOfActive(object))
+	t.change(ctx, object, complete)
+	t.carriedOut(ctx, object, hasSucceeded(t, object), t.tellsOfActive(object))
+	t.change(ctx, object, suspend)
+	t.carriedOut(ctx, object, t.tellsOfActive(object))
+	jobs, err := jobstate.Owned(ctx, t, object, isUnfinished)
+	t.must(err)
 	for _, job := range jobs {
-		if !jobstate.IsFinished(&job) {
-			if err := t.Delete(ctx, &job, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
-				return fmt.Errorf("deleting %s: %w", t.called(&job), err)
-			}
-		}
+		t.delete(ctx, &job)
 	}
-	return t.until(ctx, t.called(object)+" says that none of its Jobs is active", managerLog,
-		func(ctx context.Context) (string, error) {
-			if wrong, err := t.tellsOfActive(object)(ctx); wrong != "" || err != nil {
-				return wrong, err
-			}
-			return t.says(object, "Progressing", metav1.ConditionFalse, tutorialv1.ReasonIdle)(ctx)
-		})
+	t.until(ctx, t.called(object)+" says that none of its Jobs is active", managerLog, t.tellsOfActive(object),
+		t.says(object, "Progressing", metav1.ConditionFalse, tutorialv1.ReasonIdle))
 }
 
-// createRunning makes a new object that has a Job soon, and may have several at once, and waits for the first.
-func (t *trial) createRunning(ctx context.Context) (*tutorialv1.CronJob, error) {
+func isUnfinished(job *batchv1.Job) bool { return !jobstate.IsFinished(job) }
+
+// createRunning creates an object that has a Job soon, and may have several at once, and waits for the first.
+func (t *trial) createRunning(ctx context.Context) *tutorialv1.CronJob {
 	object := t.newObject().(*tutorialv1.CronJob)
-	hurry(object)
-	object.Spec.ConcurrencyPolicy = tutorialv1.AllowConcurrent
-	if err := t.create(ctx, object); err != nil {
-		return nil, err
-	}
-	return object,
-		t.carriedOut(ctx, object, func(ctx context.Context) (string, error) { return hasActive(1)(ctx, t, object) })
-}
-
-// jobs returns the Jobs of an object, those of the latest times last.
-func (t *trial) jobs(ctx context.Context, object client.Object) ([]batchv1.Job, error) {
-	var jobs batchv1.JobList
-	if err := t.List(ctx, &jobs, client.InNamespace(t.namespace)); err != nil {
-		return nil, err
-	}
-	own := slices.DeleteFunc(jobs.Items, func(job batchv1.Job) bool { return !metav1.IsControlledBy(&job, object) })
-	slices.SortFunc(own, func(a, b batchv1.Job) int { return strings.Compare(scheduledAt(a), scheduledAt(b)) })
-	return own, nil
+	growRuns(object)
+	t.create(ctx, object)
+	t.carriedOut(ctx, object, t.hasActive(object, 1))
+	return object
 }
 
 // nextJob waits for a Job of a later time, and returns the first.
-func (t *trial) nextJob(ctx context.Context, object client.Object, after string) (next *batchv1.Job, err error) {
-	err = t.until(ctx, fmt.Sprintf("%s has a Job of a time after %s", t.called(object), after), managerLog,
+func (t *trial) nextJob(ctx context.Context, object client.Object, after string) (next *batchv1.Job) {
+	t.until(ctx, fmt.Sprintf("%s has a Job of a time after %s", t.called(object), after), managerLog,
 		func(ctx context.Context) (string, error) {
-			jobs, err := t.jobs(ctx, object)
-			if err != nil {
-				return "", err
+			jobs, err := jobstate.Owned(ctx, t, object, func(job *batchv1.Job) bool {
+				return jobstate.ScheduledAt(job) > after
+			})
+			if err != nil || len(jobs) == 0 {
+				return "there is none", err
 			}
-			i := slices.IndexFunc(jobs, func(job batchv1.Job) bool { return scheduledAt(job) > after })
-			if i < 0 {
-				return "there is none", nil
-			}
-			next = &jobs[i]
+			next = &jobs[0]
 			return "", nil
 		})
-	return next, err
+	return next
 }
 
 // jobsLater returns the Jobs of an object when there are two of later times than all that there are, and than another.
-// The operator may have been about to make the first; when it has made the second, it has seen all that had happened
-// before.
-func (t *trial) jobsLater(ctx context.Context, object client.Object, than string) ([]batchv1.Job, error) {
-	jobs, err := t.jobs(ctx, object)
-	if err != nil {
-		return nil, err
-	}
+// The operator may have been about to create the first; when it has created the second, it has observed all that had
+// happened before.
+func (t *trial) jobsLater(ctx context.Context, object client.Object, than string) []batchv1.Job {
+	jobs, err := jobstate.Owned(ctx, t, object)
+	t.must(err)
 	for _, job := range jobs {
-		than = max(than, scheduledAt(job))
+		than = max(than, jobstate.ScheduledAt(&job))
 	}
 	for range 2 {
-		next, err := t.nextJob(ctx, object, than)
-		if err != nil {
-			return nil, err
-		}
-		than = scheduledAt(*next)
+		than = jobstate.ScheduledAt(t.nextJob(ctx, object, than))
 	}
-	return t.jobs(ctx, object)
-}
-
-// family returns an object and its Jobs.
-func (t *trial) family(ctx context.Context, object client.Object) ([]client.Object, error) {
-	jobs, err := t.jobs(ctx, object)
-	family := append(make([]client.Object, 0, 1+len(jobs)), object)
-	for i := range jobs {
-		family = append(family, &jobs[i])
-	}
-	return family, err
+	jobs, err = jobstate.Owned(ctx, t, object)
+	t.must(err)
+	return jobs
 }
 
 // contradictsSchedule tells what in the status does not follow from the schedule.
@@ -345,77 +150,84 @@ func contradictsSchedule(cj *tutorialv1.CronJob) string {
 	return ""
 }
 
-// isDueAt is the effect that what is due next is so at an hour in UTC.
-func isDueAt(hour int) func(context.Context, *trial, client.Object) (string, error) {
-	return func(_ context.Context, _ *trial, object client.Object) (string, error) {
-		if next := object.(*tutorialv1.CronJob).Status.NextScheduleTime; next.UTC().Hour() != hour {
-			return fmt.Sprintf("status.nextScheduleTime is %s, and not at %d o'clock in UTC", next, hour), nil
+// isDueAt is the effect that the next time is at an hour in UTC.
+func isDueAt(hour int) func(*trial, client.Object) check {
+	return func(_ *trial, object client.Object) check {
+		return func(context.Context) (string, error) {
+			if next := object.(*tutorialv1.CronJob).Status.NextScheduleTime; next.UTC().Hour() != hour {
+				return fmt.Sprintf("status.nextScheduleTime is %s, and not at %d o'clock in UTC", next, hour), nil
+			}
+			return "", nil
+		}
+	}
+}
+
+// activeJobs is the effect that at least so many Jobs are active.
+func activeJobs(count int) func(*trial, client.Object) check {
+	return func(t *trial, object client.Object) check { return t.hasActive(object, count) }
+}
+
+// hasActive is a check that an object has at least so many active Jobs.
+func (t *trial) hasActive(object client.Object, count int) check {
+	return func(ctx context.Context) (string, error) {
+		active, err := jobstate.Owned(ctx, t, object, isUnfinished)
+		if err == nil && len(active) < count {
+			return fmt.Sprintf("%s has %d active Jobs, and should have %d", t.called(object), len(active), count), nil
+		}
+		return "", err
+	}
+}
+
+// hasMissed is the effect that a time was missed.
+func hasMissed(_ *trial, object client.Object) check {
+	return func(context.Context) (string, error) {
+		if object.(*tutorialv1.CronJob).Status.LastMissedTime == nil {
+			return "status.lastMissedTime tells of nothing that was given up", nil
 		}
 		return "", nil
 	}
 }
 
-// hasActive is the effect that at least so many Jobs are active.
-func hasActive(count int) func(context.Context, *trial, client.Object) (string, error) {
-	return func(ctx context.Context, t *trial, object client.Object) (string, error) {
-		jobs, err := t.jobs(ctx, object)
+// hasSucceeded is the effect that a Job is complete, and that the status has the time of the last one.
+func hasSucceeded(t *trial, object client.Object) check {
+	return func(ctx context.Context) (string, error) {
+		jobs, err := jobstate.Owned(ctx, t, object)
 		if err != nil {
 			return "", err
 		}
-		if active := slices.DeleteFunc(jobs, func(job batchv1.Job) bool {
-			return jobstate.IsFinished(&job)
-		}); len(active) < count {
-			return fmt.Sprintf("%s has %d active Jobs, and should have %d", t.called(object), len(active), count), nil
+		var last *metav1.Time
+		for _, job := range jobs {
+			if at := job.Status.CompletionTime; at != nil && (last == nil || last.Before(at)) {
+				last = at
+			}
+		}
+		told := object.(*tutorialv1.CronJob).Status.LastSuccessfulTime
+		switch {
+		case last == nil:
+			return "no Job has completed", nil
+		case !last.Equal(told):
+			return fmt.Sprintf("status.lastSuccessfulTime is %s, and the last Job completed at %s", told, last), nil
 		}
 		return "", nil
 	}
 }
 
-// hasMissed is the effect that something due was given up.
-func hasMissed(_ context.Context, _ *trial, object client.Object) (string, error) {
-	if object.(*tutorialv1.CronJob).Status.LastMissedTime == nil {
-		return "status.lastMissedTime tells of nothing that was given up", nil
-	}
-	return "", nil
-}
-
-// hasSucceeded is the effect that a Job has completed, and that the status tells when the last one has.
-func hasSucceeded(ctx context.Context, t *trial, object client.Object) (string, error) {
-	jobs, err := t.jobs(ctx, object)
-	if err != nil {
-		return "", err
-	}
-	var last *metav1.Time
-	for _, job := range jobs {
-		if at := job.Status.CompletionTime; at != nil && (last == nil || last.Before(at)) {
-			last = at
-		}
-	}
-	told := object.(*tutorialv1.CronJob).Status.LastSuccessfulTime
-	switch {
-	case last == nil:
-		return "no Job has completed", nil
-	case !last.Equal(told):
-		return fmt.Sprintf("status.lastSuccessfulTime is %s, and the last Job completed at %s", told, last), nil
-	}
-	return "", nil
-}
-
 // tellsOfActive is a check that the status tells of the active Jobs, and of the latest time that was run.
-func (t *trial) tellsOfActive(object *tutorialv1.CronJob) check {
+func (t *trial) tellsOfActive(cronJob client.Object) check {
+	object := cronJob.(*tutorialv1.CronJob)
 	return func(ctx context.Context) (string, error) {
 		if err := t.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return "", err
 		}
-		jobs, err := t.jobs(ctx, object)
+		jobs, err := jobstate.Owned(ctx, t, object)
 		if err != nil {
 			return "", err
 		}
 		var active, told []string
 		latest := ""
 		for _, job := range jobs {
-			latest = scheduledAt(job)
-			if !jobstate.IsFinished(&job) {
+			latest = jobstate.ScheduledAt(&job)
+			if isUnfinished(&job) {
 				active = append(active, job.Name)
 			}
 		}
@@ -446,22 +258,4 @@ func jobName(object string, at time.Time) string {
 		return fmt.Sprintf("%s-%08d", object, at.Unix()/60)
 	}
 	return fmt.Sprintf("%s-%010d", object, at.Unix())
-}
-
-func scheduledAt(job batchv1.Job) string {
-	return job.Annotations[tutorialv1.ScheduledAtAnnotation]
-}
-
-// jobOfSomebody returns a Job that somebody else could have made. It makes no pods, so no image is needed.
-func jobOfSomebody(namespace, name string) *batchv1.Job {
-	return &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"somebody": "else"}},
-		Spec: batchv1.JobSpec{
-			Suspend: ptr.To(true),
-			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-				RestartPolicy: corev1.RestartPolicyNever,
-				Containers:    []corev1.Container{{Name: "it", Image: "somebody.invalid/else:1"}},
-			}},
-		},
-	}
 }

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,6 +27,7 @@ import (
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	"github.com/example/memcached-operator/test/kinds"
 	"github.com/example/memcached-operator/test/testenv"
 )
 
@@ -34,7 +36,7 @@ import (
 func doNotMake(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	for resource, object := range map[schema.GroupResource]client.Object{
-		deployments: newDeployment(namespace), {Group: "batch", Resource: "jobs"}: jobOfSomebody(namespace, "probe"),
+		deployments: newDeployment(namespace), {Group: "batch", Resource: "jobs"}: theirs(kinds.NewJob(namespace, "probe")),
 	} {
 		forbid(ctx, namespace, admissionregistrationv1.Create, resource, "true", func(operator client.Client) error {
 			return operator.Create(ctx, object.DeepCopyObject().(client.Object), client.DryRunAll)
@@ -58,13 +60,14 @@ func doNotChange(ctx context.Context, namespace string) {
 func doNotAnswer(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	doNotChange(ctx, namespace)
-	probe := newSuspended(ctx, namespace)
+	probe := kinds.CronJob.Make(namespace, "probe", 0).(*tutorialv1.CronJob)
+	Expect(k8s.Create(ctx, probe)).To(Succeed())
 	Eventually(ctx, func() int64 {
 		Expect(k8s.Get(ctx, client.ObjectKeyFromObject(probe), probe)).To(Succeed())
 		return probe.Status.ObservedGeneration
 	}).Should(BeNumerically(">", 0))
 	forbid(ctx, namespace, admissionregistrationv1.Update,
-		schema.GroupResource{Group: tutorialv1.GroupVersion.Group, Resource: "cronjobs/status"},
+		tutorialv1.GroupVersion.WithResource("cronjobs/status").GroupResource(),
 		"has(oldObject.status) && has(oldObject.status.observedGeneration)", func(operator client.Client) error {
 			return operator.Status().Patch(ctx, probe.DeepCopy(), anotherStatus, client.DryRunAll)
 		})
@@ -114,74 +117,59 @@ func holdPods(ctx context.Context, name string) {
 
 func exaggerate(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	foo := &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"},
-		Spec: samplev1alpha1.FooSpec{DeploymentName: "probe"}}
-	Expect(k8s.Create(ctx, foo)).To(Succeed())
-	distort(ctx, namespace, admissionregistrationv1.Update, "samplecontroller.k8s.io", "foos/status",
-		`[JSONPatch{op: "add", path: "/status/availableReplicas", value: 7}]`,
-		func() bool { return changedStatus(ctx, foo).(*samplev1alpha1.Foo).Status.AvailableReplicas == 7 })
-	Expect(k8s.Delete(ctx, foo)).To(Succeed())
-
-	mc := &cachev1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"}}
-	Expect(k8s.Create(ctx, mc)).To(Succeed())
-	distort(ctx, namespace, admissionregistrationv1.Update, "cache.example.com", "memcacheds/status",
-		`[JSONPatch{op: "add", path: "/status/readyNodes", value: 7}]`,
-		func() bool { return changedStatus(ctx, mc).(*cachev1alpha1.Memcached).Status.ReadyNodes == 7 })
-	Expect(k8s.Delete(ctx, mc)).To(Succeed())
-
-	cj := newSuspended(ctx, namespace)
-	distort(ctx, namespace, admissionregistrationv1.Update, "batch.tutorial.kubebuilder.io", "cronjobs/status",
-		`[JSONPatch{op: "add", path: "/status/activeJobs", value: 7}]`,
-		func() bool { return changedStatus(ctx, cj).(*tutorialv1.CronJob).Status.ActiveJobs == 7 })
-	Expect(k8s.Delete(ctx, cj)).To(Succeed())
+	fields := map[string]string{"Foo": "availableReplicas", "Memcached": "readyNodes", "CronJob": "activeJobs"}
+	for _, k := range allKinds {
+		probe := k.Make(namespace, "probe", 0)
+		Expect(k8s.Create(ctx, probe)).To(Succeed())
+		distort(ctx, namespace, admissionregistrationv1.Update, k.GroupVersion.Group, k.Resource+"/status",
+			fmt.Sprintf(`[JSONPatch{op: "add", path: "/status/%s", value: 99}]`, fields[k.Name]),
+			func() bool {
+				changed := probe.DeepCopyObject().(client.Object)
+				Expect(k8s.Status().Patch(ctx, changed, anotherStatus, client.DryRunAll)).To(Succeed())
+				content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(changed)
+				Expect(err).NotTo(HaveOccurred())
+				value, _, err := unstructured.NestedInt64(content, "status", fields[k.Name])
+				Expect(err).NotTo(HaveOccurred())
+				return value == 99
+			})
+		Expect(k8s.Delete(ctx, probe)).To(Succeed())
+	}
 }
 
 // anotherStatus is a change that makes no sense and is one.
 var anotherStatus = client.RawPatch(types.MergePatchType, []byte(`{"status":{"observedGeneration":99,"activeJobs":0}}`))
 
-// newSuspended makes a CronJob that makes no Jobs.
-func newSuspended(ctx context.Context, namespace string) *tutorialv1.CronJob {
-	GinkgoHelper()
-	probe := &tutorialv1.CronJob{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"},
-		Spec: tutorialv1.CronJobSpec{Schedule: rarely, Suspend: ptr.To(true),
-			JobTemplate: batchv1.JobTemplateSpec{Spec: jobOfSomebody(namespace, "probe").Spec}},
-	}
-	Expect(k8s.Create(ctx, probe)).To(Succeed())
-	return probe
-}
-
-// changedStatus returns what would become of an object if its status were changed.
-func changedStatus(ctx context.Context, object client.Object) client.Object {
-	GinkgoHelper()
-	changed := object.DeepCopyObject().(client.Object)
-	Expect(k8s.Status().Patch(ctx, changed, anotherStatus, client.DryRunAll)).To(Succeed())
-	return changed
-}
-
-// adopt gives every child of somebody else to the resource that wants its name.
+// adopt gives every child of somebody else to the resource that wants its name. It asks for little at a time: it has to
+// be faster than the test, on a busy machine too.
 func adopt(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	meanwhile(func(ctx context.Context) {
-		for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &batchv1.JobList{}} {
-			if k8s.List(ctx, list, client.InNamespace(namespace), client.HasLabels{"somebody"}) != nil {
-				return
+		owners := map[string]client.Object{}
+		for _, object := range itemsOf(ctx, namespace, &samplev1alpha1.FooList{}, &cachev1alpha1.MemcachedList{},
+			&tutorialv1.CronJobList{}) {
+			owners[object.GetName()] = object
+		}
+		for _, foreign := range itemsOf(ctx, namespace, &appsv1.DeploymentList{}, &batchv1.JobList{}) {
+			owner := owners[tick.ReplaceAllString(foreign.GetName(), "")]
+			if owner != nil && foreign.GetLabels()["somebody"] != "" && len(foreign.GetOwnerReferences()) == 0 {
+				adopted := foreign.DeepCopyObject().(client.Object)
+				_ = controllerutil.SetControllerReference(owner, adopted, k8s.Scheme())
+				_ = k8s.Patch(ctx, adopted, client.MergeFrom(foreign))
 			}
-			_ = meta.EachListItem(list, func(item runtime.Object) error {
-				foreign := item.(client.Object)
-				for _, k := range allKinds {
-					owner := k.New()
-					wantsIt := client.ObjectKey{Namespace: namespace, Name: tick.ReplaceAllString(foreign.GetName(), "")}
-					if len(foreign.GetOwnerReferences()) == 0 && k8s.Get(ctx, wantsIt, owner) == nil {
-						adopted := foreign.DeepCopyObject().(client.Object)
-						_ = controllerutil.SetControllerReference(owner, adopted, k8s.Scheme())
-						_ = k8s.Patch(ctx, adopted, client.MergeFrom(foreign))
-					}
-				}
-				return nil
-			})
 		}
 	})
+}
+
+// itemsOf returns what lists have in a namespace.
+func itemsOf(ctx context.Context, namespace string, lists ...client.ObjectList) (items []client.Object) {
+	for _, list := range lists {
+		_ = k8s.List(ctx, list, client.InNamespace(namespace))
+		_ = meta.EachListItem(list, func(item runtime.Object) error {
+			items = append(items, item.(client.Object))
+			return nil
+		})
+	}
+	return items
 }
 
 // tick is what the name of a Job has more than that of its CronJob.
@@ -199,7 +187,7 @@ func runAgain(ctx context.Context, namespace string) {
 		gone := maps.Clone(known)
 		for _, job := range jobs.Items {
 			delete(gone, job.Name)
-			again := jobOfSomebody(namespace, job.Name)
+			again := theirs(kinds.NewJob(namespace, job.Name))
 			again.Annotations, again.OwnerReferences = job.Annotations, job.OwnerReferences
 			known[job.Name] = again
 		}
@@ -355,9 +343,7 @@ func in(namespace string, operation admissionregistrationv1.OperationType, group
 	}
 }
 
-// newDeployment returns one of nobody in particular.
+// newDeployment returns one that the operator does not control.
 func newDeployment(namespace string) *appsv1.Deployment {
-	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"}}
-	theirs(deployment)
-	return deployment
+	return theirs(kinds.NewDeployment(namespace, "probe", 0))
 }

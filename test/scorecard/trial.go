@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
+	"github.com/example/memcached-operator/test/bundle"
 	"github.com/example/memcached-operator/test/kinds"
 )
 
@@ -52,7 +53,7 @@ type trial struct {
 	client.Client
 	kind
 	namespace string
-	bundle    *contents
+	bundle    *bundle.Contents
 	sample    client.Object
 
 	begin       time.Time
@@ -62,13 +63,13 @@ type trial struct {
 }
 
 // forEachKind makes a test of all kinds from the test of one. The kinds are tried at the same time.
-func forEachKind(test func(ctx context.Context, t *trial) error) func(ctx context.Context,
+func forEachKind(test func(ctx context.Context, t *trial)) func(ctx context.Context,
 	s settings) ([]finding, error) {
 	return func(ctx context.Context, s settings) ([]finding, error) {
 		if s.namespace == "" {
 			return nil, errors.New("SCORECARD_NAMESPACE is not set: name the namespace to test in")
 		}
-		contents, err := read(s.bundle)
+		contents, err := bundle.Read(s.bundle)
 		if err != nil {
 			return nil, err
 		}
@@ -86,16 +87,51 @@ func forEachKind(test func(ctx context.Context, t *trial) error) func(ctx contex
 	}
 }
 
-// try runs a test of one kind and removes what it has made, whatever has become of it.
-func try(ctx context.Context, k8s client.Client, namespace string, k kind, contents *contents,
-	test func(ctx context.Context, t *trial) error) finding {
+// either makes one test of one for kinds that repair their children, and one for those that create them by a schedule.
+func either(repairs, schedules func(ctx context.Context, t *trial)) func(ctx context.Context, t *trial) {
+	return func(ctx context.Context, t *trial) {
+		if t.Deploys {
+			repairs(ctx, t)
+			return
+		}
+		schedules(ctx, t)
+	}
+}
+
+// try runs a test of one kind and deletes what it has created, whatever the outcome.
+func try(ctx context.Context, k8s client.Client, namespace string, k kind, contents *bundle.Contents,
+	test func(ctx context.Context, t *trial)) finding {
 	t := &trial{Client: k8s, kind: k, namespace: namespace, bundle: contents, begin: time.Now()}
 	var err error
-	if t.sample, err = contents.sample(k); err == nil {
-		err = test(ctx, t)
-		err = errors.Join(err, t.cleanUp(context.WithoutCancel(ctx)))
+	if t.sample, err = sample(contents, k); err == nil {
+		err = errors.Join(t.outcome(ctx, test), t.cleanUp(context.WithoutCancel(ctx)))
 	}
 	return finding{subject: k.Name, err: err, suggestions: t.suggestions, log: t.log.String()}
+}
+
+// aborted is what [trial.must] panics with.
+type aborted struct{ error }
+
+// outcome runs a test and returns the error that has ended it.
+func (t *trial) outcome(ctx context.Context, test func(ctx context.Context, t *trial)) (err error) {
+	defer func() {
+		switch cause := recover().(type) {
+		case nil:
+		case aborted:
+			err = cause.error
+		default:
+			panic(cause)
+		}
+	}()
+	test(ctx, t)
+	return nil
+}
+
+// must ends the test if there is an error, as Fatal of a testing.T does. So do the methods that return no error.
+func (t *trial) must(err error) {
+	if err != nil {
+		panic(aborted{err})
+	}
 }
 
 // logf notes what happens, for whoever wants to know why the test has failed.
@@ -107,39 +143,60 @@ func (t *trial) logf(format string, args ...any) {
 func (t *trial) newObject() client.Object {
 	object := t.sample.DeepCopyObject().(client.Object)
 	object.SetNamespace(t.namespace)
-	t.prepare(object, fmt.Sprintf("%s-%s", object.GetName(), rand.String(5)))
+	object.SetName(fmt.Sprintf("%s-%s", object.GetName(), rand.String(5)))
+	if t.prepare != nil {
+		t.prepare(object)
+	}
 	return object
 }
 
-// create makes something that is removed when the test is over.
-func (t *trial) create(ctx context.Context, object client.Object) error {
+// create creates an object that is deleted when the test is over, and reports whether it has. An error that a filter
+// accepts does not end the test.
+func (t *trial) create(ctx context.Context, object client.Object, accepted ...func(error) bool) bool {
 	if err := t.Create(ctx, object); err != nil {
-		return refusal(fmt.Errorf("creating %s: %w", t.called(object), err))
+		if slices.ContainsFunc(accepted, func(accepts func(error) bool) bool { return accepts(err) }) {
+			t.logf("not created %s: %v", t.called(object), err)
+			return false
+		}
+		t.must(refusal(fmt.Errorf("creating %s: %w", t.called(object), err)))
 	}
 	t.made = append(t.made, object)
 	t.logf("created %s", t.called(object))
-	return nil
+	return true
 }
 
-// createSample makes a new object from the sample and waits until the operator has carried it out, as far as that needs
-// no pods to come up.
-func (t *trial) createSample(ctx context.Context) (client.Object, error) {
+// createSample creates a new object from the sample and waits until the operator has carried it out, as far as that
+// needs no pods to become ready.
+func (t *trial) createSample(ctx context.Context) client.Object {
 	object := t.newObject()
-	if err := t.create(ctx, object); err != nil {
-		return nil, err
-	}
-	return object, t.carriedOut(ctx, object)
+	t.create(ctx, object)
+	t.carriedOut(ctx, object)
+	return object
 }
 
-// change writes into an object as somebody would who only cares for that change.
-func (t *trial) change(ctx context.Context, object client.Object, change func(client.Object)) error {
+// change patches an object as a user would who only cares for that change.
+func (t *trial) change(ctx context.Context, object client.Object, change func(client.Object)) {
 	before := object.DeepCopyObject().(client.Object)
 	change(object)
 	if err := t.Patch(ctx, object, client.MergeFrom(before)); err != nil {
-		return refusal(fmt.Errorf("changing %s: %w", t.called(object), err))
+		t.must(refusal(fmt.Errorf("changing %s: %w", t.called(object), err)))
 	}
 	t.logf("changed %s", t.called(object))
-	return nil
+}
+
+// delete deletes an object.
+func (t *trial) delete(ctx context.Context, object client.Object) {
+	if err := t.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		t.must(fmt.Errorf("deleting %s: %w", t.called(object), err))
+	}
+	t.logf("deleted %s", t.called(object))
+}
+
+// get reads objects.
+func (t *trial) get(ctx context.Context, objects ...client.Object) {
+	for _, object := range objects {
+		t.must(t.Get(ctx, client.ObjectKeyFromObject(object), object))
+	}
 }
 
 // refusal makes a failure of an error that says that the API server does not take what users may well write.
@@ -161,7 +218,7 @@ func (t *trial) cleanUp(ctx context.Context) error {
 	}
 	for _, object := range t.made {
 		errs = append(errs,
-			t.until(ctx, t.called(object)+" is gone", "its finalizers, and the objects that it owns", t.gone(object)))
+			t.await(ctx, t.called(object)+" is gone", "its finalizers, and the objects that it owns", t.gone(object)))
 	}
 	return errors.Join(errs...)
 }
@@ -169,12 +226,29 @@ func (t *trial) cleanUp(ctx context.Context) error {
 // A check looks at the cluster and returns what is wrong, or nothing.
 type check func(ctx context.Context) (wrong string, err error)
 
-// until waits until nothing is wrong any more. If the time is over before, it tells what was awaited and seen, and
+// all is a check that several checks find nothing wrong.
+func all(checks ...check) check {
+	return func(ctx context.Context) (string, error) {
+		for _, check := range checks {
+			if wrong, err := check(ctx); wrong != "" || err != nil {
+				return wrong, err
+			}
+		}
+		return "", nil
+	}
+}
+
+// until waits until nothing is wrong.
+func (t *trial) until(ctx context.Context, what, look string, checks ...check) {
+	t.must(t.await(ctx, what, look, checks...))
+}
+
+// await waits until nothing is wrong. After a timeout, the error names what was awaited, what was observed last, and
 // where to look.
-func (t *trial) until(ctx context.Context, what, look string, check check) error {
+func (t *trial) await(ctx context.Context, what, look string, checks ...check) error {
 	last := "nothing yet"
 	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
-		wrong, err := check(ctx)
+		wrong, err := all(checks...)(ctx)
 		if ctx.Err() != nil {
 			return false, ctx.Err() // and what was seen before is what was seen last
 		}
@@ -215,10 +289,14 @@ func (t *trial) gone(object client.Object) check {
 
 const managerLog = "the log of the operator, and the status and events of the resource"
 
-// carriedOut waits until the children of an object are as its spec wants them, and its status speaks of that spec; and
-// until other checks find nothing wrong either.
-func (t *trial) carriedOut(ctx context.Context, object client.Object, others ...check) error {
-	return t.until(ctx, t.called(object)+" is carried out", managerLog, func(ctx context.Context) (string, error) {
+// carriedOut waits until [trial.isCarriedOut] and other checks find nothing wrong.
+func (t *trial) carriedOut(ctx context.Context, object client.Object, others ...check) {
+	t.until(ctx, t.called(object)+" is carried out", managerLog, t.isCarriedOut(object), all(others...))
+}
+
+// isCarriedOut is a check that the children of an object match its spec, and that its status is of that spec.
+func (t *trial) isCarriedOut(object client.Object) check {
+	return func(ctx context.Context) (string, error) {
 		if err := t.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return "", err
 		}
@@ -231,16 +309,8 @@ func (t *trial) carriedOut(ctx context.Context, object client.Object, others ...
 				return wrong, err
 			}
 		}
-		if wrong, err := t.contradiction(ctx, t.Client, object); wrong != "" || err != nil {
-			return wrong, err
-		}
-		for _, other := range others {
-			if wrong, err := other(ctx); wrong != "" || err != nil {
-				return wrong, err
-			}
-		}
-		return "", nil
-	})
+		return t.contradiction(ctx, object)
+	}
 }
 
 // isOwn reads a child and tells what keeps it from being one.
@@ -264,14 +334,4 @@ func (t *trial) called(object client.Object) string {
 		return fmt.Sprintf("%T %s", object, object.GetName())
 	}
 	return gvk.Kind + " " + object.GetName()
-}
-
-// deployment returns the Deployment among the children of an object, to be read, or nil.
-func (t *trial) deployment(object client.Object) *appsv1.Deployment {
-	for _, child := range t.ChildrenOf(object) {
-		if deployment, ok := child.(*appsv1.Deployment); ok {
-			return deployment
-		}
-	}
-	return nil
 }

@@ -10,6 +10,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
+
+	"github.com/example/memcached-operator/test/bundle"
 )
 
 func TestLastRelease(t *testing.T) {
@@ -38,7 +40,7 @@ func TestLastRelease(t *testing.T) {
 		last, err := lastRelease(dir, semver.MustParse(before))
 		got := ""
 		if last != nil {
-			got = last.csv.Name
+			got = last.CSV.Name
 		}
 		if err != nil || got != want {
 			t.Errorf("before %s: %q, %v, want %q", before, got, err, want)
@@ -60,31 +62,37 @@ func TestLastRelease(t *testing.T) {
 // A field of a spec that no test writes, and for which the schema has no values, is told of; one with values is
 // written.
 func TestOtherFields(t *testing.T) {
-	c := &contents{}
+	c := &bundle.Contents{CRDs: map[string]*apiextensionsv1.CustomResourceDefinition{}}
 	for _, k := range allKinds {
 		crd, err := k.Definition()
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.crds = append(c.crds, crd)
+		c.CRDs[crd.Name] = crd
 	}
 	for _, k := range allKinds {
-		derived, untried := c.otherFields(k)
+		derived, untried := otherFields(c, k)
 		if len(untried) > 0 {
 			t.Errorf("%s: %v", k.Name, untried)
 		}
+		if k.Deploys && derived[0].change == nil {
+			t.Errorf("%s: the first write is of spec.%s, not of the number of pods", k.Name, derived[0].field)
+		}
+		if len(k.writes) == 0 {
+			continue
+		}
 		k.writes = k.writes[1:]
-		moreDerived, untried := c.otherFields(k)
+		moreDerived, untried := otherFields(c, k)
 		if len(moreDerived)+len(untried) != len(derived)+1 || (len(untried) == 1) == k.Deploys {
 			t.Errorf("%s with one write less: %d writes from the schema, not %d, and %v", k.Name, len(moreDerived), len(derived),
 				untried)
 		}
 	}
-	before, _ := c.otherFields(memcacheds)
-	properties := c.crd(memcacheds.CRD()).Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
+	before, _ := otherFields(c, memcacheds)
+	properties := c.CRDs[memcacheds.CRD()].Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
 	properties["zThreads"] = apiextensionsv1.JSONSchemaProps{Type: "integer", Minimum: ptr.To(1.0), Maximum: ptr.To(64.0)}
 	properties["zOptions"] = apiextensionsv1.JSONSchemaProps{Type: "array"}
-	derived, untried := c.otherFields(memcacheds)
+	derived, untried := otherFields(c, memcacheds)
 	if len(derived) != len(before)+1 || derived[len(before)].field != "zThreads" ||
 		derived[len(before)].value(memcacheds.New()) != int64(2) || len(untried) != 1 || untried[0] != "zOptions" {
 		t.Errorf("with two more fields: %+v, %v", derived, untried)

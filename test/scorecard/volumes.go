@@ -9,12 +9,12 @@ import (
 
 // noDanglingVolumes shows that the pods of the operator lean on nothing that is not there under OLM.
 func noDanglingVolumes(_ context.Context, s settings) ([]finding, error) {
-	now, err := read(s.bundle)
+	now, err := bundle.Read(s.bundle)
 	if err != nil {
 		return nil, err
 	}
-	f := finding{log: "read " + now.csv.Name + "\n"}
-	if found := bundle.Dangling(now.csv); len(found) > 0 {
+	f := finding{log: "read " + now.CSV.Name + "\n"}
+	if found := bundle.Dangling(now.CSV); len(found) > 0 {
 		f.err = failed("%s", strings.Join(found, "\n"))
 	}
 	return []finding{f}, nil

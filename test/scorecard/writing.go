@@ -16,83 +16,59 @@ import (
 
 // writingHasEffect shows that what users write is carried out: the sample as it is, then a change of each field of its
 // spec.
-func writingHasEffect(ctx context.Context, t *trial) error {
-	object, err := t.createSample(ctx)
-	if err != nil {
-		return err
-	}
-	derived, untried := t.bundle.otherFields(t.kind)
+func writingHasEffect(ctx context.Context, t *trial) {
+	object := t.createSample(ctx)
+	derived, untried := otherFields(t.bundle, t.kind)
 	for _, write := range slices.Concat(t.writes, derived) {
 		before := t.ChildrenOf(object)
-		if err := t.readAll(ctx, before); err != nil {
-			return err
-		}
+		t.get(ctx, before...)
 		t.logf("writing spec.%s", write.field)
-		if err := t.write(ctx, object, write); err != nil {
-			return err
-		}
+		t.write(ctx, object, write)
 		var effects []check
 		if write.value != nil {
 			effects = append(effects, t.isChanged(before, object))
 		}
 		if write.effect != nil {
-			effects = append(effects, func(ctx context.Context) (string, error) { return write.effect(ctx, t, object) })
+			effects = append(effects, write.effect(t, object))
 		}
-		if err := t.carriedOut(ctx, object, effects...); err != nil {
-			return fmt.Errorf("after a write of spec.%s: %w", write.field, err)
-		}
+		event := " after a write of spec." + write.field
+		t.until(ctx, t.called(object)+" is carried out"+event, managerLog, t.isCarriedOut(object), all(effects...))
 		for _, child := range t.leftBehind(before, t.ChildrenOf(object)) {
-			if err := t.until(ctx, t.called(child)+" is gone", managerLog, t.gone(child)); err != nil {
-				return fmt.Errorf("after a write of spec.%s: %w", write.field, err)
-			}
+			t.until(ctx, t.called(child)+" is gone"+event, managerLog, t.gone(child))
 		}
 	}
 	if len(untried) > 0 {
 		t.suggestions = append(t.suggestions, fmt.Sprintf("nothing shows that writing spec.%s of a %s has an effect: "+
 			"add values to test/kinds, or a write to test/scorecard/kinds.go", strings.Join(untried, ", spec."), t.Name))
 	}
-	return nil
 }
 
 // write changes one field of an object.
-func (t *trial) write(ctx context.Context, object client.Object, w write) error {
+func (t *trial) write(ctx context.Context, object client.Object, w write) {
 	if w.value == nil {
-		return t.change(ctx, object, w.change)
+		t.change(ctx, object, w.change)
+		return
 	}
 	value := w.value(object)
 	for _, name := range slices.Backward(strings.Split("spec."+w.field, ".")) {
 		value = map[string]any{name: value}
 	}
 	body, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
+	t.must(err)
 	if err := t.Patch(ctx, object, client.RawPatch(types.MergePatchType, body)); err != nil {
-		return refusal(fmt.Errorf("changing %s: %w", t.called(object), err))
+		t.must(refusal(fmt.Errorf("changing %s: %w", t.called(object), err)))
 	}
-	return nil
-}
-
-// readAll reads objects.
-func (t *trial) readAll(ctx context.Context, objects []client.Object) error {
-	for _, object := range objects {
-		if err := t.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // isChanged is a check that the spec of one of the children of an object, or the name of one, is another than before.
 func (t *trial) isChanged(before []client.Object, object client.Object) check {
 	return func(ctx context.Context) (string, error) {
-		after := t.ChildrenOf(object)
-		if err := t.readAll(ctx, after); err != nil {
-			return "", err
-		}
-		for i := range after {
-			if after[i].GetName() != before[i].GetName() ||
-				!equality.Semantic.DeepEqual(kinds.Spec(after[i]), kinds.Spec(before[i])) {
+		for i, child := range t.ChildrenOf(object) {
+			if err := t.Get(ctx, client.ObjectKeyFromObject(child), child); err != nil {
+				return "", err
+			}
+			if child.GetName() != before[i].GetName() ||
+				!equality.Semantic.DeepEqual(kinds.Spec(child), kinds.Spec(before[i])) {
 				return "", nil
 			}
 		}
@@ -100,17 +76,9 @@ func (t *trial) isChanged(before []client.Object, object client.Object) check {
 	}
 }
 
-// leftBehind returns the children that an object had and should have no more.
+// leftBehind returns the children that an object had and should no longer have.
 func (t *trial) leftBehind(before, after []client.Object) []client.Object {
-	stay := map[string]bool{}
-	for _, child := range after {
-		stay[t.called(child)] = true
-	}
-	var left []client.Object
-	for _, child := range before {
-		if !stay[t.called(child)] {
-			left = append(left, child)
-		}
-	}
-	return left
+	return slices.DeleteFunc(before, func(child client.Object) bool {
+		return slices.ContainsFunc(after, func(stays client.Object) bool { return t.called(stays) == t.called(child) })
+	})
 }
