@@ -94,7 +94,6 @@ var limits = proof.Table{
 		{"late writes of a former leader", "by what comes of them: there must be nothing"},
 		{"goroutines of connections", "not counted: a broken connection is given up in its own time; those that watch may " +
 			"be as many as resources that are watched"},
-		{"what other people do to Jobs", "Jobs are deleted; nobody changes their labels or takes them from their owner"},
 	},
 }
 
