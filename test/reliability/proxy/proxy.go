@@ -330,6 +330,7 @@ func (p *Proxy) disturb(ctx context.Context, fault Fault) {
 	case CloseWatches:
 		p.streams.close()
 	case ExpireWatches:
+		wait(ctx, p.streams.shortFor())
 		p.streams.expire()
 	}
 }

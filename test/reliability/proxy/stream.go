@@ -13,6 +13,7 @@ import (
 type streams struct {
 	mu          sync.Mutex
 	open        map[*stream]bool // whether it has begun
+	latest      time.Time        // when the last one has
 	watched     map[string]bool  // resources of which there has been one that has begun
 	pausedUntil time.Time
 	lateUntil   time.Time         // for watches of late resources
@@ -42,6 +43,16 @@ func (s *streams) close() {
 	for stream := range s.open {
 		stream.cancel()
 	}
+}
+
+// shortWatch is how long a watch lasts at least with which client-go goes on: after a shorter one it lists anew.
+const shortWatch = 1100 * time.Millisecond
+
+// shortFor returns for how long there is a watch that client-go would not go on with.
+func (s *streams) shortFor() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Until(s.latest.Add(shortWatch))
 }
 
 // expire ends all watches and has the next ones fail, so that the operator has to list again.
@@ -134,7 +145,7 @@ func (s *streams) register(open *stream) func() {
 func (s *streams) begin(open *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.open[open], s.watched[open.resource] = true, true
+	s.open[open], s.watched[open.resource], s.latest = true, true, time.Now()
 }
 
 // flow waits while watches of a resource stand still.
