@@ -75,19 +75,6 @@ func cronJobs() []Scenario {
 			{Name: "wait", Until: cronJobSays("Progressing=True/WaitingForJob")},
 			{Name: "complete", Do: finish(1, batchv1.JobComplete), Until: isRunning},
 		}},
-		{Name: "cronjob-disowned", Prepare: active(tutorialv1.ForbidConcurrent), Setup: []Step{
-			{Name: "wait", Until: cronJobSays("Progressing=True/WaitingForJob")},
-		}, Steps: []Step{
-			{Name: "disown", Do: disownJob(1), Until: func(s *Stage, world history.World) string {
-				cj := in[tutorialv1.CronJob](world, history.CronJobs, "one")
-				job := in[batchv1.Job](world, history.Jobs, jobName(s, 1))
-				if cj == nil || job == nil || !metav1.IsControlledBy(job, cj) {
-					return "the Job does not have its owner reference back"
-				}
-				return cronJobSays("Progressing=True/WaitingForJob")(s, world)
-			}},
-			{Name: "complete", Do: finish(1, batchv1.JobComplete), Until: isRunning},
-		}},
 		{Name: "cronjob-prune", Prepare: finished, Age: oldEnough, Steps: []Step{
 			{Name: "prune", Until: func(s *Stage, world history.World) string {
 				for _, before := range []int{2, 3} {
@@ -264,13 +251,6 @@ func finished(ctx context.Context, s *Stage) error {
 	return lookedAt(ctx, s, cj, s.Tick.Add(-4*time.Hour), func(status *tutorialv1.CronJobStatus) {
 		status.LastScheduleTime = ptr.To(metav1.NewTime(s.Tick))
 	})
-}
-
-// disownJob takes the owner reference from a Job, as backup tools do.
-func disownJob(hoursBefore int) func(context.Context, *Stage) error {
-	return func(ctx context.Context, s *Stage) error {
-		return edit(ctx, s, job(jobName(s, hoursBefore)), func(job *batchv1.Job) { job.OwnerReferences = nil })
-	}
 }
 
 // finish ends a Job, as the controller of Jobs does.
