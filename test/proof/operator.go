@@ -16,7 +16,7 @@ var operatorParts = []string{"api", "cmd", "internal", "config/crd", "config/man
 
 // Operator returns 12 hexadecimal digits that stand for the operator in the tree below a root: for its sources, without
 // tests and texts. They stay the same until something of the operator changes, whatever else of the repository does. So
-// they say what was measured, and whether what was found before is of the same operator.
+// they say what was measured.
 func Operator(root string) (string, error) {
 	return fingerprint(root, operatorParts)
 }
@@ -77,24 +77,6 @@ func OperatorSetting(operator string) Setting {
 // SuiteSetting returns the setting that says by what, of what [Suite] returns.
 func SuiteSetting(suite string) Setting {
 	return Setting{Name: "suite, by a hash of its sources", Value: suite}
-}
-
-// SameOperator returns an error if what a file has was found of another operator than there is now.
-func SameOperator(file, before, now string) error {
-	if before == now {
-		return nil
-	}
-	return fmt.Errorf("%s is of another operator (%s, and this one is %s): delete it, or name another file", file, before,
-		now)
-}
-
-// SameSuite returns an error if what a file has was found by another form of a suite than there is now.
-func SameSuite(file, before, now string) error {
-	if before == now {
-		return nil
-	}
-	return fmt.Errorf("%s was found by another form of this suite (%s, and this one is %s): delete it, or name "+
-		"another file", file, before, now)
 }
 
 // isSource tells whether a file says what a program does.
