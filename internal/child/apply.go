@@ -166,9 +166,7 @@ func write[T any, P Object[T], C Config[C]](
 	if patch == nil {
 		return answer, errors.Join(err, patchErr)
 	}
-	patched := P(new(T))
-	patched.SetNamespace(observed.GetNamespace())
-	patched.SetName(observed.GetName())
+	patched := recent.Named(observed).(P)
 	if err := c.client.Patch(ctx, patched, client.RawPatch(types.StrategicMergePatchType, patch)); err != nil {
 		return nil, recent.ExplainConflict(ctx, c.client, c.live, observed, err)
 	}
@@ -213,9 +211,7 @@ func send[T any, P Object[T]](ctx context.Context, c *Client, named P, want any,
 		return nil, err
 	}
 	// Not the client's Apply: it decodes the answer over the configuration, which mixes its lists with those sent.
-	answer := P(new(T))
-	answer.SetNamespace(named.GetNamespace())
-	answer.SetName(named.GetName())
+	answer := recent.Named(named).(P)
 	if err := c.client.Patch(ctx, answer, client.RawPatch(types.ApplyPatchType, content), options...); err != nil {
 		return nil, err
 	}

@@ -226,9 +226,7 @@ func Adopt[T any, P Object[T]](ctx context.Context, c *Client, owner client.Obje
 	if err != nil {
 		return nil, err
 	}
-	answer := P(new(T))
-	answer.SetNamespace(child.GetNamespace())
-	answer.SetName(child.GetName())
+	answer := recent.Named(child).(P)
 	err = c.client.Patch(ctx, answer, client.RawPatch(types.MergePatchType, patch))
 	if err := recent.ExplainConflict(ctx, c.client, c.live, child, err); err != nil {
 		return nil, fmt.Errorf("giving %s %s its owner reference back: %w", c.kindOf(child),

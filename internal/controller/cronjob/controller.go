@@ -179,11 +179,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, cj *tutorialv1.CronJob) (ctr
 	if err := errors.Join(child.ToRetry(err), statusErr); err != nil {
 		return ctrl.Result{}, err
 	}
-	seen.plan.wake = seen.wake()
-	if seen.plan.wake.IsZero() {
+	wake := seen.wake()
+	if wake.IsZero() {
 		return ctrl.Result{}, nil
 	}
-	return ctrl.Result{RequeueAfter: max(seen.plan.wake.Sub(r.Clock.Now()), time.Millisecond)}, nil
+	return ctrl.Result{RequeueAfter: max(wake.Sub(r.Clock.Now()), time.Millisecond)}, nil
 }
 
 // sync deletes the Jobs that are to go, gives those that have lost their owner reference the reference back, and

@@ -28,20 +28,9 @@ const (
 // namespace has the CronJobs.
 const namespace = metav1.NamespaceDefault
 
-// auditPolicy logs the requests of a side, and no others.
-const auditPolicy = `
-apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived]
-rules:
-- level: Metadata
-  users: [%q]
-- level: None
-`
-
 // measure measures one side on a new control plane.
 func (b *bench) measure(ctx context.Context, s side) (_ *result, err error) {
-	cp, err := testenv.StartWith(testenv.Settings{AuditPolicy: fmt.Sprintf(auditPolicy, s.user)})
+	cp, err := testenv.StartWith(testenv.Settings{AuditPolicy: measure.AuditPolicy(s.user)})
 	if err != nil {
 		return nil, err
 	}

@@ -43,17 +43,6 @@ const benchNamespace = "bench"
 // sampleUser is whom the sample-controller makes its requests as.
 const sampleUser = "system:serviceaccount:" + benchNamespace + ":" + sampleAccount
 
-// auditPolicy logs every request of the programs that are measured, and no others.
-const auditPolicy = `
-apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived]
-rules:
-- level: Metadata
-  users: ["` + testenv.OperatorUser + `", "` + sampleUser + `"]
-- level: None
-`
-
 // Flags of the control plane that differ from those of testenv: space for all objects, and fast deletion.
 var (
 	etcdFlags      = map[string]string{"quota-backend-bytes": "8589934592"}
@@ -72,7 +61,10 @@ type plane struct {
 
 // start starts a control plane that has nothing but our kinds and the rights of the programs.
 func (b *bench) start(ctx context.Context) (_ *plane, err error) {
-	cp, err := testenv.StartWith(testenv.Settings{AuditPolicy: auditPolicy, Etcd: etcdFlags, APIServer: apiServerFlags})
+	cp, err := testenv.StartWith(testenv.Settings{
+		AuditPolicy: measure.AuditPolicy(testenv.OperatorUser, sampleUser),
+		Etcd:        etcdFlags, APIServer: apiServerFlags,
+	})
 	if err != nil {
 		return nil, err
 	}
