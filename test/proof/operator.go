@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -19,18 +18,6 @@ var operatorParts = []string{"api", "cmd", "internal", "config/crd", "config/man
 // they say what was measured.
 func Operator(root string) (string, error) {
 	return fingerprint(root, operatorParts)
-}
-
-// suiteParts are what plays faults and judges what comes of them, below the repository's root.
-var suiteParts = []string{
-	"test/reliability/campaigns.go", "test/reliability/history", "test/reliability/load.go", "test/reliability/oracle",
-	"test/reliability/outages.go", "test/reliability/proxy", "test/reliability/rbac.go", "test/reliability/runner",
-	"test/reliability/scenario", "test/reliability/suite.go", "test/testenv",
-}
-
-// Suite returns what [Operator] does of what plays faults and judges what comes of them, and of other parts beside it.
-func Suite(root string, others ...string) (string, error) {
-	return fingerprint(root, slices.Concat(suiteParts, others))
 }
 
 // fingerprint returns 12 hexadecimal digits that stand for the sources in some parts of the tree below a root, which
@@ -72,11 +59,6 @@ func OperatorOf(root, program string) (string, error) {
 // OperatorSetting returns the setting that says which operator was measured, of what [Operator] returns.
 func OperatorSetting(operator string) Setting {
 	return Setting{Name: "operator, by a hash of its sources", Value: operator}
-}
-
-// SuiteSetting returns the setting that says by what, of what [Suite] returns.
-func SuiteSetting(suite string) Setting {
-	return Setting{Name: "suite, by a hash of its sources", Value: suite}
 }
 
 // isSource tells whether a file says what a program does.

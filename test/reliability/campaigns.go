@@ -1,136 +1,158 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
 	"math/rand/v2"
 	"net/http"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/example/memcached-operator/test/kinds"
 	"github.com/example/memcached-operator/test/reliability/proxy"
 	"github.com/example/memcached-operator/test/reliability/runner"
 	"github.com/example/memcached-operator/test/reliability/scenario"
 )
 
-// How many plans there are of what is chosen by chance.
 const (
-	shortSingles = 60
-	pairsCount   = 300
-	stormsEach   = 5 // scenario
-)
-
-// onceFound are plans that have found a bug of the operator once: the short form always plays them, too.
-var onceFound = []string{
-	"memcached-unseen / create events.k8s.io/events #1: age-more", // a child was made for an owner that was gone
-	// a child was taken from its owner for one that was gone
-	"memcached-unseen / patch policy/poddisruptionbudgets #1: age-more",
-	"cronjob-missed / create batch/jobs #1: expire-watches", // a Job that was known in two ways was two
-	"cronjob-replace / delete batch/jobs #1: 409",           // a conflict was taken for a Job that was gone
-}
-
-// stormTime is how long a storm lasts at most, which is over when all is as it should be, and refusedTime how long a
-// sort of writes is refused: longer than anything but the operator itself keeps it going. restTime is how long nothing
-// must come of nothing.
-const (
+	pairsCount  = 300 // plans
+	stormsEach  = 5   // of each scenario
 	stormTime   = 10 * time.Second
 	refusedTime = 5 * time.Second
 	restTime    = 30 * time.Second
 )
 
-// referenceCampaign is the one that all others need, rbacCampaign the one that takes permissions away. Of restCampaign
-// it is not the faults that tell what is played.
+// Campaigns that are treated differently from others.
 const (
 	referenceCampaign = "references"
+	singlesCampaign   = "singles"
+	sampleCampaign    = "sample"
 	rbacCampaign      = "rbac"
 	restCampaign      = "rest"
-	cutOffCampaign    = "cut off"
 	outagesCampaign   = "outages"
 )
 
-// campaigns are those that have been asked for. The references come first, always.
+// campaign is a set of plans with something in common.
+type campaign struct {
+	name string
+	what string // it shows
+	// plans returns the plans; it may need the references. It is nil for none.
+	plans func() []*runner.Plan
+	// isReference means that other plans are compared with these.
+	isReference bool
+	// other does what is not a plan; nil for nothing.
+	other func(context.Context, *campaignReport) error
+}
+
+// campaigns returns those that the options ask for. The references come first, always.
 func (s *suite) campaigns() []campaign {
-	references := campaign{name: referenceCampaign, what: "what comes of each scenario when nothing goes wrong",
-		isReference: true,
-		plans:       s.referencePlans, other: s.leaveOut}
+	references := campaign{name: referenceCampaign, what: "what each scenario does without faults", isReference: true,
+		plans: s.referencePlans, other: s.leaveOut}
 	if s.fault != "" {
 		return []campaign{references, {name: "replay", what: "one plan", plans: s.replayed}}
 	}
+	if s.short {
+		return []campaign{references,
+			{name: sampleCampaign, what: "every fault once with each kind", plans: s.samples}}
+	}
 	all := []campaign{
-		{name: "singles", what: "every write of every scenario, with every fault", plans: s.singles},
-		{name: "pairs", what: "two faults in one scenario, chosen by chance", plans: s.pairs},
-		{name: "refusals", what: "every sort of write refused for 5 s: nothing but the operator itself has it try again",
+		{name: singlesCampaign, what: "every write of every scenario, with every fault", plans: s.singles},
+		{name: "pairs", what: "two random faults in one scenario", plans: s.pairs},
+		{name: "refusals", what: "every sort of write refused for 5 s: only the operator itself tries again",
 			plans: s.refusals},
-		{name: "storms", what: "a quarter of all requests go wrong, until all is as it should be, or for 10 s",
-			plans: s.storms},
-		{name: "leaders", what: "the leader stands still at a write until another one has led, and goes on",
-			plans: s.leaders},
-		{name: cutOffCampaign,
-			what:  "the leader is cut off from the API server at a write until another one has led, and has to end",
-			plans: s.cutOff},
-		{name: restCampaign,
-			what:  "half a minute in which nothing happens, and another one in which everything is looked at every second",
+		{name: "storms", what: "a quarter of all requests fail for 10 s", plans: s.storms},
+		{name: "leaders", what: "the leader is frozen at a write until another one has led, and goes on",
+			plans: func() []*runner.Plan { return s.withStandby(proxy.Freezing, nil) }},
+		{name: "cut off",
+			what:  "the leader is cut off from the API server at a random write until another one has led, and has to end",
+			plans: func() []*runner.Plan { return s.withStandby(proxy.Cutting, s.chance()) }},
+		{name: restCampaign, what: "half a minute of rest, and another one in which every object is reconciled every second",
 			plans: s.rest},
 		{name: outagesCampaign, what: "the API server, or etcd, is killed at a write, and started again, under load",
 			other: s.outages},
 		// the last, as it judges what all have used
-		{name: rbacCampaign, what: "each permission taken away: something must go wrong", other: s.rbac},
+		{name: rbacCampaign, what: "each permission taken away: something must fail", other: s.rbac},
 	}
-	if s.short {
-		all = all[:1]
-	}
-	if s.campaign != "" {
-		pattern := regexp.MustCompile("^(" + s.campaign + ")$")
-		all = slices.DeleteFunc(all, func(c campaign) bool { return !pattern.MatchString(c.name) })
-	}
+	all = slices.DeleteFunc(all, func(c campaign) bool { return !matches(s.campaign, c.name) })
 	return append([]campaign{references}, all...)
 }
 
-// hasOutages tells whether parts of the control plane are killed.
+// hasOutages reports whether parts of the control plane are killed.
 func (s *suite) hasOutages() bool {
-	return strings.Contains(s.fault, "-away") || s.fault == "" &&
+	return strings.Contains(s.fault, awayFault) ||
 		slices.ContainsFunc(s.campaigns(), func(c campaign) bool { return c.name == outagesCampaign })
 }
+
+// awayFault is in the names of all faults that kill a part of the control plane.
+const awayFault = "-away"
 
 func (s *suite) chance() *rand.Rand {
 	return rand.New(rand.NewPCG(s.seed, 1))
 }
 
-// referencePlans are each scenario more than once, to see what differs by itself.
+// referencePlans are each scenario more than once, to see what differs by itself. A sample leaves out the scenarios that
+// begin with a wait of a minute.
 func (s *suite) referencePlans() []*runner.Plan {
 	times := 3
-	if s.short || s.fault != "" {
+	switch {
+	case s.short:
+		s.scenarios = slices.DeleteFunc(s.scenarios, func(played scenario.Scenario) bool { return played.Age > 0 })
 		times = 1
+	case s.fault != "":
+		times = 1
+	case s.isHasty:
+		times = 2
 	}
-	plans := make([]*runner.Plan, 0, times*len(s.scenarios))
+	var plans []*runner.Plan
 	for range times {
 		for _, scenario := range s.scenarios {
-			plans = append(plans, &runner.Plan{Scenario: scenario})
+			plans = append(plans, planOf(scenario))
 		}
 	}
 	return plans
 }
 
-// leaveOut leaves out the scenarios that fail when nothing goes wrong: there is nothing to compare with.
+// leaveOut leaves out the scenarios that fail without faults: there is nothing to compare with.
 func (s *suite) leaveOut(context.Context, *campaignReport) error {
 	s.scenarios = slices.DeleteFunc(s.scenarios,
 		func(played scenario.Scenario) bool { return s.references[played.Name] == nil })
 	if len(s.scenarios) == 0 {
-		return errors.New("no scenario comes to its end without faults")
+		return errors.New("every scenario fails without faults")
 	}
 	return nil
 }
 
-// replayed is the one plan that has been asked for.
+// faults are what fails in one plan.
+type faults struct {
+	rules []proxy.Rule
+	storm *uint64 // a seed
+}
+
+// parseFaults reads what Plan.Faults returns.
+func parseFaults(text string) (faults, error) {
+	if text == "" {
+		return faults{}, nil
+	}
+	if seed, isStorm := strings.CutPrefix(text, runner.StormFault); isStorm {
+		number, err := strconv.ParseUint(seed, 10, 64)
+		return faults{storm: &number}, err
+	}
+	rules, err := proxy.ParseRules(text)
+	return faults{rules: rules}, err
+}
+
+// replayed returns the plan that the options ask for, with each scenario.
 func (s *suite) replayed() []*runner.Plan {
+	faults, _ := parseFaults(s.fault) // which was read before
 	plans := make([]*runner.Plan, 0, len(s.scenarios))
 	for _, scenario := range s.scenarios {
-		plan := planOf(scenario, s.rules...)
-		if s.storm != nil {
-			plan.Storm, plan.Seed = stormTime, *s.storm
+		plan := planOf(scenario, faults.rules...)
+		if faults.storm != nil {
+			plan.Storm, plan.Seed = stormTime, *faults.storm
 		}
 		for _, rule := range plan.Rules {
 			plan.Pair = plan.Pair || slices.Contains(proxy.ForPairs, rule.Fault)
@@ -143,50 +165,47 @@ func (s *suite) replayed() []*runner.Plan {
 	return plans
 }
 
-// singles are every write with every fault; of those, in the short form, some.
+// singles are every write with every fault, shuffled, so that the first results say something of all.
 func (s *suite) singles() []*runner.Plan {
 	var plans []*runner.Plan
 	for _, scenario := range s.scenarios {
 		positions := s.positions(scenario.Name)
-		s.report.Positions += len(positions)
+		s.report.positions += len(positions)
 		for _, position := range positions {
 			for _, fault := range proxy.Faults {
 				plans = append(plans, planOf(scenario, with(position, fault)))
 			}
 		}
 	}
-	if s.short {
-		return s.few(plans)
-	}
-	// In no order, so that what has come of it says something of everything before it is over.
 	s.chance().Shuffle(len(plans), func(i, j int) { plans[i], plans[j] = plans[j], plans[i] })
 	return plans
 }
 
-// few returns some plans, chosen by chance, and those that have found something once. It reports which of these there
-// are no more.
-func (s *suite) few(plans []*runner.Plan) []*runner.Plan {
-	var again, quick []*runner.Plan
-	gone := map[string]bool{}
-	for _, text := range onceFound {
-		name, _, _ := strings.Cut(text, " / ")
-		gone[text] = slices.ContainsFunc(s.scenarios, func(s scenario.Scenario) bool { return s.Name == name })
-	}
-	for _, plan := range plans {
-		switch {
-		case slices.Contains(onceFound, plan.String()):
-			again = append(again, plan)
-			gone[plan.String()] = false
-		case plan.Rules[0].Fault.Kind != proxy.Hang:
-			quick = append(quick, plan)
-		}
-	}
-	for _, text := range onceFound {
-		if gone[text] {
-			s.report.NotJudged = append(s.report.NotJudged, text+": the write was not made without faults either")
-		}
-	}
-	return append(again, sample(quick, shortSingles-len(again), s.chance())...)
+// onceFound are plans that have found a bug of the operator; every sample has them.
+var onceFound = []string{
+	"memcached-unseen / create events.k8s.io/events #1: age-more",       // a child created for a deleted owner
+	"memcached-unseen / patch policy/poddisruptionbudgets #1: age-more", // a child taken for a deleted owner
+	"cronjob-missed / create batch/jobs #1: expire-watches",             // one Job counted twice
+	"cronjob-replace / delete batch/jobs #1: 409",                       // a conflict taken for a deleted Job
+}
+
+// samples are every fault once with each kind, at random writes; the fault that takes longest comes first.
+func (s *suite) samples() []*runner.Plan {
+	wasFound := func(plan *runner.Plan) int { return -slices.Index(onceFound, plan.String()) }
+	plans := s.singles()
+	slices.SortStableFunc(plans, func(a, b *runner.Plan) int { return cmp.Compare(wasFound(a), wasFound(b)) })
+	known := map[string]bool{}
+	plans = slices.DeleteFunc(plans, func(plan *runner.Plan) bool {
+		kind, _, _ := strings.Cut(plan.Scenario.Name, "-")
+		id := kind + " " + plan.Rules[0].Fault.String()
+		wasKnown := known[id]
+		known[id] = true
+		return wasKnown && wasFound(plan) > 0
+	})
+	slices.SortStableFunc(plans, func(a, b *runner.Plan) int {
+		return cmp.Compare(b.Rules[0].Fault.For, a.Rules[0].Fault.For)
+	})
+	return plans
 }
 
 // pairs are two writes, or the same twice, with a fault each.
@@ -195,7 +214,7 @@ func (s *suite) pairs() []*runner.Plan {
 	quick := slices.DeleteFunc(slices.Clone(proxy.Faults), func(f proxy.Fault) bool { return f.Kind == proxy.Hang })
 	var plans []*runner.Plan
 	known := map[string]bool{}
-	for range 10 * pairsCount { // of a few writes there are not so many pairs
+	for range 10 * pairsCount { // a few writes do not have so many pairs
 		if len(plans) >= pairsCount {
 			break
 		}
@@ -207,7 +226,7 @@ func (s *suite) pairs() []*runner.Plan {
 		one := with(positions[chance.IntN(len(positions))], quick[chance.IntN(len(quick))])
 		other := with(positions[chance.IntN(len(positions))], quick[chance.IntN(len(quick))])
 		if one.Match == other.Match && one.Nth == other.Nth {
-			other.Nth++ // what it is tried again with goes wrong too
+			other.Nth++ // the retry fails too
 		}
 		if plan := planOf(scenario, one, other); !known[plan.String()] {
 			known[plan.String()] = true
@@ -217,8 +236,7 @@ func (s *suite) pairs() []*runner.Plan {
 	return plans
 }
 
-// refusals have all writes of a sort be refused for a while, as by a quota that is used up or a webhook that is down.
-// Nothing tells the operator when that is over.
+// refusals have all writes of a sort fail for a while, as by an exhausted quota or a webhook that is down.
 func (s *suite) refusals() []*runner.Plan {
 	var plans []*runner.Plan
 	for _, scenario := range s.scenarios {
@@ -232,7 +250,7 @@ func (s *suite) refusals() []*runner.Plan {
 	return plans
 }
 
-// storms are some over each scenario.
+// storms are some of each scenario.
 func (s *suite) storms() []*runner.Plan {
 	plans := make([]*runner.Plan, 0, stormsEach*len(s.scenarios))
 	for seed := range uint64(stormsEach) {
@@ -243,25 +261,19 @@ func (s *suite) storms() []*runner.Plan {
 	return plans
 }
 
-// leaders are a freeze at each write.
-func (s *suite) leaders() []*runner.Plan {
-	return s.withStandby(proxy.Freezing, func(positions []proxy.Rule) []proxy.Rule { return positions })
-}
-
-// cutOff are a leader that is cut off, once in each scenario, at a write that is chosen by chance.
-func (s *suite) cutOff() []*runner.Plan {
-	chance := s.chance()
-	return s.withStandby(proxy.Cutting, func(positions []proxy.Rule) []proxy.Rule { return sample(positions, 1, chance) })
-}
-
-// withStandby are plans in which a fault keeps the leader from its work at some writes, and another operator stands by.
-func (s *suite) withStandby(fault proxy.Fault, some func([]proxy.Rule) []proxy.Rule) []*runner.Plan {
+// withStandby are plans in which a fault stops the leader and another operator stands by: at one write of each scenario
+// if that is left to chance, at each write if chance is nil.
+func (s *suite) withStandby(fault proxy.Fault, chance *rand.Rand) []*runner.Plan {
 	var plans []*runner.Plan
 	for _, scenario := range s.scenarios {
-		if scenario.HasAbsence() {
+		positions := s.positions(scenario.Name)
+		if scenario.HasAbsence() || len(positions) == 0 {
 			continue
 		}
-		for _, position := range some(s.positions(scenario.Name)) {
+		if chance != nil {
+			positions = []proxy.Rule{positions[chance.IntN(len(positions))]}
+		}
+		for _, position := range positions {
 			plan := planOf(scenario, with(position, fault))
 			plan.Pair = true
 			plans = append(plans, plan)
@@ -270,7 +282,7 @@ func (s *suite) withStandby(fault proxy.Fault, some func([]proxy.Rule) []proxy.R
 	return plans
 }
 
-// rest are all scenarios, with a long rest in the end.
+// rest are all scenarios, with a long rest at the end.
 func (s *suite) rest() []*runner.Plan {
 	plans := make([]*runner.Plan, 0, len(s.scenarios))
 	for _, scenario := range s.scenarios {
@@ -290,7 +302,7 @@ func with(position proxy.Rule, fault proxy.Fault) proxy.Rule {
 	return position
 }
 
-// positions returns the writes of a scenario that something can go wrong with.
+// positions returns the writes of a scenario that a fault can hit.
 func (s *suite) positions(name string) []proxy.Rule {
 	var rules []proxy.Rule
 	for _, match := range s.sorts(name) {
@@ -307,16 +319,11 @@ func (s *suite) sorts(name string) []proxy.Match {
 		func(a, b proxy.Match) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// sample returns some of a list, by chance, in the order of the list.
-func sample[T any](list []T, n int, chance *rand.Rand) []T {
-	if n >= len(list) {
-		return list
+// kindNames returns what the names of scenarios begin with.
+func kindNames() []string {
+	names := make([]string, 0, len(kinds.All))
+	for _, k := range kinds.All {
+		names = append(names, k.Controller())
 	}
-	chosen := chance.Perm(len(list))[:n]
-	slices.Sort(chosen)
-	some := make([]T, n)
-	for i, index := range chosen {
-		some[i] = list[index]
-	}
-	return some
+	return names
 }

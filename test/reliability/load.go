@@ -19,16 +19,14 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// Of the load: how many Foos there are, how long after the other they are scaled, how long they may take to come to
-// rest, and for how long nothing may be written then.
 const (
 	loadFoos     = 50
-	loadEvery    = 50 * time.Millisecond
-	loadPatience = 2 * time.Minute
-	loadRest     = 5 * time.Second
+	loadEvery    = 50 * time.Millisecond // one of them is scaled
+	loadPatience = 2 * time.Minute       // in the end
+	loadRest     = 5 * time.Second       // in which nothing may be written then
 )
 
-// load is an operator that has nothing between it and the API server, and whose Foos are scaled all the time.
+// load is an operator without a proxy whose Foos are scaled all the time.
 type load struct {
 	client    client.Client
 	recorder  *history.Recorder
@@ -37,7 +35,7 @@ type load struct {
 	manager   *testenv.Manager
 	cancel    context.CancelFunc
 	ended     chan struct{}
-	changes   int // that were made
+	changes   int
 }
 
 func startLoad(ctx context.Context, env *runner.Environment) (*load, error) {
@@ -68,8 +66,7 @@ func (l *load) foo(number int) *samplev1alpha1.Foo {
 	return &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: fmt.Sprintf("foo-%d", number)}}
 }
 
-// scale scales one Foo after the other, until the context ends. What fails while the API server is away is not tried
-// again.
+// scale scales one Foo after the other, until the context ends. Requests that fail in an outage are not repeated.
 func (l *load) scale(ctx context.Context) {
 	defer close(l.ended)
 	for ctx.Err() == nil {
@@ -82,11 +79,11 @@ func (l *load) scale(ctx context.Context) {
 	}
 }
 
-// settle scales no more, and returns what is not as it should be when all has had time to come to rest.
+// settle stops scaling, and returns what does not match the spec after some time.
 func (l *load) settle() []oracle.Finding {
 	l.cancel()
 	<-l.ended
-	lacking := "nothing was looked at"
+	lacking := "nothing was observed"
 	for begun := time.Now(); lacking != "" && time.Since(begun) < loadPatience; time.Sleep(200 * time.Millisecond) {
 		lacking = l.lacking()
 	}
@@ -97,45 +94,44 @@ func (l *load) settle() []oracle.Finding {
 	log := l.manager.Logs()
 	run := &oracle.Run{Log: log, RestLog: log[logged:], AwayFrom: l.began, AwayTo: away}
 	if err := l.manager.Stop(); err != nil {
-		run.Ends = []string{fmt.Sprintf("it was told to end, and did so with: %v", err)}
+		run.Ends = []string{fmt.Sprintf("it was stopped, and ended with: %v", err)}
 	}
 	return append(findings, oracle.Judge(run, &oracle.Reference{})...)
 }
 
-// judge returns what must not be: of what is lacking in the end, of how much has happened at rest, and of how many
+// judge returns the violations: of what is lacking in the end, of how many writes there were at rest, and of how many
 // Deployments there ever were.
-func (l *load) judge(lacking string, happened int) []oracle.Finding {
+func (l *load) judge(lacking string, written int) []oracle.Finding {
 	deployments := map[types.UID]bool{}
 	for _, version := range l.recorder.Versions(l.namespace) {
 		if version.Resource == history.Deployments {
 			deployments[version.Object.GetUID()] = true
 		}
 	}
-	return judgeLoad(l.changes, lacking, happened, len(deployments))
+	return judgeLoad(l.changes, lacking, written, len(deployments))
 }
 
-// judgeLoad returns what must not be of a load with so many changes and Deployments.
-func judgeLoad(changes int, lacking string, happened, deployments int) []oracle.Finding {
+func judgeLoad(changes int, lacking string, written, deployments int) []oracle.Finding {
 	var findings []oracle.Finding
-	add := func(oracleName, text string, args ...any) {
-		findings = append(findings, oracle.Finding{Oracle: oracleName, Text: fmt.Sprintf(text, args...)})
-	}
-	if lacking != "" {
-		add("end state", "after %d changes, %s", changes, lacking)
-	}
-	if lacking == "" && happened > 0 {
-		add("rest", "there was nothing to write, and %d objects have changed", happened)
-	}
-	if changes == 0 {
-		add("end state", "there was no load: nothing could be changed")
-	}
-	if deployments != loadFoos {
-		add("counts", "%d Deployments were created for %d Foos", deployments, loadFoos)
+	for _, f := range []struct {
+		isWrong      bool
+		oracle, text string
+	}{
+		{lacking != "", "end state", lacking},
+		{lacking == "" && written > 0, "rest", fmt.Sprintf("%d objects have changed at rest", written)},
+		{changes == 0, "end state", "there was no load: no Foo could be scaled"},
+		{deployments != loadFoos, "counts",
+			fmt.Sprintf("%d Deployments were created for %d Foos", deployments, loadFoos)},
+	} {
+		if f.isWrong {
+			findings = append(findings, oracle.Finding{Oracle: f.oracle,
+				Text: fmt.Sprintf("after %d changes: %s", changes, f.text)})
+		}
 	}
 	return findings
 }
 
-// lacking returns what is not as it should be.
+// lacking returns what does not match the spec.
 func (l *load) lacking() string {
 	world := l.recorder.World(l.namespace)
 	for _, object := range world.Of(history.Foos) {
@@ -146,7 +142,7 @@ func (l *load) lacking() string {
 		}
 	}
 	if deployments := len(world.Of(history.Deployments)); deployments != loadFoos {
-		return fmt.Sprintf("there are %d Deployments, and not %d", deployments, loadFoos)
+		return fmt.Sprintf("there are %d Deployments, not %d", deployments, loadFoos)
 	}
 	return ""
 }

@@ -1,5 +1,5 @@
-// Command reliability breaks the operator's connection to the API server in every way and at every place that it knows,
-// and the operator itself, and judges what comes of it.
+// Command reliability injects faults into the operator's connection to the API server, and into the operator itself,
+// and judges what the operator does. With --mutants it seeds bugs into the operator and judges the suites.
 package main
 
 import (
@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"strconv"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -17,12 +17,11 @@ import (
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/example/memcached-operator/test/reliability/proxy"
 	"github.com/example/memcached-operator/test/reliability/runner"
 )
 
 func main() {
-	log.SetLogger(logr.Discard()) // warnings of the API server about what scenarios make
+	log.SetLogger(logr.Discard()) // warnings of the API server about the objects of scenarios
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	failed, err := run(ctx)
 	stop()
@@ -34,67 +33,84 @@ func main() {
 	}
 }
 
-// options is what the suite is told by flags.
+// options are the flags.
 type options struct {
 	manager  string
 	scenario string
 	fault    string
-	rules    []proxy.Rule // of fault
-	storm    *uint64      // the seed of fault, if that is a storm
 	campaign string
+	mutants  string
 	short    bool
 	seed     uint64
-	parallel int
-	patience time.Duration
-	hasty    bool
-	output   string
 	proof    string
 	evidence string
+
+	patience time.Duration // how long the operator may take; 0 for long enough after any fault
+	isHasty  bool          // ends at the first violation, and keeps no evidence
 }
 
 func parse() (*options, error) {
 	o := &options{}
 	flag.StringVar(&o.manager, "manager", "", "the operator's `program`; by default it is built, with the race detector")
 	flag.StringVar(&o.scenario, "scenario", "", "a regular `expression`: only scenarios whose whole name matches")
-	flag.StringVar(&o.fault, "fault", "", "only this: `faults` as the report names them, separated by semicolons")
+	flag.StringVar(&o.fault, "fault", "", "only these `faults`, as a report names them, separated by semicolons")
 	flag.StringVar(&o.campaign, "campaign", "", "a regular `expression`: only campaigns whose whole name matches")
-	flag.BoolVar(&o.short, "short", false, "only what takes less than 5 minutes")
-	flag.Uint64Var(&o.seed, "seed", 1, "for all that is chosen by chance")
-	flag.IntVar(&o.parallel, "parallel", 6, "in how many plans something happens at the same time")
-	flag.DurationVar(&o.patience, "patience", 0,
-		"for how `long` to wait for the operator to come to an end; 0 for long enough after any fault")
-	flag.BoolVar(&o.hasty, "hasty", false, "end as soon as something is found")
-	flag.StringVar(&o.output, "json", "", "a `file` for all that was found, as JSON")
-	flag.StringVar(&o.proof, "proof", "", "a `directory` for a page of all that was found")
-	flag.StringVar(&o.evidence, "evidence", "",
-		"a `directory` for what was recorded of plans that fail; by default one that is made for it")
+	flag.StringVar(&o.mutants, "mutants", "",
+		"a regular `expression`: seed the bugs of mutants.yaml whose name matches into the operator, and show that they are found")
+	flag.BoolVar(&o.short, "short", false, "only a sample that takes about a minute")
+	flag.Uint64Var(&o.seed, "seed", 1, "the seed of all random choices")
+	flag.StringVar(&o.proof, "proof", "", "a `directory` for a page with the results")
+	flag.StringVar(&o.evidence, "evidence", "", "a `directory` for the records of plans that fail; by default a new one")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q: all options are flags, see --help", flag.Arg(0))
 	}
-	if o.proof != "" && (o.scenario != "" || o.campaign != "" || o.fault != "") {
-		return nil, errors.New("--proof is for all there is: a part of it, which --scenario, --campaign and --fault " +
-			"choose, proves nothing")
+	if o.proof != "" && o.scenario+o.campaign+o.fault != "" {
+		return nil, errors.New("--proof needs a whole run: do not set --scenario, --campaign or --fault")
 	}
-	if seed, isStorm := strings.CutPrefix(o.fault, runner.StormFault); isStorm {
-		number, err := strconv.ParseUint(seed, 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("%q: a storm has a number: %w", o.fault, err)
-		}
-		o.storm = &number
-	} else if o.fault != "" {
-		var err error
-		if o.rules, err = proxy.ParseRules(o.fault); err != nil {
+	for _, pattern := range []string{o.scenario, o.campaign, o.mutants} {
+		if _, err := regexp.Compile(pattern); err != nil {
 			return nil, err
 		}
 	}
-	if o.parallel < 1 {
-		return nil, errors.New("--parallel must be at least 1")
-	}
-	return o, nil
+	_, err := parseFaults(o.fault)
+	return o, err
 }
 
-// say tells of progress.
+// matches reports whether an expression matches a whole name; an empty one matches all.
+func matches(expression, name string) bool {
+	return expression == "" || regexp.MustCompile("^("+expression+")$").MatchString(name)
+}
+
+// run runs the suite, or seeds bugs, and reports whether anything failed.
+func run(ctx context.Context) (failed bool, err error) {
+	o, err := parse()
+	if err != nil {
+		return false, err
+	}
+	if o.mutants != "" {
+		return huntMutants(ctx, o)
+	}
+	s, err := newSuite(ctx, o)
+	if err != nil {
+		return false, err
+	}
+	if s.env, err = runner.Start(ctx, o.manager, parallelPlans, s.hasOutages()); err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, s.env.Stop()) }()
+	s.say("the control plane is running")
+	err = s.conductAll(ctx)
+	if o.proof != "" && err == nil { // only a whole run makes a page
+		err = s.report.page().Write(o.proof)
+	}
+	return s.report.violations() > 0, errors.Join(err, s.report.print(os.Stdout))
+}
+
+// say prints progress.
 func (s *suite) say(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "[%4.0f s] %s\n", time.Since(s.begun).Seconds(), fmt.Sprintf(format, args...))
+	if !s.isHasty {
+		fmt.Fprintf(os.Stderr, "[%4.0f s] %s\n", time.Since(s.report.begun).Seconds(),
+			strings.TrimSpace(fmt.Sprintf(format, args...)))
+	}
 }

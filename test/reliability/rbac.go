@@ -25,41 +25,40 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// likelyScenarios is in how many scenarios the lack of a permission may show at most.
+// likelyScenarios is how many scenarios are tried without a permission.
 const likelyScenarios = 2
 
-// rbacPatience is how long an operator that lacks a permission may take: one that has it takes a second.
+// rbacPatience is how long an operator without a permission may take: with it, a second is enough.
 const rbacPatience = 8 * time.Second
 
-// managerRole is the ClusterRole whose permissions are taken away. Those to lead, and to know who reads the metrics,
-// are taken away in test/contract.
+// managerRole is the ClusterRole whose permissions are taken away. test/contract takes away those for leader election
+// and for the metrics.
 const managerRole = "memcached-operator-manager-role"
 
-// withoutStreams has the operator list as where the API server cannot stream lists.
+// withoutStreams makes the operator send list requests, as if the API server could not stream lists.
 var withoutStreams = []string{"KUBE_FEATURE_WatchListClient=false"}
 
-// rbacReport is what the operator cannot do without. Whether all that it was granted is used, test/contract shows.
+// rbacReport is what the operator cannot do without. That it uses all permissions, test/contract shows.
 type rbacReport struct {
-	// Needed are permissions with what goes wrong without each.
-	Needed map[string]string `json:"needed"`
-	// Unneeded are those without which nothing went wrong.
-	Unneeded []string `json:"unneeded"`
-	// Control is what goes wrong in the same scenarios with all permissions: nothing, or what goes wrong without one says
-	// nothing.
-	Control []string `json:"control"`
+	needed   map[string]string // what fails without each permission
+	unneeded []string          // permissions without which nothing fails
+	control  []string          // what fails in the same scenarios with all permissions
 }
 
-// rbac takes each permission away in turn, for real: from the role of a service account of its own. What the API server
-// asks for in admission, which no proxy sees, is taken away so too.
+// rbac takes each permission away in turn, from the role of a service account of its own, so that the API server lacks
+// it for admission, too.
 func (s *suite) rbac(ctx context.Context, r *campaignReport) error {
-	k8s := s.env.ControlPlane.Client
-	var role rbacv1.ClusterRole
-	if err := k8s.Get(ctx, client.ObjectKey{Name: managerRole}, &role); err != nil {
-		return err
+	rules := s.rules
+	if rules == nil {
+		var role rbacv1.ClusterRole
+		if err := s.env.ControlPlane.Client.Get(ctx, client.ObjectKey{Name: managerRole}, &role); err != nil {
+			return err
+		}
+		rules = role.Rules
 	}
-	report := &rbacReport{Needed: map[string]string{}}
-	s.report.RBAC = report
-	trials := s.trialsOf(role.Rules)
+	report := &rbacReport{needed: map[string]string{}}
+	s.report.rbac = report
+	trials := s.trialsOf(rules)
 	wrong, err := s.tryAll(ctx, trials)
 	if err != nil {
 		return err
@@ -67,36 +66,36 @@ func (s *suite) rbac(ctx context.Context, r *campaignReport) error {
 	for i, trial := range trials {
 		switch {
 		case trial.lacks == "" && wrong[i] != "":
-			report.Control = append(report.Control, wrong[i])
+			report.control = append(report.control, wrong[i])
 		case trial.lacks != "" && wrong[i] != "":
-			report.Needed[trial.lacks] = wrong[i]
+			report.needed[trial.lacks] = wrong[i]
 		case trial.lacks != "":
-			report.Unneeded = append(report.Unneeded, trial.lacks)
+			report.unneeded = append(report.unneeded, trial.lacks)
 		}
 	}
-	slices.Sort(report.Unneeded)
-	result := &planReport{Scenario: "rbac"}
-	for what, list := range map[string][]string{"granted, and not needed": report.Unneeded, "refused": s.report.Refused,
-		"goes wrong with all permissions": report.Control} {
+	slices.Sort(report.unneeded)
+	result := &planReport{scenario: "rbac"}
+	for what, list := range map[string][]string{"granted, and not needed": report.unneeded, "refused": s.report.refused,
+		"fails with all permissions": report.control} {
 		if len(list) > 0 {
-			result.Findings = append(result.Findings, oracle.Finding{Oracle: "rbac",
+			result.findings = append(result.findings, oracle.Finding{Oracle: "rbac",
 				Text: what + ": " + strings.Join(list, ", ")})
 		}
 	}
-	r.add(result)
+	r.plans = append(r.plans, result)
 	return nil
 }
 
-// rights are those of an operator, and where it may show that some are lacking.
+// rights are permissions of an operator, and where it may fail for the lack of some.
 type rights struct {
-	name        string
+	name        string // of the service account
 	rules       []rbacv1.PolicyRule
 	lacks       string // the permission that is taken away; empty for none
 	environment []string
 	scenarios   []string // the likeliest first
 }
 
-// trialsOf are all permissions but one, each in turn; and before them all permissions, with each scenario that is
+// trialsOf returns all permissions but one, each in turn, and before them all permissions, with each scenario that is
 // played without one.
 func (s *suite) trialsOf(rules []rbacv1.PolicyRule) []rights {
 	var controls []rights
@@ -121,11 +120,11 @@ func (s *suite) trialsOf(rules []rbacv1.PolicyRule) []rights {
 	return append(controls, trials...)
 }
 
-// tryAll returns how each goes wrong; nothing if it does not. As many are played at a time as plans are.
+// tryAll returns how each fails; nothing if it does not.
 func (s *suite) tryAll(ctx context.Context, trials []rights) ([]string, error) {
 	wrong := make([]string, len(trials))
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(2 * s.parallel)
+	group.SetLimit(2 * parallelPlans)
 	for i, trial := range trials {
 		group.Go(func() (err error) {
 			wrong[i], err = s.goesWrong(ctx, trial)
@@ -135,8 +134,8 @@ func (s *suite) tryAll(ctx context.Context, trials []rights) ([]string, error) {
 	return wrong, group.Wait()
 }
 
-// goesWrong plays scenarios with an operator that has some rights until one goes wrong, and returns how; nothing if
-// none does.
+// goesWrong plays scenarios with an operator that has some rights until one fails, and returns how; nothing if none
+// does.
 func (s *suite) goesWrong(ctx context.Context, r rights) (string, error) {
 	if err := s.grant(ctx, r); err != nil {
 		return "", err
@@ -149,11 +148,11 @@ func (s *suite) goesWrong(ctx context.Context, r rights) (string, error) {
 		plan := &runner.Plan{Scenario: s.scenarios[found], ServiceAccount: r.name, Environment: r.environment,
 			Patience: rbacPatience}
 		reference := s.reference(scenarioName)
-		run, err := s.env.Play(ctx, plan, reference)
-		if err = errors.Join(err, ctx.Err()); err != nil {
+		run, err := s.record(ctx, plan, reference)
+		if err != nil {
 			return "", err
 		}
-		// What goes wrong by chance needs no lack of a permission: where there is one, it shows.
+		// A failure by chance is no lack of a permission: that is refused.
 		if findings := oracle.Judge(run, reference); len(findings) > 0 && (r.lacks == "" || isRefused(run)) {
 			text, _, _ := strings.Cut(findings[0].String(), "\n")
 			return scenarioName + ": " + text, nil
@@ -162,12 +161,12 @@ func (s *suite) goesWrong(ctx context.Context, r rights) (string, error) {
 	return "", nil
 }
 
-// isRefused tells whether the operator was refused something.
+// isRefused reports whether a request of the operator was refused.
 func isRefused(run *oracle.Run) bool {
 	return slices.ContainsFunc(run.Requests, func(r proxy.Request) bool { return r.Status == http.StatusForbidden })
 }
 
-// grant makes a service account that has these rights and no others.
+// grant creates a service account that has these rights and no others.
 func (s *suite) grant(ctx context.Context, r rights) error {
 	k8s := s.env.ControlPlane.Client
 	return errors.Join(
@@ -181,8 +180,8 @@ func (s *suite) grant(ctx context.Context, r rights) error {
 		}))
 }
 
-// likely returns the scenarios in which the lack of a permission may show, the likeliest first: of the kinds that have
-// to do with the resource, those that have used the permission.
+// likely returns the scenarios that may fail without a permission, the likeliest first: of the kinds that have to do
+// with the resource, those that have used the permission.
 func (s *suite) likely(permission string) []string {
 	_, resource, _ := strings.Cut(permission, " ")
 	parts := strings.SplitN(resource, "/", 3) // without the subresource

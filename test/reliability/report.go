@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -14,87 +13,71 @@ import (
 
 	"github.com/example/memcached-operator/test/proof"
 	"github.com/example/memcached-operator/test/reliability/oracle"
+	"github.com/example/memcached-operator/test/reliability/proxy"
 	"github.com/example/memcached-operator/test/reliability/runner"
 )
 
-// report is all that was found.
+// report is all results of a run.
 type report struct {
-	// Operator is that of which it was found, as proof.Operator says it.
-	Operator string `json:"operator"`
-	// Suite is by what it was found, as proof.Suite says it.
-	Suite      string            `json:"suite"`
-	Begun      time.Time         `json:"begun"`
-	CPUs       int               `json:"cpus"`
-	Seed       uint64            `json:"seed"`
-	Short      bool              `json:"short"`
-	Seconds    float64           `json:"seconds"`
-	Scenarios  int               `json:"scenarios"`
-	Positions  int               `json:"positions"` // writes that a fault can hit
-	Plans      int               `json:"plans"`
-	Violations int               `json:"violations"` // plans with findings
-	Campaigns  []*campaignReport `json:"campaigns"`
-	Used       []string          `json:"used"`    // permissions, as "verb group/resource"
-	Refused    []string          `json:"refused"` // requests of operators that have all rights, by an API server that runs
-	// Starting are those that an API server has refused before it was ready, by verb and resource: it knew no roles, or
-	// not our kinds, yet.
-	Starting map[string]int `json:"refusedBeforeReady"`
-	RBAC     *rbacReport    `json:"rbac,omitempty"`
-	// NotJudged is what could not be tried, and why.
-	NotJudged []string `json:"notJudged,omitempty"`
+	operator  string // as proof.OperatorOf returns it
+	begun     time.Time
+	seed      uint64
+	isShort   bool
+	positions int // writes that a fault can hit
+	campaigns []*campaignReport
+	refused   []string // requests of operators that have all rights, by an API server that is ready
+	rbac      *rbacReport
+	notJudged []string // what could not be tried, and why
 }
 
-// campaignReport is what one campaign has found.
+// campaignReport is the results of one campaign.
 type campaignReport struct {
-	Name    string        `json:"name"`
-	What    string        `json:"what"`
-	Seconds float64       `json:"seconds"`
-	Plans   []*planReport `json:"plans"`
-	began   time.Time
+	name, what string
+	began      time.Time
+	seconds    float64
+	plans      []*planReport
 }
 
-// planReport is what one plan has found.
+// planReport is the results of one plan.
 type planReport struct {
-	Scenario string           `json:"scenario"`
-	Faults   string           `json:"faults,omitempty"`
-	Fired    int              `json:"fired"` // how many of the faults have occurred
-	Requests int              `json:"requests"`
-	Seconds  float64          `json:"seconds"`
-	Findings []oracle.Finding `json:"findings,omitempty"`
+	scenario, faults string
+	fired            int // how many of the faults have occurred
+	findings         []oracle.Finding
 }
 
-func (p *planReport) String() string { return p.Scenario + " / " + p.Faults }
+func (p *planReport) String() string { return p.scenario + " / " + p.faults }
 
-// hasOccurred tells whether all that was to go wrong has.
+// hasOccurred reports whether all faults have occurred.
 func (p *planReport) hasOccurred() bool {
-	return p.Fired > strings.Count(p.Faults, runner.FaultSeparator)
+	return p.fired > strings.Count(p.faults, runner.FaultSeparator)
 }
 
 func newReport(o *options, operator string) *report {
-	return &report{Operator: operator, Begun: time.Now().UTC().Truncate(time.Second), CPUs: runtime.NumCPU(), Seed: o.seed,
-		Short: o.short, Starting: map[string]int{}}
+	return &report{operator: operator, begun: time.Now(), seed: o.seed, isShort: o.short}
 }
 
 // begin adds the report of a campaign.
 func (r *report) begin(name, what string) *campaignReport {
-	campaign := &campaignReport{Name: name, What: what, began: time.Now()}
-	r.Campaigns = append(r.Campaigns, campaign)
+	campaign := &campaignReport{name: name, what: what, began: time.Now()}
+	r.campaigns = append(r.campaigns, campaign)
 	return campaign
 }
 
 // campaign returns the report of a campaign; nil if there is none.
 func (r *report) campaign(name string) *campaignReport {
-	index := slices.IndexFunc(r.Campaigns, func(c *campaignReport) bool { return c.Name == name })
-	if index < 0 {
-		return nil
+	for _, campaign := range r.campaigns {
+		if campaign.name == name {
+			return campaign
+		}
 	}
-	return r.Campaigns[index]
+	return nil
 }
 
-// plans are all plans, with the campaign of each.
+// plans returns all plans, with the campaign of each.
 func (r *report) plans() iter.Seq2[*campaignReport, *planReport] {
 	return func(yield func(*campaignReport, *planReport) bool) {
-		for _, campaign := range r.Campaigns {
-			for _, plan := range campaign.Plans {
+		for _, campaign := range r.campaigns {
+			for _, plan := range campaign.plans {
 				if !yield(campaign, plan) {
 					return
 				}
@@ -103,62 +86,242 @@ func (r *report) plans() iter.Seq2[*campaignReport, *planReport] {
 	}
 }
 
-func (r *campaignReport) add(plan *planReport) {
-	r.Seconds = time.Since(r.began).Seconds()
-	r.Plans = append(r.Plans, plan)
+// findings returns all findings, each with its plan.
+func (r *report) findings() []oracle.Finding {
+	var all []oracle.Finding
+	for _, plan := range r.plans() {
+		for _, finding := range plan.findings {
+			finding.Text = fmt.Sprintf("(%s) %s", plan, finding.Text)
+			all = append(all, finding)
+		}
+	}
+	return all
 }
 
-// counts returns in how many plans all went wrong that was to, and how many have findings.
+// violations returns how many plans have findings.
+func (r *report) violations() int {
+	violations := 0
+	for _, campaign := range r.campaigns {
+		_, more := campaign.counts()
+		violations += more
+	}
+	return violations
+}
+
+// counts returns in how many plans all faults have occurred, and how many have findings.
 func (r *campaignReport) counts() (fired, violations int) {
-	for _, plan := range r.Plans {
+	for _, plan := range r.plans {
 		if plan.hasOccurred() {
 			fired++
 		}
-		if len(plan.Findings) > 0 {
+		if len(plan.findings) > 0 {
 			violations++
 		}
 	}
 	return fired, violations
 }
 
-func (r *campaignReport) perHour() int {
-	if len(r.Plans) == 0 {
-		return 0
-	}
-	return int(float64(len(r.Plans)) / r.Seconds * 3600)
-}
-
-func (r *campaignReport) summary() string {
-	fired, violations := r.counts()
-	return fmt.Sprintf("%d plans, %d with faults that occurred, %d with violations, %d plans/hour", len(r.Plans), fired,
-		violations, r.perHour())
-}
-
-// finish sums up.
-func (r *report) finish(s *suite) {
-	r.Scenarios = len(s.scenarios)
-	r.Used = slices.Sorted(maps.Keys(s.used))
-	r.Seconds, r.Plans, r.Violations = 0, 0, 0
-	for _, campaign := range r.Campaigns {
-		_, violations := campaign.counts()
-		r.Seconds += campaign.Seconds
-		r.Plans += len(campaign.Plans)
-		r.Violations += violations
-		slices.SortFunc(campaign.Plans, func(a, b *planReport) int { return cmp.Compare(a.String(), b.String()) })
-	}
-}
-
-// print prints what was played and found.
+// print prints the results.
 func (r *report) print(w io.Writer) error {
-	page := &proof.Page{Title: r.page().Title, Settings: r.settings(), Claims: r.claims(),
-		Sections: []proof.Section{{Title: "Campaigns", Tables: []proof.Table{r.campaignTable()}}}}
 	var violations strings.Builder
-	for _, plan := range r.plans() {
-		for _, finding := range plan.Findings {
-			text, _, _ := strings.Cut(finding.Text, "\n")
-			fmt.Fprintf(&violations, "VIOLATION %s: %s: %s\n", plan, finding.Oracle, text)
-		}
+	for _, finding := range r.findings() {
+		text, _, _ := strings.Cut(finding.String(), "\n")
+		fmt.Fprintf(&violations, "VIOLATION %s\n", text)
 	}
+	page := r.page()
+	page.Sections = page.Sections[:1]
 	_, err := io.WriteString(w, violations.String())
 	return errors.Join(page.Print(w), err)
+}
+
+func (r *report) page() *proof.Page {
+	page := &proof.Page{
+		Name:  "reliability",
+		Title: "What faults do to the operator",
+		Text: []string{
+			"A proxy between the operator and a real API server makes requests fail, kills or freezes the operator, and " +
+				"serves it old states. Each plan is one scenario with faults, in a namespace of its own. Its outcome is " +
+				"compared with that of the scenario without faults, and judged by oracles that read only the records of the " +
+				"plan. `make reliability` makes this page; test/README.md describes it.",
+			"The operator is the program that users run, with their defaults, but with the race detector; it watches one " +
+				"namespace, serves no metrics, runs a new image at once (`--image-delay=0`), and takes part in an election " +
+				"only where the leader is frozen or cut off. The comparison leaves out what the server generates, and how " +
+				"Kubernetes' own controllers report their work (test/reliability/history/normal.go). The operator's hash of " +
+				"an applied object, and times that mean nothing to the scenario, have to be there with any value.",
+		},
+		Settings: []proof.Setting{proof.OperatorSetting(r.operator),
+			{Name: "begun", Value: r.begun.UTC().Format("2006-01-02 15:04 MST")},
+			{Name: "CPUs", Value: fmt.Sprint(runtime.NumCPU())},
+			{Name: "seed", Value: fmt.Sprint(r.seed)},
+			{Name: "form", Value: map[bool]string{true: "short", false: "full"}[r.isShort]}},
+		Claims: r.claims(),
+		Sections: []proof.Section{
+			{Title: "Campaigns", Tables: []proof.Table{r.campaignTable()}, Text: []string{"Faults count as occurred in a " +
+				"plan in which every one of its faults has: of two, the first may prevent the write of the second, and a " +
+				"storm may hit nothing. An outage is for many plans; it has occurred in the one at whose write it was. The " +
+				"campaign rbac is one plan, in which each permission is taken away in turn."}},
+			{Title: "Every write, every fault", Tables: []proof.Table{r.matrix()}, Text: []string{"Plans of the campaign " +
+				"singles by kind and fault, and in how many of them the fault occurred. A fault does not occur where the write " +
+				"was not made this time: progress is reported as time passes. So faults hit the writes that each of three " +
+				"runs without faults has made. expire-watches has occurred if a watch was answered with 410, and age and " +
+				"age-more if the old state was listed."}},
+		},
+	}
+	if r.rbac != nil {
+		needed := proof.Table{Columns: []string{"permission", "what fails without it"}}
+		for _, permission := range slices.Sorted(maps.Keys(r.rbac.needed)) {
+			needed.Rows = append(needed.Rows, []string{permission, strings.ReplaceAll(r.rbac.needed[permission], "|", "/")})
+		}
+		page.Sections = append(page.Sections, proof.Section{Title: "Permissions", Tables: []proof.Table{needed},
+			Text: []string{"The first failure when each permission is taken away. A watch that is refused is logged before " +
+				"anything is late, so that is the first failure there."}})
+	}
+	page.Sections = append(page.Sections,
+		proof.Section{Title: "What this does not judge, or not as sharply", Tables: []proof.Table{limits}})
+	return page
+}
+
+// limits are what the suite cannot find.
+var limits = proof.Table{
+	Columns: []string{"what", "how far it is judged"},
+	Rows: [][]string{
+		{"writes that only some runs of a scenario make, such as one more report of progress",
+			"not tried one by one; storms hit them by chance"},
+		{"upgrades of the operator", "they write nothing, so no single fault hits them; storms hit their reads"},
+		{"reads that fail", "in storms, and where watches are paused, closed or expired and old states are served"},
+		{"how long the operator takes", "a minute and 40 s at most, and in outages 5 min, as Kubernetes' garbage collector " +
+			"has taken two; `make bench` measures times"},
+		{"what a status says of the present",
+			"it must have been true at most 5 s before, or as much longer as a fault delayed something; after a frozen or " +
+				"cut off leader, an outage, an old state, or a failed list or watch, as in most storms, it must ever have been"},
+		{"a status that says less than is true, such as fewer pods than are ready",
+			"by the last one: the next report of progress may be a minute away"},
+		{"too many events", "each write that fails, and each read of one resource, may be one more of any reason, which in " +
+			"storms is many; where names are taken for a moment, two more of any reason are allowed"},
+		{"outages", "each write meets one of three in turn: the API server is killed before it or after it, or etcd; the " +
+			"load beside them is of Foos only, and is judged by its end, by the number of Deployments and by 5 s of rest"},
+		{"a leader that is cut off", "at one write of each scenario; neither that nor a frozen leader is tried with " +
+			"upgrades and where the operator is away for a while"},
+		{"late writes of a former leader", "by their effect: there must be none"},
+		{"goroutines of connections", "not counted: a broken connection is closed in its own time; those that watch may " +
+			"be as many as resources that are watched"},
+	},
+}
+
+func (r *report) campaignTable() proof.Table {
+	table := proof.Table{Columns: []string{"campaign", "it shows", "plans", "faults occurred", "violations", "minutes"}}
+	for _, c := range r.campaigns {
+		fired, violations := c.counts()
+		table.Rows = append(table.Rows, []string{c.name, c.what, fmt.Sprint(len(c.plans)), fmt.Sprint(fired),
+			fmt.Sprint(violations), fmt.Sprintf("%.0f", c.seconds/60)})
+	}
+	return table
+}
+
+func (r *report) claims() []proof.Claim {
+	plans, faultless, written, judged, long := 0, 0, 0, 0, 0
+	for campaign, plan := range r.plans() {
+		plans++
+		if campaign.name == rbacCampaign || plan.faults == loadFaults {
+			continue
+		}
+		judged++
+		if plan.faults == "" {
+			faultless++
+		}
+		if campaign.name == restCampaign {
+			long++
+		}
+		if slices.ContainsFunc(plan.findings, func(f oracle.Finding) bool { return f.Oracle == oracle.Rest }) {
+			written++
+		}
+	}
+	rest := proof.Claim{What: "plans with a write at rest, over a restart, or while every object is reconciled again",
+		Bar: "0", Found: fmt.Sprintf("%d of %d", written, judged), Verdict: proof.Judge(written == 0)}
+	if long > 0 {
+		rest.Note = fmt.Sprintf("in %d of them, half a minute of rest, and another one of reconciling; else 2 s", long)
+	}
+	if judged == 0 {
+		rest.Verdict, rest.Note = proof.NotJudged, "no plan ran"
+	}
+	violations := proof.Claim{What: "plans with a violation", Bar: "0", Found: fmt.Sprintf("%d of %d", r.violations(), plans),
+		Verdict: proof.Judge(r.violations() == 0), Note: fmt.Sprintf("%d of all plans have no fault", faultless)}
+	claims := append([]proof.Claim{violations, r.coverage(), rest}, r.claimRBAC()...)
+	for _, what := range r.notJudged {
+		claims = append(claims, proof.Claim{What: what, Verdict: proof.NotJudged})
+	}
+	return claims
+}
+
+// claimRBAC compares what the operator may do with what it needs.
+func (r *report) claimRBAC() []proof.Claim {
+	if r.rbac == nil {
+		return nil
+	}
+	needed := proof.Claim{What: "permissions of the ClusterRole " + managerRole +
+		" that are needed, shown by taking each away", Bar: "all",
+		Found:   fmt.Sprintf("%d of %d", len(r.rbac.needed), len(r.rbac.needed)+len(r.rbac.unneeded)),
+		Verdict: proof.Judge(len(r.rbac.unneeded) == 0),
+		Note: "with all of them, the same scenarios pass; test/contract takes away those for leader election and metrics, " +
+			"and compares what is granted with what is used"}
+	if len(r.rbac.control) > 0 {
+		needed.Verdict, needed.Note = proof.NotJudged, "with all of them, too: "+strings.Join(r.rbac.control, ", ")
+	}
+	return []proof.Claim{needed, {What: "requests refused to the operator", Bar: "0", Found: fmt.Sprint(len(r.refused)),
+		Verdict: proof.Judge(len(r.refused) == 0),
+		Note:    "but for those of an API server that has just started, and knows no roles, or not our kinds, yet"}}
+}
+
+// coverage is how many writes were tried with every fault.
+func (r *report) coverage() proof.Claim {
+	claim := proof.Claim{What: "writes that every run of a scenario makes, tried with every fault", Bar: "100 %",
+		Verdict: proof.NotJudged, Found: fmt.Sprintf("%d writes", r.positions), Note: "only some were tried"}
+	singles := r.campaign(singlesCampaign)
+	if singles == nil {
+		return claim
+	}
+	var missed []string
+	for _, plan := range singles.plans {
+		if !plan.hasOccurred() {
+			missed = append(missed, plan.String())
+		}
+	}
+	plans := len(singles.plans)
+	claim.Found = fmt.Sprintf("%d writes, %d plans, of which the fault occurred in %d", r.positions, plans,
+		plans-len(missed))
+	claim.Verdict, claim.Note = proof.Judge(len(missed) == 0 && plans == r.positions*len(proxy.Faults)), ""
+	if len(missed) > 0 {
+		claim.Note = fmt.Sprintf("the fault did not occur in %d runs of: %s", tries, strings.Join(missed, "; "))
+	}
+	return claim
+}
+
+// matrix has the plans of the campaign singles, by fault and kind.
+func (r *report) matrix() proof.Table {
+	table := proof.Table{Columns: slices.Concat([]string{"fault"}, kindNames(), []string{"violations"})}
+	singles := r.campaign(singlesCampaign)
+	if singles == nil {
+		return table
+	}
+	for _, fault := range proxy.Faults {
+		count := func(kind string) (tried, fired, violations int) {
+			cell := campaignReport{}
+			for _, plan := range singles.plans {
+				if strings.HasPrefix(plan.scenario, kind) && strings.HasSuffix(plan.faults, ": "+fault.String()) {
+					cell.plans = append(cell.plans, plan)
+				}
+			}
+			fired, violations = cell.counts()
+			return len(cell.plans), fired, violations
+		}
+		row := []string{fault.String()}
+		for _, kind := range kindNames() {
+			tried, fired, _ := count(kind + "-")
+			row = append(row, fmt.Sprintf("%d of %d", fired, tried))
+		}
+		if all, _, violations := count(""); all > 0 {
+			table.Rows = append(table.Rows, append(row, fmt.Sprint(violations)))
+		}
+	}
+	return table
 }

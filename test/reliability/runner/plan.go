@@ -51,6 +51,8 @@ type Plan struct {
 	Pair bool
 	// Outage is what the faults of Rules that need one are about; nil for none.
 	Outage *Outage
+	// Program is the operator's; empty for that of the environment.
+	Program string
 	// ServiceAccount is whose rights the operator has; empty for its own.
 	ServiceAccount string
 	// Environment is more of the operator's.
@@ -155,7 +157,7 @@ func (e *Environment) Play(ctx context.Context, plan *Plan, reference *oracle.Re
 
 // operator returns an operator that is yet to be started, and the proxy that it goes through.
 func (s *stage) operator(ctx context.Context) (*proxy.Proxy, *manager, error) {
-	m := &manager{program: s.e.program, environment: s.environment(), isTolerant: s.plan.Storm > 0 || s.plan.Pair ||
+	m := &manager{program: s.program(), environment: s.environment(), isTolerant: s.plan.Storm > 0 || s.plan.Pair ||
 		s.plan.Outage != nil}
 	if before := s.plan.Scenario.Before; before != nil {
 		released, err := s.e.release()
@@ -202,6 +204,9 @@ func (s *stage) newProxy(m *manager) (*proxy.Proxy, error) {
 func (s *stage) leaveOutage() {
 	s.leaving.Do(func() { s.plan.Outage.leave(s.hasWaited.Load()) })
 }
+
+// program is the operator under test.
+func (s *stage) program() string { return cmp.Or(s.plan.Program, s.e.program) }
 
 // environment is the operator's.
 func (s *stage) environment() []string {
@@ -328,7 +333,7 @@ func (s *stage) goWrong() {
 
 // upgrade has the operator under test take the place of the last release's, and things go wrong from its start.
 func (s *stage) upgrade() error {
-	if err := s.manager.replace(s.e.program, s.environment()); err != nil {
+	if err := s.manager.replace(s.program(), s.environment()); err != nil {
 		return fmt.Errorf("%s: ending the operator of the last release: %w", s.plan, err)
 	}
 	s.goWrong()

@@ -1,0 +1,345 @@
+package main
+
+import (
+	"context"
+	_ "embed" // the seeded bugs
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/example/memcached-operator/test/proof"
+	"github.com/example/memcached-operator/test/reliability/oracle"
+	"github.com/example/memcached-operator/test/reliability/runner"
+	"github.com/example/memcached-operator/test/reliability/schema"
+	"github.com/example/memcached-operator/test/testenv"
+)
+
+//go:embed mutants/mutants.yaml
+var mutantsYAML []byte
+
+// mutant is the operator with one bug.
+type mutant struct {
+	Name    string   `json:"name"`
+	Pattern string   `json:"pattern"`
+	Edits   []edit   `json:"edits"`
+	Killers []string `json:"killers"` // see newKiller
+}
+
+// edit replaces a text that is in a file once.
+type edit struct {
+	File string `json:"file"`
+	Old  string `json:"old"`
+	New  string `json:"new"`
+}
+
+func mutants() ([]mutant, error) {
+	var all []mutant
+	return all, yaml.UnmarshalStrict(mutantsYAML, &all)
+}
+
+// files returns the content of the files with the bug, by their path in the repository.
+func (m mutant) files() (map[string]string, error) {
+	files := map[string]string{}
+	for _, edit := range m.Edits {
+		content, ok := files[edit.File]
+		if !ok {
+			read, err := os.ReadFile(filepath.Join(testenv.Root(), edit.File))
+			if err != nil {
+				return nil, fmt.Errorf("mutant %s: %w", m.Name, err)
+			}
+			content = string(read)
+		}
+		if count := strings.Count(content, edit.Old); count != 1 {
+			return nil, fmt.Errorf("mutant %s: %s contains the old text %d times, not once; update mutants.yaml:\n%s",
+				m.Name, edit.File, count, edit.Old)
+		}
+		files[edit.File] = strings.Replace(content, edit.Old, edit.New, 1)
+	}
+	return files, nil
+}
+
+// roleFile is the ClusterRole of the operator.
+const roleFile = "config/rbac/role.yaml"
+
+// build builds the manager with the bug and returns the path of the program, or the rules of the ClusterRole if the bug
+// is in those.
+func (m mutant) build(ctx context.Context, dir string) (program string, rules []rbacv1.PolicyRule, err error) {
+	files, err := m.files()
+	if err != nil {
+		return "", nil, err
+	}
+	if role, ok := files[roleFile]; ok {
+		var clusterRole rbacv1.ClusterRole
+		err := yaml.Unmarshal([]byte(role), &clusterRole)
+		return "", clusterRole.Rules, err
+	}
+	overlay := struct{ Replace map[string]string }{map[string]string{}}
+	for file, content := range files {
+		replacement := filepath.Join(dir, m.Name+"-"+strings.ReplaceAll(file, "/", "-"))
+		if err := os.WriteFile(replacement, []byte(content), 0o600); err != nil {
+			return "", nil, err
+		}
+		overlay.Replace[filepath.Join(testenv.Root(), file)] = replacement
+	}
+	content, err := json.Marshal(overlay)
+	if err != nil {
+		return "", nil, err
+	}
+	path := filepath.Join(dir, m.Name+".json")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		return "", nil, err
+	}
+	program, err = schema.Build(ctx, filepath.Join(dir, "manager-"+m.Name), "-overlay="+path)
+	return program, nil, err
+}
+
+// killer is a part of the suites that finds a bug.
+type killer struct {
+	suite    string // schema, scenario, plan or rbac
+	scenario string // a regular expression; of schema, one of kinds and fields
+	fault    string // of plan
+}
+
+// newKiller reads the text of a killer:
+//   - "schema EXPRESSION" are the transitions of fields that match.
+//   - "scenario EXPRESSION" are scenarios without faults.
+//   - "plan SCENARIO / FAULT" is one plan, as a report names it.
+//   - "rbac EXPRESSION" takes each permission away from some scenarios.
+func newKiller(text string) (killer, error) {
+	suite, part, _ := strings.Cut(text, " ")
+	name, fault, _ := strings.Cut(part, " / ")
+	k := killer{suite: suite, scenario: name, fault: fault}
+	_, patternErr := regexp.Compile(name)
+	_, faultErr := parseFaults(fault)
+	if !slices.Contains([]string{"schema", "scenario", "plan", "rbac"}, suite) || name == "" ||
+		(fault != "") != (suite == "plan") || errors.Join(patternErr, faultErr) != nil {
+		return k, fmt.Errorf("%q is no killer", text)
+	}
+	return k, nil
+}
+
+// patience is how long the operator may take.
+func (k killer) patience() time.Duration {
+	switch {
+	case strings.Contains(k.scenario, "HistoryLimit"), strings.Contains(k.fault, awayFault):
+		return 90 * time.Second
+	case k.suite == "plan":
+		return 40 * time.Second
+	}
+	return 15 * time.Second
+}
+
+// isOutage reports whether the killer kills the control plane that others use.
+func (k killer) isOutage() bool { return strings.Contains(k.fault, awayFault) }
+
+// lab is where mutants run: one control plane for all, and one for transitions.
+type lab struct {
+	dir string
+	env *runner.Environment
+
+	schema sync.Mutex    // as its manager reconciles all namespaces
+	world  *schema.World // nil until it is needed
+}
+
+// startLab starts the control plane; Program is the operator without bugs.
+func startLab(ctx context.Context, dir, program string, hasOutages bool) (*lab, error) {
+	env, err := runner.Start(ctx, program, parallelPlans, hasOutages)
+	return &lab{dir: dir, env: env}, err
+}
+
+func (l *lab) stop() error {
+	err := l.env.Stop()
+	if l.world != nil {
+		err = errors.Join(err, l.world.Stop())
+	}
+	return err
+}
+
+// ask runs a killer with a program, and with rules of the ClusterRole if they are not nil.
+func (l *lab) ask(ctx context.Context, k killer, program string, rules []rbacv1.PolicyRule) ([]oracle.Finding, error) {
+	if k.suite == "schema" {
+		return l.transitions(ctx, k, program)
+	}
+	campaign := "none" // the references only
+	if k.suite == "rbac" {
+		campaign = rbacCampaign
+	}
+	s, err := newSuite(ctx, &options{manager: program, scenario: k.scenario, fault: k.fault, campaign: campaign, seed: 1,
+		patience: k.patience(), isHasty: true})
+	if err != nil {
+		return nil, err
+	}
+	s.env, s.rules = l.env, rules
+	if rules != nil && k.suite != "rbac" {
+		s.account = fmt.Sprintf("mutant-%d", time.Now().UnixNano())
+		if err := s.grant(ctx, rights{name: s.account, rules: rules}); err != nil {
+			return nil, err
+		}
+	}
+	err = s.conductAll(ctx)
+	found := s.report.findings()
+	if len(found) > 0 {
+		return found, ctx.Err()
+	}
+	return nil, err
+}
+
+// transitions tries the fields that match.
+func (l *lab) transitions(ctx context.Context, k killer, program string) (found []oracle.Finding, err error) {
+	l.schema.Lock()
+	defer l.schema.Unlock()
+	if l.world == nil {
+		if l.world, err = schema.Start(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := l.world.Use(ctx, program); err != nil {
+		return nil, err
+	}
+	report, err := l.world.Try(ctx, schema.Options{Only: regexp.MustCompile(k.scenario), Patience: k.patience(),
+		IsHasty: true})
+	if err != nil {
+		return nil, err
+	}
+	if report.Tried == 0 {
+		return nil, fmt.Errorf("no field matches %q", k.scenario)
+	}
+	for _, violation := range report.Violations {
+		found = append(found, oracle.Finding{Oracle: "transitions", Text: violation})
+	}
+	return found, l.world.Clear(ctx)
+}
+
+// hunt builds a mutant and runs its killers until one finds something.
+func (l *lab) hunt(ctx context.Context, m mutant) outcome {
+	begun := time.Now()
+	result := outcome{name: m.Name, pattern: m.Pattern}
+	program, rules, err := m.build(ctx, l.dir)
+	if program != "" {
+		defer func() { _ = os.Remove(program) }()
+	} else {
+		program = l.env.Program()
+	}
+	for _, text := range m.Killers {
+		if err != nil || len(result.findings) > 0 {
+			break
+		}
+		var k killer
+		if k, err = newKiller(text); err == nil {
+			result.findings, err = l.ask(ctx, k, program, rules)
+			result.killer = text
+		}
+	}
+	result.err = err
+	result.seconds = time.Since(begun).Seconds()
+	return result
+}
+
+// control runs a killer with the operator without bugs.
+func (l *lab) control(ctx context.Context, text string) outcome {
+	k, err := newKiller(text)
+	result := outcome{killer: text, err: err}
+	if err == nil {
+		result.findings, result.err = l.ask(ctx, k, l.env.Program(), nil)
+	}
+	return result
+}
+
+// lanes are how many tests of bugs run at the same time, beside transitions.
+const lanes = 2
+
+// each calls a function for each item, those of transitions one after the other, beside others.
+func each[T any](items []T, isSchema func(T) bool, f func(T)) {
+	var all, others errgroup.Group
+	others.SetLimit(lanes)
+	all.Go(func() error {
+		for _, item := range items {
+			if isSchema(item) {
+				f(item)
+			}
+		}
+		return nil
+	})
+	for _, item := range items {
+		if !isSchema(item) {
+			others.Go(func() error { f(item); return nil })
+		}
+	}
+	_, _ = others.Wait(), all.Wait() // f returns nothing
+}
+
+// huntMutants tests the suites with the bugs that the options choose, and reports whether they have failed.
+func huntMutants(ctx context.Context, o *options) (failed bool, err error) {
+	all, err := mutants()
+	if err != nil {
+		return false, err
+	}
+	r := &mutantReport{begun: time.Now(), seeded: len(all)}
+	if r.operator, err = proof.Operator(testenv.Root()); err != nil {
+		return false, err
+	}
+	dir, err := os.MkdirTemp("", "mutants-")
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	program := o.manager
+	if program == "" {
+		if program, err = schema.Build(ctx, filepath.Join(dir, "manager")); err != nil {
+			return false, err
+		}
+	}
+	chosen := regexp.MustCompile(o.mutants)
+	all = slices.DeleteFunc(all, func(m mutant) bool { return !chosen.MatchString(m.Name) })
+	for _, isOutage := range []bool{false, true} { // an outage needs a control plane of its own
+		some := slices.DeleteFunc(slices.Clone(all), func(m mutant) bool {
+			k, _ := newKiller(m.Killers[0])
+			return k.isOutage() != isOutage
+		})
+		if len(some) == 0 {
+			continue
+		}
+		if err := r.huntAll(ctx, some, dir, program, isOutage); err != nil {
+			return true, err
+		}
+	}
+	r.seconds = time.Since(r.begun).Seconds()
+	err = r.page().Print(os.Stdout)
+	if o.proof != "" && err == nil {
+		err = r.page().Write(o.proof)
+	}
+	return r.killed() < len(r.outcomes) || len(r.alarms()) > 0, err
+}
+
+// huntAll hunts mutants on one control plane, and then runs the killers that found one without bugs.
+func (r *mutantReport) huntAll(ctx context.Context, some []mutant, dir, program string, isOutage bool) (err error) {
+	l, err := startLab(ctx, dir, program, isOutage)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.stop()) }()
+	var mu sync.Mutex
+	add := func(to *[]outcome, result outcome) {
+		mu.Lock()
+		defer mu.Unlock()
+		*to = append(*to, result)
+		fmt.Fprintf(os.Stderr, "[%4.0f s] %s\n", time.Since(r.begun).Seconds(), result)
+	}
+	isSchema := func(killer string) bool { return strings.HasPrefix(killer, "schema ") }
+	var found []outcome
+	each(some, func(m mutant) bool { return isSchema(m.Killers[0]) }, func(m mutant) { add(&found, l.hunt(ctx, m)) })
+	r.outcomes = append(r.outcomes, found...)
+	each(killersOf(found), isSchema, func(killer string) { add(&r.controls, l.control(ctx, killer)) })
+	return ctx.Err()
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/example/memcached-operator/test/proof"
+	"github.com/example/memcached-operator/test/reliability/oracle"
+)
+
+// fewestMutants is how many seeded bugs have to be found at least.
+const fewestMutants = 30
+
+// mutantReport is the outcome of all mutants.
+type mutantReport struct {
+	begun    time.Time
+	operator string // as proof.Operator returns it
+	seeded   int    // bugs in mutants.yaml
+	seconds  float64
+	outcomes []outcome // of mutants
+	controls []outcome // of the operator without bugs
+}
+
+// outcome is what killers have found in a mutant, or in the operator without bugs.
+type outcome struct {
+	name, pattern string // of the mutant; empty for none
+	killer        string // the last one that ran
+	findings      []oracle.Finding
+	seconds       float64
+	err           error
+}
+
+// first returns the first finding, on one line; empty if there is none.
+func (o outcome) first() string {
+	if len(o.findings) == 0 {
+		return ""
+	}
+	text, _, _ := strings.Cut(o.findings[0].String(), "\n")
+	return fmt.Sprintf("%.160s", text)
+}
+
+// oracles returns those that have found something.
+func (o outcome) oracles() []string {
+	var names []string
+	for _, f := range o.findings {
+		names = append(names, f.Oracle)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func (o outcome) String() string {
+	switch {
+	case o.err != nil:
+		return fmt.Sprintf("%s: %s failed: %.600v", cmp.Or(o.name, "no bug"), o.killer, o.err)
+	case o.name == "":
+		return fmt.Sprintf("no bug, %s: %s", o.killer, cmp.Or(o.first(), "found nothing"))
+	case len(o.findings) == 0:
+		return o.name + ": NOT FOUND"
+	}
+	return fmt.Sprintf("%s: %.0f s, found by %s: %s", o.name, o.seconds, o.killer, o.first())
+}
+
+func (r *mutantReport) killed() int { return len(killersOfEach(r.outcomes)) }
+
+// killersOfEach returns the killer of each mutant that was found.
+func killersOfEach(outcomes []outcome) []string {
+	var killers []string
+	for _, o := range outcomes {
+		if len(o.findings) > 0 {
+			killers = append(killers, o.killer)
+		}
+	}
+	return killers
+}
+
+// killersOf returns the killers that have found a mutant, each once.
+func killersOf(outcomes []outcome) []string {
+	killers := killersOfEach(outcomes)
+	slices.Sort(killers)
+	return slices.Compact(killers)
+}
+
+// alarms returns what killers have found in the operator without bugs, and those that failed.
+func (r *mutantReport) alarms() []string {
+	var alarms []string
+	for _, o := range r.controls {
+		if len(o.findings) > 0 || o.err != nil {
+			alarms = append(alarms, o.String())
+		}
+	}
+	return alarms
+}
+
+func (r *mutantReport) page() *proof.Page {
+	table := proof.Table{Columns: []string{"seeded bug", "a pattern of", "found by", "oracles", "first finding", "s"}}
+	slices.SortFunc(r.outcomes, func(a, b outcome) int { return cmp.Compare(a.name, b.name) })
+	for _, o := range r.outcomes {
+		foundBy := o.killer
+		switch {
+		case o.err != nil:
+			foundBy = "could not be tried"
+		case len(o.findings) == 0:
+			foundBy = "NOT FOUND"
+		}
+		table.Rows = append(table.Rows, []string{o.name, o.pattern, foundBy, strings.Join(o.oracles(), ", "), o.first(),
+			fmt.Sprintf("%.0f", o.seconds)})
+	}
+	return &proof.Page{
+		Name:  "mutants",
+		Title: "Seeded bugs",
+		Text: []string{
+			"Each seeded bug changes some lines of the operator, or of its ClusterRole, as bugs in other operators did. The " +
+				"parts of the suites that are listed for it in test/reliability/mutants/mutants.yaml run against the operator " +
+				"with that bug until one finds it. They end at the first violation, and wait less long than for the pages of " +
+				"[faults](reliability.md) and [transitions](transitions.md), so each part that has found a bug then runs " +
+				"against the operator without bugs, and must find nothing. `make reliability` makes this page.",
+		},
+		Settings: []proof.Setting{
+			proof.OperatorSetting(r.operator),
+			{Name: "CPUs", Value: fmt.Sprint(runtime.NumCPU())},
+			{Name: "time", Value: fmt.Sprintf("%.0f s", r.seconds)},
+		},
+		Claims:   r.claims(),
+		Sections: []proof.Section{{Title: "Seeded bugs", Tables: []proof.Table{table}}},
+	}
+}
+
+func (r *mutantReport) claims() []proof.Claim {
+	mutants, killed := len(r.outcomes), r.killed()
+	seeded := proof.Claim{What: "seeded bugs that were found", Bar: fmt.Sprintf("all, of %d at least", fewestMutants),
+		Found: fmt.Sprintf("%d of %d", killed, mutants), Verdict: proof.Judge(killed == mutants && mutants >= fewestMutants)}
+	if killed == mutants && mutants < r.seeded {
+		seeded.Verdict, seeded.Note = proof.NotJudged, fmt.Sprintf("there are %d", r.seeded)
+	}
+	alarms := r.alarms()
+	controls := proof.Claim{What: "false alarms of the parts that found a bug, without bugs", Bar: "0",
+		Found: fmt.Sprintf("%d of %d", len(alarms), len(r.controls)), Verdict: proof.Judge(len(alarms) == 0),
+		Note: strings.Join(alarms, "; ")}
+	if killers := killersOf(r.outcomes); controls.Verdict == proof.Met && len(r.controls) < len(killers) {
+		controls.Verdict, controls.Note = proof.NotJudged, fmt.Sprintf("there are %d", len(killers))
+	}
+	return []proof.Claim{seeded, controls, r.claimOracles()}
+}
+
+// oracles returns the names of all that judge faults: any plan, the references, and the permissions.
+func oracles() []string {
+	var names []string
+	for _, o := range oracle.All {
+		names = append(names, o.Name)
+	}
+	return append(names, "expected", "same each time", "rbac")
+}
+
+// claimOracles claims that each oracle finds a seeded bug.
+func (r *mutantReport) claimOracles() proof.Claim {
+	all := oracles()
+	blind := slices.DeleteFunc(slices.Clone(all), func(name string) bool {
+		return slices.ContainsFunc(r.outcomes, func(o outcome) bool { return slices.Contains(o.oracles(), name) })
+	})
+	claim := proof.Claim{What: "oracles of faults that found a seeded bug, alone or with others", Bar: "all",
+		Found: fmt.Sprintf("%d of %d", len(all)-len(blind), len(all)), Verdict: proof.Judge(len(blind) == 0)}
+	if len(blind) > 0 {
+		claim.Note = "not: " + strings.Join(blind, ", ")
+		if len(r.outcomes) < r.seeded {
+			claim.Verdict = proof.NotJudged
+		}
+	}
+	return claim
+}

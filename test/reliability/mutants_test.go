@@ -1,0 +1,101 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/example/memcached-operator/test/proof"
+	"github.com/example/memcached-operator/test/reliability/oracle"
+)
+
+// Each text that a seeded bug replaces is in the operator once.
+func TestMutantsApply(t *testing.T) {
+	all, err := mutants()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, patterns := map[string]bool{}, map[string]bool{}
+	for _, m := range all {
+		if names[m.Name] || m.Name == "" {
+			t.Errorf("two mutants are called %q", m.Name)
+		}
+		names[m.Name], patterns[m.Pattern] = true, true
+		if _, err := m.files(); err != nil {
+			t.Error(err)
+		}
+		if len(m.Killers) == 0 {
+			t.Errorf("mutant %s has no killer", m.Name)
+		}
+		for _, text := range m.Killers {
+			if _, err := newKiller(text); err != nil {
+				t.Errorf("mutant %s: %v", m.Name, err)
+			}
+		}
+	}
+	if len(all) < fewestMutants || len(patterns) < 25 {
+		t.Errorf("%d mutants of %d patterns", len(all), len(patterns))
+	}
+}
+
+func TestPageOfMutants(t *testing.T) {
+	r := &mutantReport{outcomes: []outcome{
+		{name: "forgets", pattern: "28", killer: "scenario foo-create",
+			findings: []oracle.Finding{{Oracle: "end state", Text: "it | lacks\nall"}}},
+		{name: "lives", pattern: "1"},
+	}}
+	dir := t.TempDir()
+	if err := r.page().Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(dir, "mutants.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, expected := range []string{"1 of 2", "MISSED", `end state: it \| lacks |`, "NOT FOUND"} {
+		if !strings.Contains(string(page), expected) {
+			t.Errorf("the page does not contain %q:\n%s", expected, page)
+		}
+	}
+}
+
+// outcomesOf returns the outcomes of mutants that an oracle each has found, and of others that none has.
+func outcomesOf(killer string, oracles []string, alive int) []outcome {
+	outcomes := make([]outcome, alive, alive+len(oracles))
+	for _, name := range oracles {
+		outcomes = append(outcomes, outcome{name: name, killer: killer, findings: []oracle.Finding{{Oracle: name}}})
+	}
+	return outcomes
+}
+
+func TestClaimsOfMutants(t *testing.T) {
+	const killer = "scenario foo-create"
+	all := oracles()
+	forty := make([]string, 40)
+	alarm := []oracle.Finding{{Oracle: "rest", Text: "it writes"}}
+	for _, c := range []struct {
+		name    string
+		claim   int
+		report  mutantReport
+		verdict proof.Verdict
+	}{
+		{"all are found", 0, mutantReport{seeded: 40, outcomes: outcomesOf(killer, forty, 0)}, proof.Met},
+		{"all that were tried", 0, mutantReport{seeded: 41, outcomes: outcomesOf(killer, forty, 0)}, proof.NotJudged},
+		{"one lives", 0, mutantReport{seeded: 41, outcomes: outcomesOf(killer, forty, 1)}, proof.Missed},
+		{"too few", 0, mutantReport{seeded: 1, outcomes: outcomesOf(killer, forty[:1], 0)}, proof.Missed},
+		{"silent", 1, mutantReport{outcomes: outcomesOf(killer, forty, 0), controls: []outcome{{killer: killer}}}, proof.Met},
+		{"no control", 1, mutantReport{outcomes: outcomesOf(killer, forty, 0)}, proof.NotJudged},
+		{"alarm", 1, mutantReport{outcomes: outcomesOf(killer, forty, 0),
+			controls: []outcome{{killer: killer, findings: alarm}}}, proof.Missed},
+		{"failure", 1, mutantReport{outcomes: outcomesOf(killer, forty, 0),
+			controls: []outcome{{killer: killer, err: errFound}}}, proof.Missed},
+		{"all oracles", 2, mutantReport{seeded: 99, outcomes: outcomesOf(killer, all, 0)}, proof.Met},
+		{"a blind oracle", 2, mutantReport{outcomes: outcomesOf(killer, all[1:], 0)}, proof.Missed},
+		{"not all mutants", 2, mutantReport{seeded: 99, outcomes: outcomesOf(killer, all[1:], 0)}, proof.NotJudged},
+	} {
+		if claim := c.report.claims()[c.claim]; claim.Verdict != c.verdict {
+			t.Errorf("%s: %+v", c.name, claim)
+		}
+	}
+}
