@@ -1,8 +1,7 @@
-// Package proxy stands between the operator and the API server, and has requests go wrong as it is told.
+// Package proxy injects faults between the operator and the API server.
 //
-// It speaks TLS on both sides and passes the operator's bearer token on, so that the API server sees the operator as
-// who it is. Which request goes wrong is counted here and not in the operator, whose code knows nothing of it: so the
-// count goes on when the operator is killed and started again.
+// It speaks TLS on both sides and forwards the operator's bearer token, so that the API server authenticates the
+// operator. It counts requests itself, so that the count continues when the operator is killed and started again.
 package proxy
 
 import (
@@ -24,9 +23,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Proxy is one at work. It is safe for concurrent use.
+// Proxy is a running proxy. It is safe for concurrent use.
 type Proxy struct {
-	// URL is where it listens, and CA what has signed its certificate.
+	// URL is where it listens, and CA has signed its certificate.
 	URL string
 	CA  []byte
 
@@ -40,31 +39,29 @@ type Proxy struct {
 	chance     *rand.Rand
 	requests   []*Request
 	writes     int
-	underWay   int // requests that will be answered, but for watches
+	underWay   int // requests that will be answered, except watches
 	remembered string
 	streams    streams
-	retried    time.Time // when the operator has tried again whatever it was told to try later
+	retried    time.Time // when requests that were answered with Retry-After have been sent again
 	released   chan struct{}
-	isCutOff   bool // nothing arrives
+	isCutOff   bool // no request arrives
 }
 
-// Options are what a proxy has to know.
+// Options configure a proxy. Its functions are called within a request, and must not wait for the end of it.
 type Options struct {
 	// Server is the API server's URL, and TLS how to reach it.
 	Server string
 	TLS    *tls.Config
-	// Seed is for the rules that go by chance.
+	// Seed is for rules with a Share.
 	Seed uint64
-	// Kill kills the operator. It is called from within a request, and must not wait for the end of it.
-	Kill func()
-	// Freeze has the operator stand still. It is called likewise; nil if there is no such fault.
-	Freeze func()
-	// Await waits until a part of the control plane is away. It is false if that has happened before. It is called
-	// likewise; nil if there are no such faults.
+	// Kill kills the operator, and Freeze stops it until it is continued; nil if there is no such fault.
+	Kill, Freeze func()
+	// Await waits until a part of the control plane is killed, and returns false if that has happened before; nil if there
+	// are no such faults.
 	Await func() bool
-	// IsOwn tells whether a resource is one of the operator's own kinds; nil if that does not matter.
+	// IsOwn reports whether a resource is one of the operator's own kinds; nil if there is no fault Age or AgeMore.
 	IsOwn func(resource string) bool
-	// Version returns the latest resource version that is known.
+	// Version returns the latest known resource version.
 	Version func() string
 }
 
@@ -93,20 +90,20 @@ func Start(options Options) (*Proxy, error) {
 		Handler:     p,
 		TLSConfig:   &tls.Config{Certificates: []tls.Certificate{serving.certificate}, MinVersion: tls.VersionTLS12},
 		BaseContext: func(net.Listener) context.Context { return ctx },
-		ErrorLog:    log.New(io.Discard, "", 0), // of connections that were broken on purpose
+		ErrorLog:    log.New(io.Discard, "", 0), // of connections that faults break
 	}
 	go func() { _ = p.server.ServeTLS(listener, "", "") }()
 	return p, nil
 }
 
-// Stop ends the proxy and all that goes through it.
+// Stop ends the proxy and all its connections.
 func (p *Proxy) Stop() {
 	p.end()
 	_ = p.server.Close()
 	p.transport.CloseIdleConnections()
 }
 
-// SetRules has requests go wrong from now on as these rules say, and no others. Of those that fit, the first counts.
+// SetRules replaces the rules. Of those that match a request, the first applies.
 func (p *Proxy) SetRules(rules ...Rule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,7 +113,7 @@ func (p *Proxy) SetRules(rules ...Rule) {
 	}
 }
 
-// Remember keeps the world as it is now for AgeMore.
+// Remember remembers the present state for AgeMore.
 func (p *Proxy) Remember() {
 	version := p.options.Version()
 	p.mu.Lock()
@@ -124,7 +121,7 @@ func (p *Proxy) Remember() {
 	p.remembered = version
 }
 
-// Requests returns copies of all requests so far, in the order in which they came.
+// Requests returns copies of all requests so far, in the order of their arrival.
 func (p *Proxy) Requests() []Request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,14 +132,14 @@ func (p *Proxy) Requests() []Request {
 	return requests
 }
 
-// Writes returns how many writes there were so far, but for those of leases: who leads writes one every two seconds.
+// Writes returns how many writes there were so far, except those of leases, which the leader renews all the time.
 func (p *Proxy) Writes() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.writes
 }
 
-// Release has requests be carried out that Freeze holds back, and arrive again after CutOff. It is called once.
+// Release ends Freeze and CutOff. It is called once.
 func (p *Proxy) Release() {
 	p.mu.Lock()
 	p.isCutOff = false
@@ -150,16 +147,15 @@ func (p *Proxy) Release() {
 	close(p.released)
 }
 
-// IsCalm tells whether nothing that has gone wrong goes on: what was watched is watched again, no watch stands still,
-// no old world is served, nothing is to be tried later, and no answer is waited for. What is cut off has nothing to
-// wait for.
+// IsCalm reports whether no fault has an effect any more: all watches are open again and none is paused, no old state is
+// served, and no request waits for an answer or for Retry-After. An operator that is cut off waits for nothing.
 func (p *Proxy) IsCalm() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.isCutOff || p.underWay == 0 && p.streams.areCalm() && time.Now().After(p.retried)
 }
 
-// begin records a request, and returns what is to go wrong with it.
+// begin records a request, and returns its fault; nil for none.
 func (p *Proxy) begin(request *Request) *Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -180,11 +176,11 @@ func (p *Proxy) begin(request *Request) *Fault {
 	return request.Fault
 }
 
-// ServeHTTP passes a request on, or does not.
+// ServeHTTP forwards a request, or injects a fault.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		panic(http.ErrAbortHandler) // the operator is gone
+		panic(http.ErrAbortHandler) // the operator was killed
 	}
 	request, err := read(r, body)
 	if err != nil {
@@ -198,13 +194,14 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.pass(w, r, body, request)
 }
 
-// pass passes a request on, and its answer back.
+// pass forwards a request, and its answer back.
 func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, body []byte, request *Request) {
 	if request.Verb == "watch" {
 		p.watch(w, r, request)
 		return
 	}
-	defer p.answering()()
+	p.add(1)
+	defer p.add(-1)
 	if request.Verb == "list" && p.streams.age(r) {
 		p.note(request, &Fault{Kind: Age})
 	}
@@ -212,33 +209,27 @@ func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, body []byte, reques
 	reply(w, status, header, content)
 }
 
-// answering notes a request that is waited for; the function returned notes its end.
-func (p *Proxy) answering() func() {
-	p.add(1)
-	return func() { p.add(-1) }
-}
-
+// add counts requests that will be answered.
 func (p *Proxy) add(requests int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.underWay += requests
 }
 
-// goWrong does to a request what its fault says.
+// goWrong injects a fault into a request.
 func (p *Proxy) goWrong(w http.ResponseWriter, r *http.Request, body []byte, request *Request, fault Fault) {
+	const message = "a fault of the proxy"
 	switch fault.Kind {
 	case KillBefore:
 		p.options.Kill()
-		panic(http.ErrAbortHandler)
 	case Refuse:
 		p.expectRetry(fault.Code)
-		refuse(w, fault.Code, "the fault proxy says so")
+		refuse(w, fault.Code, message)
+		return
 	case Hang:
 		wait(r.Context(), fault.For)
-		panic(http.ErrAbortHandler)
 	case CutOff:
 		p.streams.close()
-		panic(http.ErrAbortHandler)
 	case KillAfter, Age, AgeMore:
 		version := p.before(fault.Kind)
 		p.forward(r, body, request)
@@ -246,39 +237,38 @@ func (p *Proxy) goWrong(w http.ResponseWriter, r *http.Request, body []byte, req
 			p.streams.serveOld(version, fault.For, p.late(fault.Kind))
 		}
 		p.options.Kill()
-		panic(http.ErrAbortHandler)
+	case ServerAwayAfter:
+		if request.Verb != "watch" { // whose answer has no end
+			status, header, content := p.forward(r, body, request)
+			if !p.await(request) {
+				reply(w, status, header, content)
+				return
+			}
+			break
+		}
+		fallthrough
 	case ServerAway, EtcdAway:
 		p.await(request)
 		p.pass(w, r, body, request)
-	case ServerAwayAfter:
-		if request.Verb == "watch" { // its answer has no end
-			p.await(request)
-			p.pass(w, r, body, request)
+		return
+	case DropAnswer, Disown:
+		if request.Verb != "watch" { // which is nothing without its answer
+			p.forward(r, body, request)
+		}
+		if fault.Kind == Disown {
+			refuse(w, fault.Code, message)
 			return
 		}
-		status, header, content := p.forward(r, body, request)
-		if p.await(request) {
-			panic(http.ErrAbortHandler)
-		}
-		reply(w, status, header, content)
-	case DropAnswer:
-		p.carryOut(r, body, request)
-		panic(http.ErrAbortHandler)
-	case Disown:
-		p.carryOut(r, body, request)
-		refuse(w, fault.Code, "the fault proxy says so")
-	case Delay:
-		defer p.answering()()
-		wait(r.Context(), fault.For)
-		p.pass(w, r, body, request)
 	default:
 		p.disturb(r.Context(), fault)
 		p.pass(w, r, body, request)
+		return
 	}
+	panic(http.ErrAbortHandler)
 }
 
-// await waits until a part of the control plane is away. It is false where it has been away before: nothing goes wrong
-// with the request then.
+// await waits until a part of the control plane is killed. It is false where that has happened before: then the request
+// has no fault.
 func (p *Proxy) await(request *Request) bool {
 	if p.options.Await() {
 		return true
@@ -287,38 +277,35 @@ func (p *Proxy) await(request *Request) bool {
 	return false
 }
 
-// note records what goes wrong with a request by no rule; nil for nothing.
+// note records a fault that no rule causes; nil for none.
 func (p *Proxy) note(request *Request, fault *Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	request.Fault, request.Rule = fault, 0
 }
 
-// before returns the resource version of the world that the next operator is served first; empty if that is the present
-// one.
+// before returns the resource version of the state that the next operator is served first; empty for the present one.
 func (p *Proxy) before(kind Kind) string {
-	switch kind {
-	case Age:
-		return p.options.Version()
-	case AgeMore:
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return p.remembered
-	}
-	return ""
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return map[Kind]string{Age: p.options.Version(), AgeMore: p.remembered}[kind]
 }
 
-// late returns which resources an operator that is served an old world learns of last: of its own kinds after Remember,
-// and of what it makes of them otherwise.
+// late returns which resources an operator that is served an old state observes last: its own kinds after Remember, and
+// their children otherwise.
 func (p *Proxy) late(kind Kind) func(resource string) bool {
 	return func(resource string) bool {
 		return p.options.IsOwn != nil && p.options.IsOwn(resource) == (kind == AgeMore)
 	}
 }
 
-// disturb does what goes wrong just before a request that is then carried out and answered.
+// disturb injects a fault that comes just before a request, which is then forwarded.
 func (p *Proxy) disturb(ctx context.Context, fault Fault) {
 	switch fault.Kind {
+	case Delay:
+		p.add(1)
+		defer p.add(-1)
+		wait(ctx, fault.For)
 	case Freeze:
 		p.options.Freeze()
 		select {
@@ -335,16 +322,7 @@ func (p *Proxy) disturb(ctx context.Context, fault Fault) {
 	}
 }
 
-// carryOut has the API server carry out a request whose answer nobody is told. That of a watch has no end, and is
-// nothing without it.
-func (p *Proxy) carryOut(r *http.Request, body []byte, request *Request) {
-	if request.Verb != "watch" {
-		p.forward(r, body, request)
-	}
-}
-
-// forward has the API server carry out a request and records what it answers. Where the operator does not wait for the
-// answer any more, as it has been killed, it is carried out all the same.
+// forward sends a request to the API server and records the answer, even if the operator was killed meanwhile.
 func (p *Proxy) forward(r *http.Request, body []byte, request *Request) (status int, header http.Header,
 	content []byte) {
 	answer, err := p.send(context.WithoutCancel(r.Context()), r, body)
@@ -383,7 +361,7 @@ func (p *Proxy) send(ctx context.Context, r *http.Request, body []byte) (*http.R
 	return p.transport.RoundTrip(onward)
 }
 
-// reply gives an answer of the API server back.
+// reply returns an answer of the API server.
 func reply(w http.ResponseWriter, status int, header http.Header, content []byte) {
 	for name, values := range header {
 		if name != "Content-Length" {
@@ -391,27 +369,26 @@ func reply(w http.ResponseWriter, status int, header http.Header, content []byte
 		}
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(content) // or the operator is gone
+	_, _ = w.Write(content) // unless the operator was killed
 }
 
-// expectRetry notes that the operator was told to try again later, if it was.
+// expectRetry notes that the operator will send a request again, if the answer says so.
 func (p *Proxy) expectRetry(code int) {
-	if code != http.StatusTooManyRequests {
-		return
+	if code == http.StatusTooManyRequests {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.retried = time.Now().Add(2 * retryAfter)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.retried = time.Now().Add(2 * retryAfter)
 }
 
-// retryAfter is when an operator is told to try again that asks too much.
+// retryAfter is the value of Retry-After.
 const retryAfter = time.Second
 
-// refuse answers with an error, as the API server words it.
+// refuse answers with an error, in the form of the API server.
 func refuse(w http.ResponseWriter, code int, message string) {
 	status := metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
-		Status:   metav1.StatusFailure, Code: int32(code), Reason: metav1.StatusReason(reasons[code]), Message: message,
+		Status:   metav1.StatusFailure, Code: int32(code), Reason: reasons[code], Message: message,
 	}
 	if code == http.StatusTooManyRequests {
 		seconds := int32(retryAfter / time.Second)
@@ -420,10 +397,10 @@ func refuse(w http.ResponseWriter, code int, message string) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(status) // or the operator is gone
+	_ = json.NewEncoder(w).Encode(status) // unless the operator was killed
 }
 
-// wait waits for as long as it is asked to, or until the operator is gone.
+// wait waits for some time, or until the operator was killed.
 func wait(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():

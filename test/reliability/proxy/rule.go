@@ -9,45 +9,47 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Kind is what becomes of a request.
+// Kind is what a fault does.
 type Kind string
 
-// What can become of a request. All but those of watches are about the request itself.
+// The kinds of faults.
 const (
-	KillBefore Kind = "kill-before" // the operator is killed, and the request never arrives
-	KillAfter  Kind = "kill-after"  // the request is carried out, and the operator is killed before it is told
-	DropAnswer Kind = "drop-answer" // the request is carried out, and the connection breaks before the operator is told
-	Refuse     Kind = "refuse"      // the request is answered with an error, and not carried out
-	Disown     Kind = "disown"      // the request is carried out, and answered with an error
-	Delay      Kind = "delay"       // the request is carried out late
-	Hang       Kind = "hang"        // the request is neither carried out nor answered
+	KillBefore Kind = "kill-before" // the operator is killed before the request arrives
+	KillAfter  Kind = "kill-after"  // the operator is killed after the request, before the answer
+	DropAnswer Kind = "drop-answer" // the connection breaks after the request, before the answer
+	Refuse     Kind = "refuse"      // the answer is an error, without the request
+	Disown     Kind = "disown"      // the answer is an error, after the request
+	Delay      Kind = "delay"       // the request arrives late
+	Hang       Kind = "hang"        // the request does not arrive, and has no answer
 
-	Freeze Kind = "freeze"  // the operator stands still; the request is carried out when it goes on
-	CutOff Kind = "cut-off" // neither this request nor any other arrives until another operator leads; all watches end
+	Freeze Kind = "freeze"  // the operator is stopped; the request arrives when it continues
+	CutOff Kind = "cut-off" // no request arrives until another operator leads; all watches end
 
-	ServerAway Kind = "apiserver-away" // the API server is killed just before the request, and started again
-	// likewise, just after the request is carried out, before the operator is told
+	ServerAway Kind = "apiserver-away" // the API server is killed before the request, and started again
+	// likewise, after the request, before the answer
 	ServerAwayAfter Kind = "apiserver-away-after"
-	EtcdAway        Kind = "etcd-away" // etcd is killed just before the request, and started again
+	EtcdAway        Kind = "etcd-away" // etcd is killed before the request, and started again
 
-	PauseWatches Kind = "pause-watches" // the request is carried out; all watches stand still from just before
-	CloseWatches Kind = "close-watches" // the request is carried out; all watches end just before
-	// as before, and the next ones are answered with 410: what they ask for is no longer kept
+	PauseWatches Kind = "pause-watches" // all watches are paused before the request
+	CloseWatches Kind = "close-watches" // all watches end before the request
+	// likewise, and the next ones are answered with 410
 	ExpireWatches Kind = "expire-watches"
-	// as KillAfter; the next operator is served the world of just before, and then what came after
+	// as KillAfter; the next operator is served the state before the request, and then what came after
 	Age     Kind = "age"
-	AgeMore Kind = "age-more" // likewise, with the world of the last call of Remember
+	AgeMore Kind = "age-more" // likewise, with the state of the last call of Remember
 )
 
-// Fault is something to go wrong.
+// Fault is a fault.
 type Fault struct {
 	Kind Kind
-	// Code is what Refuse and Disown answer.
+	// Code is the answer of Refuse and Disown.
 	Code int
-	// For is how long Delay and PauseWatches take, after which time Hang breaks the connection if the operator has not,
-	// and for how long Age and AgeMore hold back what came after.
+	// For is how long Delay and PauseWatches take, when Hang breaks the connection if the operator has not, and for how
+	// long Age and AgeMore delay what came after.
 	For time.Duration
 }
 
@@ -61,7 +63,7 @@ func (f Fault) String() string {
 	return string(f.Kind)
 }
 
-// Faults are those that every write is tried with.
+// Faults are those that hit every write.
 var Faults = []Fault{
 	{Kind: KillBefore}, {Kind: KillAfter}, {Kind: DropAnswer},
 	{Kind: Refuse, Code: http.StatusForbidden}, {Kind: Refuse, Code: http.StatusConflict},
@@ -83,7 +85,7 @@ var (
 // Outages are for operators whose control plane can be killed.
 var Outages = []Fault{{Kind: ServerAway}, {Kind: ServerAwayAfter}, {Kind: EtcdAway}}
 
-// Storm has a quarter of all requests go wrong, in many ways: six rules of one in twenty, one after the other.
+// Storm makes a quarter of all requests fail: six rules of one in twenty, one after the other.
 var Storm = []Rule{
 	storm(Fault{Kind: Refuse, Code: http.StatusConflict}),
 	storm(Fault{Kind: Refuse, Code: http.StatusTooManyRequests}),
@@ -97,9 +99,9 @@ func storm(fault Fault) Rule {
 	return Rule{Match: Match{Verb: "any"}, Share: 0.05, Fault: fault}
 }
 
-// Match says which requests a rule is about.
+// Match selects requests.
 type Match struct {
-	// Verb is as RBAC has it; "any" for all that are about a resource.
+	// Verb is that of RBAC; "any" for all requests for resources.
 	Verb string
 	// Resource is with its group and subresource, such as samplecontroller.k8s.io/foos/status; empty for all.
 	Resource string
@@ -114,14 +116,14 @@ func (m Match) fits(r *Request) bool {
 		(m.Verb == r.Verb || m.Verb == "any" && r.Resource != "")
 }
 
-// Rule has some requests go wrong.
+// Rule injects a fault into some requests.
 type Rule struct {
 	Match Match
 	// Nth is which of the requests that match, from 1; 0 for all.
 	Nth int
-	// For is for how long they do, from the first of them on; 0 for ever.
+	// For is for how long, from the first of them on; 0 for ever.
 	For time.Duration
-	// Share is how many of them, by chance; 0 for all.
+	// Share is the random share of them; 0 for all.
 	Share float64
 	Fault Fault
 }
@@ -139,8 +141,7 @@ func (r Rule) String() string {
 
 var rulePattern = regexp.MustCompile(`^(\w+) (\S+) (?:#(\d+)|for (\w+)): (\S+)$`)
 
-// ParseRule returns the rule that String has made a text of, for one of Faults, Outages or ForPairs, and one request or
-// all for a while.
+// ParseRule reads what String returns, for one of Faults, Outages or ForPairs, and one request or all for a while.
 func ParseRule(text string) (Rule, error) {
 	parts := rulePattern.FindStringSubmatch(strings.TrimSpace(text))
 	if parts == nil {
@@ -165,7 +166,7 @@ func ParseRule(text string) (Rule, error) {
 	return Rule{}, fmt.Errorf("%q is none of the faults that there are: %v", parts[5], Faults)
 }
 
-// ParseRules returns the rules of texts as [ParseRule] takes them, separated by semicolons.
+// ParseRules reads rules, separated by semicolons.
 func ParseRules(texts string) ([]Rule, error) {
 	var rules []Rule
 	for text := range strings.SplitSeq(texts, ";") {
@@ -178,14 +179,14 @@ func ParseRules(texts string) ([]Rule, error) {
 	return rules, nil
 }
 
-// counted is a rule at work.
+// counted is a rule with a count.
 type counted struct {
 	Rule
 	seen  int
-	until time.Time // it holds; zero for ever, or before it has begun
+	until time.Time // it applies; zero for ever, or before it has begun
 }
 
-// applies counts a request, and tells whether it is one that goes wrong.
+// applies counts a request, and reports whether it fails.
 func (c *counted) applies(r *Request, chance *rand.Rand) bool {
 	if !c.Match.fits(r) {
 		return false
@@ -200,14 +201,14 @@ func (c *counted) applies(r *Request, chance *rand.Rand) bool {
 	return (c.Nth == 0 || c.Nth == c.seen) && (c.Share == 0 || chance.Float64() < c.Share)
 }
 
-// reasons are those that the API server gives with each code.
-var reasons = map[int]string{
-	http.StatusForbidden:           "Forbidden",
-	http.StatusConflict:            "Conflict",
-	http.StatusGone:                "Expired",
-	http.StatusUnprocessableEntity: "Invalid",
-	http.StatusTooManyRequests:     "TooManyRequests",
-	http.StatusInternalServerError: "InternalError",
-	http.StatusServiceUnavailable:  "ServiceUnavailable",
-	http.StatusGatewayTimeout:      "Timeout",
+// reasons are those of the API server.
+var reasons = map[int]metav1.StatusReason{
+	http.StatusForbidden:           metav1.StatusReasonForbidden,
+	http.StatusConflict:            metav1.StatusReasonConflict,
+	http.StatusGone:                metav1.StatusReasonExpired,
+	http.StatusUnprocessableEntity: metav1.StatusReasonInvalid,
+	http.StatusTooManyRequests:     metav1.StatusReasonTooManyRequests,
+	http.StatusInternalServerError: metav1.StatusReasonInternalError,
+	http.StatusServiceUnavailable:  metav1.StatusReasonServiceUnavailable,
+	http.StatusGatewayTimeout:      metav1.StatusReasonTimeout,
 }

@@ -1,10 +1,8 @@
-// Package runner plays scenarios against the real operator, with what is to go wrong, and records what comes of it.
+// Package runner plays scenarios with faults against the real operator, and records what happens.
 //
 // All plans share one control plane; each has a namespace, a proxy and an operator of its own. The operator is the
 // program that users run, and has the rights that config/rbac gives it. The controllers of Deployments, ReplicaSets and
-// Jobs and the garbage collector are the real ones of kube-controller-manager: a plan costs them a few dozen requests,
-// less than starting an operator costs, and what they do while one is away (adopt, collect, count) is what a simulator
-// would get wrong. Only the machines are played, by testenv.Kubelet.
+// Jobs and the garbage collector are those of kube-controller-manager. Only the nodes are simulated, by testenv.Kubelet.
 package runner
 
 import (
@@ -29,27 +27,26 @@ import (
 
 // Environment is what all plans share. It is safe for concurrent use.
 type Environment struct {
-	// ControlPlane is where plans are played.
 	ControlPlane *testenv.ControlPlane
-	// Recorder has all that has become of the objects.
+	// Recorder has all versions of all objects.
 	Recorder *history.Recorder
 
-	// Of an environment whose control plane can be killed. The recorder has an API server of its own there, which keeps
-	// nothing in memory, so that it misses nothing.
+	// Of an environment whose control plane can be killed. The recorder has an API server of its own there, without a
+	// watch cache, so that it misses nothing.
 	apiServer, etcd, recorderServer *part
 	recorderConfig                  *rest.Config
 
 	program string                 // the operator's
-	release func() (string, error) // the program of the last release, which is built at the first call
+	release func() (string, error) // the operator of the last release, which is built at the first call
 	dir     string
 	tls     *tls.Config
 	plans   atomic.Int64
-	active  chan struct{} // has a place for each plan in which something happens
+	active  chan struct{} // has a place for each plan that does not just wait
 	cancel  context.CancelFunc
 }
 
-// Start starts the control plane, so that parts of it can be killed if asked to. Program is the operator's; if it is
-// empty, the operator is built. Something may happen in so many plans at the same time; in others nothing must.
+// Start starts the control plane, with parts that can be killed if it has outages. Program is the operator's; if it is
+// empty, the operator is built. So many plans may be active at the same time; others wait.
 func Start(ctx context.Context, program string, active int, hasOutages bool) (_ *Environment, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	e := &Environment{program: program, active: make(chan struct{}, active), cancel: cancel}
@@ -67,8 +64,7 @@ func Start(ctx context.Context, program string, active int, hasOutages bool) (_ 
 		}
 	}
 	e.release = sync.OnceValues(func() (string, error) { return e.buildRelease(ctx) })
-	// Nothing is compacted: the recorder's watch of a kind that nothing has happened to for long can go on where it was,
-	// whatever breaks it.
+	// Without compaction, the recorder can resume any watch that breaks.
 	settings := testenv.Settings{APIServer: map[string]string{"etcd-compaction-interval": "0s"}}
 	if e.ControlPlane, err = testenv.StartWith(settings); err != nil {
 		return nil, err
@@ -76,7 +72,7 @@ func Start(ctx context.Context, program string, active int, hasOutages bool) (_ 
 	if err := e.ControlPlane.Install(); err != nil {
 		return nil, err
 	}
-	// Without the administrator's certificate: who asks is who the token says.
+	// Without the administrator's certificate, the token authenticates the operator.
 	anonymous := rest.AnonymousClientConfig(e.ControlPlane.Config)
 	if e.tls, err = rest.TLSConfigFor(anonymous); err != nil {
 		return nil, err

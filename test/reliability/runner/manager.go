@@ -15,27 +15,27 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// controllers is how many an operator has, each of which says in the log when it begins to work.
+// controllers is how many an operator has, each of which logs its start.
 var controllers = len(kinds.All)
 
-// mostCrashes is how often it is started again after it has ended by itself.
+// mostCrashes is how often an operator may end by itself.
 const mostCrashes = 3
 
-// manager is an operator that is started again when it ends, as Kubernetes does. It is safe for concurrent use.
+// manager is an operator that is restarted when it ends, as Kubernetes does. It is safe for concurrent use.
 type manager struct {
 	program     string
 	environment []string
 	flags       []string
-	isTolerant  bool // that it ends by itself before it works, or as it does not lead any more, is no crash
+	isTolerant  bool // it may end by itself before it works, and when it loses the lead
 
 	mu        sync.Mutex
-	processes []*testenv.Manager // all there were, the last of which runs
-	wanted    bool               // whether it is to be started again
-	killed    bool               // whether the process has been killed on purpose
-	crashes   []string           // ends that nobody has asked for
+	processes []*testenv.Manager // the last one runs
+	wanted    bool               // whether it is restarted
+	killed    bool               // whether the process was killed on purpose
+	crashes   []string           // when it ended by itself
 }
 
-// start starts it, with some flags more for as long as it is not stopped.
+// start starts it, with more flags until it is stopped.
 func (m *manager) start(flags ...string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -59,7 +59,7 @@ func (m *manager) startProcess(flags []string) error {
 		if m.isTolerant && !m.killed && mayEnd(process.Logs()) {
 			time.Sleep(200 * time.Millisecond) // as Kubernetes waits, though longer
 		} else if !m.killed {
-			m.crashes = append(m.crashes, fmt.Sprintf("the operator has ended by itself: %v", err))
+			m.crashes = append(m.crashes, fmt.Sprintf("the operator ended by itself: %v", err))
 			if len(m.crashes) == mostCrashes {
 				return
 			}
@@ -71,22 +71,19 @@ func (m *manager) startProcess(flags []string) error {
 	return nil
 }
 
-// process returns the process that runs; nil if it has never been started.
+// process returns the running process.
 func (m *manager) process() *testenv.Manager {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.processes) == 0 {
-		return nil
-	}
 	return m.processes[len(m.processes)-1]
 }
 
-// mayEnd tells of an operator that has logged this whether it may end by itself where requests go wrong.
+// mayEnd reports whether an operator with this log may end by itself where requests fail.
 func mayEnd(logged string) bool {
 	return !hasBegun(logged, controllers) || strings.Contains(logged, "leader election lost")
 }
 
-// hasBegun tells whether so many controllers say that they work.
+// hasBegun reports whether so many controllers work.
 func hasBegun(logged string, controllers int) bool {
 	return strings.Count(logged, `"msg":"Starting workers"`) >= controllers
 }
@@ -98,7 +95,7 @@ func (m *manager) starts() int {
 	return len(m.processes)
 }
 
-// kill ends the process without warning. It is started again.
+// kill kills the process. It is restarted.
 func (m *manager) kill() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -117,14 +114,14 @@ func (m *manager) stop(signal syscall.Signal) error {
 	return err
 }
 
-// ends returns ends that nobody has asked for.
+// ends returns when it ended by itself.
 func (m *manager) ends() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.crashes)
 }
 
-// isGivenUp tells whether it is not started again any more, because it always ends by itself.
+// isGivenUp reports whether it is not restarted any more, because it always ends by itself.
 func (m *manager) isGivenUp() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -145,7 +142,7 @@ func (m *manager) works(ctx context.Context, controllers int) error {
 // current returns the log of the process that runs.
 func (m *manager) current() string { return m.process().Logs() }
 
-// rest begins to note what is logged; the function returned returns what that was.
+// rest returns a function that returns what is logged from now on.
 func (m *manager) rest() func() string {
 	before := len(m.log())
 	return func() string { return m.log()[before:] }
@@ -162,7 +159,7 @@ func (m *manager) log() string {
 	return all.String()
 }
 
-// replace stops it and has another program, with another environment, be started the next time.
+// replace stops it and sets the program and environment of the next start.
 func (m *manager) replace(program string, environment []string) error {
 	err := m.stop(syscall.SIGTERM)
 	m.mu.Lock()

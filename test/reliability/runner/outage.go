@@ -19,35 +19,33 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// Of an outage.
 const (
-	mostWait = 15 * time.Second // from the first plan that is where it is to happen, until it happens without the others
+	mostWait = 15 * time.Second // from the first plan that waits for an outage, until it happens without the others
 	timeAway = time.Second      // how long a part stays away
 )
 
-// Outage is one of a part of the control plane, which many plans are played through at the same time: it happens when
-// each has come to the request that it is to happen at, or to its end.
+// Outage kills a part of the control plane, for many plans at the same time: when each has reached the request that it
+// is to happen at, or its end.
 type Outage struct {
-	// Err is what has gone wrong with the outage itself. It is for after all plans.
+	// Err is an error of the outage itself, after all plans.
 	Err error
 
 	part  *part
-	ready func() error // waits until what has been away is back
-	after func() error // is done then
-	// acts is held by users while they do something: they wait until an outage is over.
+	ready func() error // waits until the part is ready again
+	after func() error // runs then
+	// acts is locked by users while they do something: they wait until an outage is over.
 	acts sync.RWMutex
 
-	mu      sync.Mutex
-	coming  int       // plans that are still to come to it
-	from    time.Time // when it went away; zero before
-	to      time.Time // when it was ready again; zero before
-	waiting int
-	once    sync.Once
-	begun   chan struct{} // closed when the part is away
-	over    chan struct{} // closed when it is back
+	mu       sync.Mutex
+	coming   int       // plans that have reached neither their request nor their end
+	isWanted bool      // a plan has reached its request
+	from, to time.Time // when the part was away; zero before
+	once     sync.Once
+	begun    chan struct{} // closed when the part is away
+	over     chan struct{} // closed when it is ready again
 }
 
-// NewOutage returns one that so many plans come to, of the part that a fault needs to be away.
+// NewOutage returns an outage of the part that a fault kills, for so many plans.
 func (e *Environment) NewOutage(ctx context.Context, kind proxy.Kind, plans int) *Outage {
 	o := &Outage{part: e.apiServer, coming: plans, begun: make(chan struct{}), over: make(chan struct{})}
 	if kind == proxy.EtcdAway {
@@ -64,8 +62,8 @@ func (e *Environment) NewOutage(ctx context.Context, kind proxy.Kind, plans int)
 	return o
 }
 
-// admits waits until the API server admits what belongs to our kinds. Seconds after it says that it is ready it may
-// still look for them where it has found none, and refuses their children until then, whatever the operator may do.
+// admits waits until the API server admits children of our kinds: for some seconds after it is ready it may not know
+// the kinds, and refuses their children.
 func (e *Environment) admits(ctx context.Context) error {
 	operator, err := e.ControlPlane.ClientAs(testenv.OperatorUser)
 	if err != nil {
@@ -86,8 +84,8 @@ func (e *Environment) admits(ctx context.Context) error {
 	return errors.Join(err, refused)
 }
 
-// endPods ends the pods that an outage has left between the two writes by which the API server ends a pod that no
-// machine has, as the garbage collector of pods would, which does not run here.
+// endPods deletes pods of which an outage has prevented the second of the two writes that delete a pod without a node,
+// as Kubernetes' garbage collector of pods would, which does not run here.
 func (e *Environment) endPods(ctx context.Context) error {
 	var pods corev1.PodList
 	err := e.ControlPlane.Client.List(ctx, &pods)
@@ -100,64 +98,54 @@ func (e *Environment) endPods(ctx context.Context) error {
 	return err
 }
 
-// wait waits until the part is away. It is false if that was over already.
-func (o *Outage) wait() bool {
+// wait waits until the part is away. It is false if that was over already. Arrive notes that the plan has come.
+func (o *Outage) wait(arrive func()) bool {
 	if o.HasHappened() {
 		return false
 	}
 	o.mu.Lock()
-	o.coming--
-	o.waiting++
-	isAll, isFirst := o.coming <= 0, o.waiting == 1
-	o.mu.Unlock()
-	switch {
-	case isAll:
-		go o.once.Do(o.happen)
-	case isFirst:
+	if !o.isWanted {
 		time.AfterFunc(mostWait, func() { o.once.Do(o.happen) })
 	}
+	o.isWanted = true
+	o.mu.Unlock()
+	arrive()
 	<-o.begun
 	return true
 }
 
-// leave notes that a plan is not to come any more, or that it is through it.
-func (o *Outage) leave(hasWaited bool) {
+// arrive notes that a plan has reached its request or its end.
+func (o *Outage) arrive() {
 	o.mu.Lock()
-	if !hasWaited {
-		o.coming--
-	}
-	isAll := o.coming <= 0 && o.waiting > 0
-	o.mu.Unlock()
-	if isAll {
-		o.once.Do(o.happen)
+	defer o.mu.Unlock()
+	o.coming--
+	if o.coming <= 0 && o.isWanted {
+		go o.once.Do(o.happen)
 	}
 }
 
-// passes waits until it is over, or nobody comes to it.
+// passes waits until the outage is over, or no plan can want it.
 func (o *Outage) passes(ctx context.Context) {
-	for ctx.Err() == nil {
+	_ = wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(context.Context) (bool, error) {
 		o.mu.Lock()
-		isNever := o.coming <= 0 && o.waiting == 0
-		o.mu.Unlock()
-		if isNever {
-			return
-		}
+		defer o.mu.Unlock()
 		select {
 		case <-o.over:
-			return
-		case <-time.After(50 * time.Millisecond):
+			return true, nil
+		default:
+			return o.coming <= 0 && !o.isWanted, nil
 		}
-	}
+	})
 }
 
-// when returns from when to when the part was away, or not ready yet; zero for what has not been.
+// when returns from when to when the part was away, or not ready yet; zero if it has not happened.
 func (o *Outage) when() (from, to time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.from, o.to
 }
 
-// HasHappened tells whether the part has gone away.
+// HasHappened reports whether the part was killed.
 func (o *Outage) HasHappened() bool {
 	select {
 	case <-o.begun:

@@ -17,12 +17,12 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// part is a process of the control plane that can be killed and started again as it was.
+// part is a process of the control plane that can be killed and started again with the same flags.
 type part struct {
 	flags   []string // the first is the program
 	pid     int
-	command *exec.Cmd      // nil for the process that others have started
-	logs    testenv.Buffer // of those that we have
+	command *exec.Cmd      // nil for the process that envtest has started
+	logs    testenv.Buffer // of the other ones
 }
 
 // runningPart finds a process of the control plane by the name of its program.
@@ -38,8 +38,7 @@ func runningPart(name string) (*part, error) {
 	return &part{flags: strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00"), pid: pid}, nil
 }
 
-// another returns a part like this, yet to be started, with other values of some flags; an empty one leaves the flag
-// out.
+// another returns a part that is not started yet, with other values of some flags; an empty one leaves the flag out.
 func (p *part) another(values map[string]string) *part {
 	flags := []string{p.flags[0]}
 	for _, flag := range p.flags[1:] {
@@ -75,7 +74,7 @@ func (p *part) kill() error {
 		return nil
 	}
 	for syscall.Kill(p.pid, 0) == nil {
-		time.Sleep(10 * time.Millisecond) // until who has started it has seen that
+		time.Sleep(10 * time.Millisecond) // until envtest has waited for it
 	}
 	return nil
 }

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -26,51 +25,48 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// Waits. None of them is asserted: they are for how long is looked at most, and for how long nothing must happen to be
-// at rest.
+// No wait is asserted.
 const (
-	// for the operator to come to an end; what fails is tried again a minute later at the latest
-	patience = 100 * time.Second
+	patience = 100 * time.Second      // for the operator to match the spec; its longest backoff is a minute
 	quiet    = 400 * time.Millisecond // between steps
-	// after the last one: as it is, and while an operator is started and looks at everything every second
+	// after the last step: at rest, and while a new operator reconciles every object every second
 	restQuiet  = 2 * time.Second
-	startQuiet = 500 * time.Millisecond // of that, until it has begun all that goes on
-	thawQuiet  = 2 * time.Second        // after an operator goes on that has stood still
-	calmQuiet  = 6 * time.Second        // likewise, of runs that are to be references
+	startQuiet = 500 * time.Millisecond // of that, until it has started all goroutines
+	thawQuiet  = 2 * time.Second        // after a frozen operator continues
+	calmQuiet  = 6 * time.Second        // likewise, in references
 )
 
-// Plan is a scenario and what is to go wrong in it.
+// Plan is a scenario with faults.
 type Plan struct {
 	Scenario scenario.Scenario
 	Rules    []proxy.Rule
-	// Storm is for how long many requests go wrong, instead of what Rules say; 0 for not at all.
+	// Storm is for how long many requests fail, instead of Rules; 0 for none.
 	Storm time.Duration
-	// Seed is for what goes wrong by chance: in each scenario, something else.
+	// Seed chooses which, differently in each scenario.
 	Seed uint64
-	// Pair has a second operator stand by, which takes the lead when the first stands still.
+	// Pair adds a second operator, which takes the lead when the first is frozen or cut off.
 	Pair bool
-	// Outage is what the faults of Rules that need one are about; nil for none.
+	// Outage is that of the faults of Rules; nil for none.
 	Outage *Outage
 	// Program is the operator's; empty for that of the environment.
 	Program string
-	// ServiceAccount is whose rights the operator has; empty for its own.
+	// ServiceAccount is the operator's; empty for the one that config/rbac gives it.
 	ServiceAccount string
-	// Environment is more of the operator's.
+	// Environment is added to the operator's.
 	Environment []string
-	// Rest is for how long nothing happens in the end: as it is, and as long again while everything is looked at every
-	// second; 0 for as long as most plans.
+	// Rest is how long the rest at the end is, and the one in which every object is reconciled every second; 0 for short.
 	Rest time.Duration
-	// Patience is how long the operator may take to come to an end; 0 for long.
+	// Patience is how long the operator may take to match the spec; 0 for long.
 	Patience time.Duration
 }
 
-// StormFault is what a storm is called among faults, with its seed after it, and FaultSeparator what is between faults.
+// StormFault begins the name of a storm, which ends with its seed. FaultSeparator separates faults.
 const (
 	StormFault     = "storm "
 	FaultSeparator = "; "
 )
 
-// Faults returns what is to go wrong, as text.
+// Faults returns the faults as text.
 func (p *Plan) Faults() string {
 	if p.Storm > 0 {
 		return StormFault + strconv.FormatUint(p.Seed, 10)
@@ -93,7 +89,7 @@ func (p *Plan) String() string {
 	return strings.TrimSuffix(p.Scenario.Name+" / "+p.Faults(), " / ")
 }
 
-// stage is where a plan is played.
+// stage is a plan that runs.
 type stage struct {
 	*scenario.Stage
 	e         *Environment
@@ -102,12 +98,11 @@ type stage struct {
 	manager   *manager
 	standby   *standby // nil for none
 	reference *oracle.Reference
-	hasWaited atomic.Bool // for the outage
-	leaving   sync.Once   // the outage
-	setup     int         // how many requests there were when things could begin to go wrong
+	arrive    func() // at the outage of the plan, or not any more; it has an effect once
+	setup     int    // how many requests there were before faults
 }
 
-// prepare makes the namespace of a plan and what is to be there before the operator is.
+// prepare creates the namespace of a plan and the objects that are older than the operator.
 func (e *Environment) prepare(ctx context.Context, plan *Plan) (*stage, error) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name:   fmt.Sprintf("plan-%d", e.plans.Add(1)),
@@ -128,8 +123,8 @@ func (e *Environment) prepare(ctx context.Context, plan *Plan) (*stage, error) {
 	return s, nil
 }
 
-// Play plays a plan and returns what was recorded. With a reference it goes on until the world is as that says. What
-// the operator does is never an error. Objects stay: no operator looks at them any more.
+// Play plays a plan and returns its records. With a reference it waits until the state equals that of the reference. A
+// failure of the operator is no error. The objects stay: no operator watches them any more.
 func (e *Environment) Play(ctx context.Context, plan *Plan, reference *oracle.Reference) (*oracle.Run, error) {
 	s, err := e.prepare(ctx, plan)
 	if err != nil {
@@ -144,7 +139,7 @@ func (e *Environment) Play(ctx context.Context, plan *Plan, reference *oracle.Re
 	}
 	defer s.proxy.Stop()
 	if s.plan.Outage != nil {
-		defer s.leaveOutage()
+		defer s.arrive()
 	}
 	if s.plan.Pair {
 		if err := s.addStandby(ctx); err != nil {
@@ -155,7 +150,7 @@ func (e *Environment) Play(ctx context.Context, plan *Plan, reference *oracle.Re
 	return s.play(ctx)
 }
 
-// operator returns an operator that is yet to be started, and the proxy that it goes through.
+// operator returns an operator that is not started yet, and its proxy.
 func (s *stage) operator(ctx context.Context) (*proxy.Proxy, *manager, error) {
 	m := &manager{program: s.program(), environment: s.environment(), isTolerant: s.plan.Storm > 0 || s.plan.Pair ||
 		s.plan.Outage != nil}
@@ -170,11 +165,7 @@ func (s *stage) operator(ctx context.Context) (*proxy.Proxy, *manager, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	account := s.plan.ServiceAccount
-	if account == "" {
-		account = testenv.OperatorServiceAccount
-	}
-	kubeconfig, err := s.e.kubeconfig(ctx, p, account)
+	kubeconfig, err := s.e.kubeconfig(ctx, p, cmp.Or(s.plan.ServiceAccount, testenv.OperatorServiceAccount))
 	if err != nil {
 		p.Stop()
 		return nil, nil, err
@@ -192,17 +183,10 @@ func (s *stage) newProxy(m *manager) (*proxy.Proxy, error) {
 		Kill:  m.kill, Freeze: func() { m.process().Send(syscall.SIGSTOP) },
 	}
 	if s.plan.Outage != nil {
-		options.Await = func() bool {
-			s.hasWaited.Store(true)
-			return s.plan.Outage.wait()
-		}
+		s.arrive = sync.OnceFunc(s.plan.Outage.arrive)
+		options.Await = func() bool { return s.plan.Outage.wait(s.arrive) }
 	}
 	return proxy.Start(options)
-}
-
-// leaveOutage has the outage of the plan not wait for it any longer.
-func (s *stage) leaveOutage() {
-	s.leaving.Do(func() { s.plan.Outage.leave(s.hasWaited.Load()) })
 }
 
 // program is the operator under test.
@@ -252,7 +236,7 @@ func (s *stage) play(ctx context.Context) (*oracle.Run, error) {
 
 // begin starts the operators.
 func (s *stage) begin(ctx context.Context) error {
-	// What a scenario has prepared is there to be acted upon at once: then things go wrong from the start.
+	// The operator acts at once on what a scenario has prepared, so faults begin with it.
 	if len(s.plan.Scenario.Setup) == 0 {
 		s.goWrong()
 	}
@@ -265,11 +249,11 @@ func (s *stage) begin(ctx context.Context) error {
 	return s.standby.manager.start(s.flags()...)
 }
 
-// passes waits until what goes wrong for longer than a step is over, and returns what is lacking then.
+// passes waits until faults that take longer than a step are over, and returns what is lacking then.
 func (s *stage) passes(ctx context.Context) string {
 	switch {
 	case s.plan.Outage != nil:
-		s.leaveOutage()
+		s.arrive()
 		s.plan.Outage.passes(ctx)
 		return s.settle(ctx, thawQuiet, s.differs)
 	case s.standby != nil:
@@ -278,8 +262,7 @@ func (s *stage) passes(ctx context.Context) string {
 	return ""
 }
 
-// fired returns how many of the rules of a plan have had one of its requests go wrong, and what was to come of that
-// later.
+// fired returns how many of the rules of a plan have hit a request, and had the later effect that they are named after.
 func fired(requests []proxy.Request) int {
 	rules, isOld, isGone := map[int]bool{}, false, false
 	for i := range requests {
@@ -320,7 +303,7 @@ func (s *stage) requests() []proxy.Request {
 	return requests
 }
 
-// goWrong has things go wrong from now on.
+// goWrong begins the faults.
 func (s *stage) goWrong() {
 	s.setup = len(s.proxy.Requests())
 	s.proxy.Remember()
@@ -331,7 +314,7 @@ func (s *stage) goWrong() {
 	}
 }
 
-// upgrade has the operator under test take the place of the last release's, and things go wrong from its start.
+// upgrade replaces the operator of the last release by the one under test, whose start begins the faults.
 func (s *stage) upgrade() error {
 	if err := s.manager.replace(s.program(), s.environment()); err != nil {
 		return fmt.Errorf("%s: ending the operator of the last release: %w", s.plan, err)
@@ -340,7 +323,7 @@ func (s *stage) upgrade() error {
 	return s.manager.start(s.flags()...)
 }
 
-// steps plays the steps of a scenario, and returns what the operator could not do.
+// steps plays the steps of a scenario, and returns what is lacking after one of them.
 func (s *stage) steps(ctx context.Context) (lacking string, err error) {
 	plan := &s.plan.Scenario
 	for i, step := range append(plan.Setup[:len(plan.Setup):len(plan.Setup)], plan.Steps...) {
@@ -357,10 +340,8 @@ func (s *stage) steps(ctx context.Context) (lacking string, err error) {
 		if err := s.do(ctx, step); err != nil {
 			return "", fmt.Errorf("%s, step %q: %w", s.plan, step.Name, err)
 		}
-		if lacking := s.settle(ctx, quiet, func() string {
-			return step.Until(s.Stage,
-				s.e.Recorder.World(s.Namespace))
-		}); lacking != "" {
+		until := func() string { return step.Until(s.Stage, s.e.Recorder.World(s.Namespace)) }
+		if lacking := s.settle(ctx, quiet, until); lacking != "" {
 			return fmt.Sprintf("after step %q: %s", step.Name, lacking), nil
 		}
 	}
@@ -370,7 +351,7 @@ func (s *stage) steps(ctx context.Context) (lacking string, err error) {
 	return s.settle(ctx, quiet, s.differs), ctx.Err()
 }
 
-// do does what users do in a step.
+// do does what the user does in a step.
 func (s *stage) do(ctx context.Context, step scenario.Step) error {
 	if step.Do == nil {
 		return nil
@@ -386,17 +367,17 @@ func (s *stage) do(ctx context.Context, step scenario.Step) error {
 	return errors.Join(step.Do(ctx, s.Stage), s.manager.start(s.flags()...))
 }
 
-// differs tells how the world is not as the reference says.
+// differs returns how the state differs from that of the reference.
 func (s *stage) differs() string {
 	world, versions := s.e.Recorder.World(s.Namespace), s.e.Recorder.Versions(s.Namespace)
 	if diff := history.Diff(s.reference.World, history.Normalize(s.Namespace, world, versions, s.Symbols())); diff != "" {
-		return "the world does not become as without faults (-expected +actual):\n" + diff
+		return "the state does not become that without faults (-expected +actual):\n" + diff
 	}
 	return ""
 }
 
-// settle waits until nothing is lacking and nothing has happened for a while, and returns what is lacking when its
-// patience ends.
+// settle waits until nothing is lacking and nothing has happened for a while, and returns what is lacking after the
+// plan's patience.
 func (s *stage) settle(ctx context.Context, quiet time.Duration, lacking func() string) string {
 	began, since, happened := time.Now(), time.Now(), -1
 	patience := cmp.Or(s.plan.Patience, patience)
@@ -415,14 +396,14 @@ func (s *stage) settle(ctx context.Context, quiet time.Duration, lacking func() 
 			pause(ctx, 50*time.Millisecond)
 		}
 		if time.Since(began) > 2*patience {
-			return "it does not come to rest"
+			return "it does not settle"
 		}
 		pause(ctx, 20*time.Millisecond)
 	}
 	return "interrupted"
 }
 
-// happened returns a count of all that has happened to the objects, and of all that the operator wants to happen.
+// happened returns a count of all changes of objects, and of all writes of the operators.
 func (s *stage) happened() int {
 	count := s.e.Recorder.Count(s.Namespace) + s.proxy.Writes()
 	if s.standby != nil {
@@ -431,8 +412,8 @@ func (s *stage) happened() int {
 	return count
 }
 
-// rest stops the operator and starts it anew, so that it looks at everything, and has it look again and again. Nothing
-// must come of it.
+// rest waits, replaces the operator by a new one that reconciles every object every second, and waits again. Neither
+// must have an effect.
 func (s *stage) rest(ctx context.Context, run *oracle.Run) error {
 	long := cmp.Or(s.plan.Rest, restQuiet)
 	if s.reference == nil {
@@ -450,16 +431,16 @@ func (s *stage) rest(ctx context.Context, run *oracle.Run) error {
 	if s.standby != nil {
 		_ = s.standby.manager.stop(syscall.SIGTERM)
 	} else {
-		// One that was killed a moment ago has to be there again first: what has hardly begun ends as it can.
+		// After a kill, the next process has to work first: one that starts ends with an error.
 		if err := s.manager.works(ctx, controllers); err != nil {
 			run.Ends = append(run.Ends, err.Error())
 			return nil
 		}
 		run.Goroutines = s.goroutines(ctx, run)
 	}
-	// one that has lost the lead is at its end anyway
+	// an operator that has lost the lead ends with an error
 	if err := s.manager.stop(syscall.SIGTERM); err != nil && s.standby == nil {
-		run.Ends = append(run.Ends, fmt.Sprintf("it was told to end, and did so with: %v", err))
+		run.Ends = append(run.Ends, fmt.Sprintf("it was stopped, and ended with: %v", err))
 	}
 	run.Anew = len(s.requests())
 	if err := s.manager.start("--sync-period=1s"); err != nil {
@@ -474,7 +455,7 @@ func (s *stage) rest(ctx context.Context, run *oracle.Run) error {
 	s.e.idle(ctx, long-startQuiet)
 	run.RestGoroutines = s.goroutines(ctx, run)
 	if err := s.manager.stop(syscall.SIGTERM); err != nil {
-		run.Ends = append(run.Ends, fmt.Sprintf("it was told to end, and did so with: %v", err))
+		run.Ends = append(run.Ends, fmt.Sprintf("it was stopped, and ended with: %v", err))
 	}
 	run.RestLog += s.manager.current()
 	return ctx.Err()
@@ -483,19 +464,19 @@ func (s *stage) rest(ctx context.Context, run *oracle.Run) error {
 func (s *stage) goroutines(ctx context.Context, run *oracle.Run) map[string]int {
 	counts, err := s.manager.goroutines(ctx)
 	if err != nil {
-		run.Ends = append(run.Ends, fmt.Sprintf("it does not tell which goroutines it has: %v", err))
+		run.Ends = append(run.Ends, fmt.Sprintf("its goroutines cannot be read: %v", err))
 	}
 	return counts
 }
 
-// idle waits while nothing happens in a plan, and lets another plan go on meanwhile.
+// idle waits, and lets another plan run meanwhile.
 func (e *Environment) idle(ctx context.Context, d time.Duration) {
 	<-e.active
 	pause(ctx, d)
 	e.active <- struct{}{}
 }
 
-// pause waits for as long as it is asked to, or until the context ends.
+// pause waits for some time, or until the context ends.
 func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():

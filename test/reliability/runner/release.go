@@ -7,9 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/version"
+	"github.com/blang/semver/v4"
 
 	"github.com/example/memcached-operator/test/testenv"
 )
@@ -17,31 +18,23 @@ import (
 // releases is the directory that names the commit of each release, and is not among the files of one.
 const releases = "config/catalog/released"
 
-// LastRelease returns the version of the last release and the commit that it was built from. The error says why there
-// is none to be had.
+// LastRelease returns the version of the last release and the commit that it was built from. The error says why it
+// cannot be built.
 func LastRelease(ctx context.Context) (last, commit string, err error) {
-	entries, err := os.ReadDir(filepath.Join(testenv.Root(), releases))
+	directories, err := filepath.Glob(filepath.Join(testenv.Root(), releases, "*", "commit"))
+	if err != nil || len(directories) == 0 {
+		return "", "", errors.Join(errors.New("there is no release yet"), err)
+	}
+	newest := slices.MaxFunc(directories, func(a, b string) int {
+		return semver.MustParse(filepath.Base(filepath.Dir(a))).Compare(semver.MustParse(filepath.Base(filepath.Dir(b))))
+	})
+	content, err := os.ReadFile(newest)
 	if err != nil {
 		return "", "", err
 	}
-	newest := version.MustParseGeneric("0.0.0")
-	for _, entry := range entries {
-		if v, err := version.ParseSemantic(entry.Name()); err == nil && newest.LessThan(v) {
-			newest, last = v, entry.Name()
-		}
-	}
-	if last == "" {
-		return "", "", errors.New("nothing has been released yet")
-	}
-	content, err := os.ReadFile(filepath.Join(testenv.Root(), releases, last, "commit"))
-	if err != nil {
-		return "", "", err
-	}
-	commit = strings.TrimSpace(string(content))
-	if err := git(ctx, "cat-file", "-e", commit+"^{commit}"); err != nil {
-		return "", "",
-			fmt.Errorf("the commit of release %s is not in this clone; 'git fetch --unshallow' gets the whole history: %w",
-				last, err)
+	last, commit = filepath.Base(filepath.Dir(newest)), strings.TrimSpace(string(content))
+	if err := run(ctx, testenv.Root(), "git", "cat-file", "-e", commit+"^{commit}"); err != nil {
+		return "", "", fmt.Errorf("this clone has no commit of release %s ('git fetch --unshallow'): %w", last, err)
 	}
 	return last, commit, nil
 }
@@ -53,20 +46,11 @@ func (e *Environment) buildRelease(ctx context.Context) (string, error) {
 		return "", err
 	}
 	source, program := filepath.Join(e.dir, "released"), filepath.Join(e.dir, "released-manager")
-	if err := git(ctx, "archive", "--format=tar", "--output="+source+".tar", commit); err != nil {
-		return "", err
-	}
-	if err := os.Mkdir(source, 0o755); err != nil {
-		return "", err
-	}
-	if err := run(ctx, source, "tar", "--extract", "--file="+source+".tar"); err != nil {
+	if err := errors.Join(os.Mkdir(source, 0o755), run(ctx, testenv.Root(), "sh", "-c",
+		`git archive --format=tar "$0" | tar --extract --directory="$1"`, commit, source)); err != nil {
 		return "", err
 	}
 	return program, run(ctx, source, "go", "build", "-race", "-buildvcs=false", "-o", program, "./cmd")
-}
-
-func git(ctx context.Context, args ...string) error {
-	return run(ctx, testenv.Root(), "git", args...)
 }
 
 // run runs a program in a directory.
