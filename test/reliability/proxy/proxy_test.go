@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
@@ -22,7 +23,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-// server is what stands for the API server: it tells of every request, and of watches two events.
+// server is in place of the API server: it reports every request, and sends two events to a watch.
 type server struct {
 	asked   chan string
 	proceed chan bool // between the two events
@@ -49,14 +50,15 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 type trial struct {
 	*Proxy
+	*WithT
 	server *server
 	client *http.Client
 	kills  atomic.Int32
 }
 
-func start(t *testing.T) *trial {
+func start(t *testing.T, rules ...Rule) *trial {
 	t.Helper()
-	trial := &trial{server: &server{asked: make(chan string, 10), proceed: make(chan bool, 10)}}
+	trial := &trial{WithT: NewWithT(t), server: &server{asked: make(chan string, 10), proceed: make(chan bool, 10)}}
 	upstream := httptest.NewUnstartedServer(trial.server)
 	upstream.EnableHTTP2 = true
 	upstream.StartTLS()
@@ -68,106 +70,102 @@ func start(t *testing.T) *trial {
 		Server: upstream.URL + "/", TLS: &tls.Config{RootCAs: authorities},
 		Kill: func() { trial.kills.Add(1) }, Version: func() string { return "42" },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	trial.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(trial.Stop)
-	ours := x509.NewCertPool()
-	ours.AppendCertsFromPEM(trial.CA)
-	trial.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ours},
+	trial.SetRules(rules...)
+	proxyCA := x509.NewCertPool()
+	proxyCA.AppendCertsFromPEM(trial.CA)
+	trial.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: proxyCA},
 		ForceAttemptHTTP2: true}}
 	t.Cleanup(trial.client.CloseIdleConnections)
 	return trial
 }
 
-func (t *trial) do(method, path, contentType, body string) (int, string, error) {
+// do sends a request and returns the status code and the body of the answer; 0 if the connection breaks.
+func (t *trial) do(method, path, body string) (int, string) {
 	request, err := http.NewRequest(method, t.URL+path, strings.NewReader(body))
-	if err != nil {
-		return 0, "", err
-	}
+	t.Expect(err).NotTo(HaveOccurred())
 	request.Header.Set("Authorization", "Bearer it")
-	request.Header.Set("Content-Type", contentType)
+	request.Header.Set("Content-Type", "application/apply-patch+yaml")
 	answer, err := t.client.Do(request)
 	if err != nil {
-		return 0, "", err
+		return 0, ""
 	}
 	defer answer.Body.Close()
 	content, err := io.ReadAll(answer.Body)
-	return answer.StatusCode, string(content), err
+	t.Expect(err).NotTo(HaveOccurred())
+	return answer.StatusCode, string(content)
+}
+
+// watch opens a watch and reads its first event. The channel receives what comes until the end of the watch.
+func (t *trial) watch() <-chan string {
+	answer, err := t.client.Get(t.URL + pods)
+	t.Expect(err).NotTo(HaveOccurred())
+	t.Expect(answer).To(HaveHTTPStatus(http.StatusOK))
+	<-t.server.asked
+	event := make([]byte, len("one\n"))
+	_, err = io.ReadFull(answer.Body, event)
+	t.Expect(string(event), err).To(Equal("one\n"))
+	ended := make(chan string, 1)
+	go func() {
+		defer answer.Body.Close()
+		rest, err := io.ReadAll(answer.Body)
+		if err != nil {
+			rest = []byte(err.Error())
+		}
+		ended <- string(rest)
+	}()
+	return ended
+}
+
+func (t *trial) lastRequest() Request {
+	requests := t.Requests()
+	return requests[len(requests)-1]
 }
 
 const (
 	deployment = "/apis/apps/v1/namespaces/ns/deployments/web?fieldManager=us&force=true"
-	apply      = "application/apply-patch+yaml"
+	pods       = "/api/v1/namespaces/ns/pods?watch=true&resourceVersion=5"
 )
 
-func TestPassesOnAndRecords(t *testing.T) {
+func TestForwardsAndRecords(t *testing.T) {
 	trial := start(t)
-	code, content, err := trial.do(http.MethodPatch, deployment, apply, `{"metadata": {"name": "web", "uid": "only"}}`)
-	if err != nil || code != http.StatusCreated || !strings.Contains(content, `"u"`) {
-		t.Fatalf("%d %s %v", code, content, err)
-	}
-	if asked := <-trial.server.asked; asked != `PATCH `+deployment+
-		` Bearer it {"metadata": {"name": "web", "uid": "only"}}` {
-		t.Errorf("asked: %s", asked)
-	}
+	const body = `{"metadata": {"name": "web", "uid": "only"}}`
+	code, content := trial.do(http.MethodPatch, deployment, body)
+	trial.Expect(code).To(Equal(http.StatusCreated))
+	trial.Expect(content).To(ContainSubstring(`"u"`))
+	trial.Expect(<-trial.server.asked).To(Equal("PATCH " + deployment + " Bearer it " + body))
 	recorded := trial.Requests()[0]
 	recorded.At = time.Time{}
-	want := Request{Verb: "patch", Resource: "apps/deployments", Name: "web", Status: 201,
-		AnsweredUID: "u", AnsweredRV: "7", OnlyUID: "only", Force: true}
-	if recorded != want || trial.Writes() != 1 {
-		t.Errorf("recorded %+v", recorded)
-	}
-	if _, _, err := trial.do(http.MethodPut, "/apis/coordination.k8s.io/v1/namespaces/ns/leases/it", "application/json",
-		"{}"); err != nil || trial.Writes() != 1 {
-		t.Errorf("%d writes, %v: who leads is never at rest", trial.Writes(), err)
-	}
+	trial.Expect(recorded).To(Equal(Request{Verb: "patch", Resource: "apps/deployments", Name: "web", Status: 201,
+		AnsweredUID: "u", AnsweredRV: "7", OnlyUID: "only", Force: true}))
+	trial.do(http.MethodPut, "/apis/coordination.k8s.io/v1/namespaces/ns/leases/it", "{}")
+	trial.Expect(trial.Writes()).To(Equal(1), "a write of a lease does not count")
 }
 
-// From its request on nothing arrives, and no watch stays open, until it is released.
-func TestCutOff(t *testing.T) {
-	trial := start(t)
-	trial.SetRules(Rule{Match: Match{Verb: "patch", Resource: "apps/deployments"}, Nth: 1, Fault: Cutting})
-	request, err := http.NewRequest(http.MethodGet, trial.URL+"/apis/apps/v1/deployments?watch=true", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	watch, err := trial.client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer watch.Body.Close()
-	<-trial.server.asked
-	if _, err := io.ReadFull(watch.Body, make([]byte, len("one\n"))); err != nil { // or it is cut off before that
-		t.Fatal(err)
-	}
+func TestCutOffUntilReleased(t *testing.T) {
+	trial := start(t, Rule{Match: Match{Verb: "patch", Resource: "apps/deployments"}, Nth: 1, Fault: Cutting})
+	watch := trial.watch()
 	for _, method := range []string{http.MethodPatch, http.MethodGet, http.MethodPatch} {
-		if _, _, err := trial.do(method, deployment, apply, "{}"); err == nil {
-			t.Errorf("%s arrives", method)
-		}
+		code, _ := trial.do(method, deployment, "{}")
+		trial.Expect(code).To(BeZero())
 	}
-	if told, _ := io.ReadAll(watch.Body); len(told) > 0 {
-		t.Errorf("the watch has told %q", told)
-	}
-	if !trial.IsCalm() {
-		t.Error("what is cut off waits for nothing")
-	}
+	trial.Expect(<-watch).To(BeEmpty())
+	trial.Expect(trial.IsCalm()).To(BeTrue())
 	trial.Release()
-	if code, _, err := trial.do(http.MethodPatch, deployment, apply, "{}"); err != nil || code != http.StatusCreated ||
-		len(trial.server.asked) != 1 {
-		t.Errorf("after it: %d, %v, %d requests arrived", code, err, len(trial.server.asked))
-	}
+	code, _ := trial.do(http.MethodPatch, deployment, "{}")
+	trial.Expect(code).To(Equal(http.StatusCreated))
+	trial.Expect(trial.server.asked).To(HaveLen(1))
 	for i, request := range trial.Requests() {
-		if isCut := request.Fault != nil && *request.Fault == Cutting; isCut != (i > 0 && i < 4) {
-			t.Errorf("request %d: %s", i, request.String())
-		}
+		isCut := request.Fault != nil && *request.Fault == Cutting
+		trial.Expect(isCut).To(Equal(i > 0 && i < 4), request.String())
 	}
 }
 
 func TestFaultsOfOneRequest(t *testing.T) {
 	for _, test := range []struct {
 		fault  Fault
-		code   int // that the operator is told; 0 for a broken connection
+		code   int // of the answer; 0 for a broken connection
 		passes bool
 		kills  int32
 	}{
@@ -182,195 +180,120 @@ func TestFaultsOfOneRequest(t *testing.T) {
 		{Fault{Kind: Hang, For: time.Millisecond}, 0, false, 0},
 	} {
 		t.Run(test.fault.String(), func(t *testing.T) {
-			trial := start(t)
-			trial.SetRules(Rule{Match: Match{Verb: "patch", Resource: "apps/deployments"}, Nth: 2, Fault: test.fault})
+			trial := start(t, Rule{Match: Match{Verb: "patch", Resource: "apps/deployments"}, Nth: 2, Fault: test.fault})
 			for nth := 1; nth <= 3; nth++ {
-				code, content, err := trial.do(http.MethodPatch, deployment, apply, "{}")
 				expected, passes := 201, true
 				if nth == 2 {
 					expected, passes = test.code, test.passes
 				}
-				if code != expected || (err != nil) != (expected == 0) {
-					t.Errorf("request %d: %d %v", nth, code, err)
-				}
+				code, content := trial.do(http.MethodPatch, deployment, "{}")
+				trial.Expect(code).To(Equal(expected), "request %d", nth)
 				if code >= 400 {
 					var status metav1.Status
-					if err := json.Unmarshal([]byte(content), &status); err != nil || status.Kind != "Status" ||
-						int(status.Code) != code || status.Reason == "" {
-						t.Errorf("no status: %s", content)
-					}
+					trial.Expect(json.Unmarshal([]byte(content), &status)).To(Succeed())
+					trial.Expect(status.Kind).To(Equal("Status"))
+					trial.Expect(status.Code).To(BeEquivalentTo(code))
+					trial.Expect(status.Reason).NotTo(BeEmpty())
 				}
-				if isFired := trial.Requests()[nth-1].Fault != nil; isFired != (nth == 2) {
-					t.Errorf("request %d: fault recorded: %t", nth, isFired)
-				}
-				if got := len(trial.server.asked) == 1; got != passes {
-					t.Errorf("request %d has arrived: %t", nth, got)
-				} else if got {
+				trial.Expect(trial.lastRequest().Fault != nil).To(Equal(nth == 2), "request %d has a fault", nth)
+				trial.Expect(len(trial.server.asked) == 1).To(Equal(passes), "request %d arrives", nth)
+				if passes {
 					<-trial.server.asked
 				}
 			}
-			if kills := trial.kills.Load(); kills != test.kills {
-				t.Errorf("killed %d times", kills)
-			}
+			trial.Expect(trial.kills.Load()).To(Equal(test.kills))
 		})
 	}
 }
 
-// Who is told to try again later is told when.
 func TestRetryAfter(t *testing.T) {
 	for code, expected := range map[int]string{http.StatusTooManyRequests: "1", http.StatusServiceUnavailable: ""} {
 		answer := httptest.NewRecorder()
 		refuse(answer, code, "it")
-		if told := answer.Header().Get("Retry-After"); told != expected {
-			t.Errorf("%d is told to try again after %q s", code, told)
-		}
+		NewWithT(t).Expect(answer.Header().Get("Retry-After")).To(Equal(expected), "%d", code)
 	}
 }
 
-// A request that comes after the outage it was to wait for is answered, and nothing is wrong with it.
-func TestOutageIsOver(t *testing.T) {
+func TestRequestAfterAnOutageHasNoFault(t *testing.T) {
 	for _, kind := range []Kind{ServerAway, ServerAwayAfter} {
-		trial := start(t)
+		trial := start(t, Rule{Match: Match{Verb: "any"}, Fault: Fault{Kind: kind}})
 		trial.options.Await = func() bool { return false }
-		trial.SetRules(Rule{Match: Match{Verb: "any"}, Fault: Fault{Kind: kind}})
-		code, _, err := trial.do(http.MethodPatch, deployment, apply, "{}")
-		if recorded := trial.Requests()[0]; code != http.StatusCreated || err != nil || recorded.Fault != nil {
-			t.Errorf("%s: %d %v, recorded as %+v", kind, code, err, recorded)
-		}
-		watch, err := trial.client.Get(trial.URL + pods)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.ReadFull(watch.Body, make([]byte, len("one\n"))); err != nil {
-			t.Errorf("%s: a watch, which goes on: %v", kind, err)
-		}
-		_ = watch.Body.Close()
-	}
-}
-
-const pods = "/api/v1/namespaces/ns/pods?watch=true&resourceVersion=5"
-
-func TestWatchIsClosedAndExpires(t *testing.T) {
-	trial := start(t)
-	ended := make(chan error, 1)
-	begin := func() { // a watch, until its first event
-		t.Helper()
-		answer, err := trial.client.Get(trial.URL + pods)
-		if err == nil {
-			t.Cleanup(func() { _ = answer.Body.Close() })
-		}
-		if err != nil || answer.StatusCode != http.StatusCreated && answer.StatusCode != http.StatusOK {
-			t.Fatalf("%v %v", answer, err)
-		}
+		code, _ := trial.do(http.MethodPatch, deployment, "{}")
+		trial.Expect(code).To(Equal(http.StatusCreated))
+		trial.Expect(trial.lastRequest().Fault).To(BeNil())
 		<-trial.server.asked
-		line := make([]byte, 4)
-		if _, err := io.ReadFull(answer.Body, line); err != nil || string(line) != "one\n" {
-			t.Fatalf("%q %v", line, err)
-		}
-		go func() {
-			_, err := io.ReadAll(answer.Body)
-			ended <- err
-		}()
+		trial.server.proceed <- true
+		trial.Expect(<-trial.watch()).To(Equal("two\n"))
 	}
-	end := func() { // of a watch, which is not broken off
-		t.Helper()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	}
-	isCalm := func(want bool) {
-		t.Helper()
-		if trial.IsCalm() != want {
-			t.Errorf("calm: %t", !want)
-		}
-	}
-	begin()
-	isCalm(true)
+}
+
+func TestWatchesCloseAndExpire(t *testing.T) {
+	trial := start(t)
+	watch := trial.watch()
+	trial.Expect(trial.IsCalm()).To(BeTrue())
 	trial.streams.close()
-	end()
-	isCalm(false) // nobody watches them again yet
-	begin()
-	isCalm(true)
+	trial.Expect(<-watch).To(BeEmpty())
+	trial.Expect(trial.IsCalm()).To(BeFalse(), "the watch is not open again")
+	watch = trial.watch()
+	trial.Expect(trial.IsCalm()).To(BeTrue())
 	trial.streams.expire()
-	end()
-	if code, content, err := trial.do(http.MethodGet, pods, "", ""); code != http.StatusGone || err != nil ||
-		!strings.Contains(content, "Expired") {
-		t.Errorf("%d %s %v", code, content, err)
-	}
-	if requests := trial.Requests(); requests[len(requests)-1].Status != http.StatusGone {
-		t.Errorf("that is not recorded: %+v", requests[len(requests)-1])
-	}
-	begin() // once only
+	trial.Expect(<-watch).To(BeEmpty())
+	code, content := trial.do(http.MethodGet, pods, "")
+	trial.Expect(code).To(Equal(http.StatusGone))
+	trial.Expect(content).To(ContainSubstring("Expired"))
+	trial.Expect(trial.lastRequest().Status).To(Equal(http.StatusGone))
+	watch = trial.watch() // the next one does not fail
 	trial.server.proceed <- true
-	end()
+	trial.Expect(<-watch).To(Equal("two\n"))
 }
 
-// What goes wrong with a watch does so at once: its answer would have no end.
-func TestWatchIsDisowned(t *testing.T) {
-	trial := start(t)
-	trial.SetRules(Rule{Match: Match{Verb: "any"}, Fault: Fault{Kind: Disown, Code: http.StatusGatewayTimeout}})
-	if code, _, err := trial.do(http.MethodGet, pods, "", ""); code != http.StatusGatewayTimeout || err != nil {
-		t.Errorf("%d %v", code, err)
-	}
-	if len(trial.server.asked) > 0 {
-		t.Error("it was begun all the same")
-	}
+// A watch has no end, so the answer does not wait for it.
+func TestDisownsAWatch(t *testing.T) {
+	trial := start(t, Rule{Match: Match{Verb: "any"}, Fault: Fault{Kind: Disown, Code: http.StatusGatewayTimeout}})
+	code, _ := trial.do(http.MethodGet, pods, "")
+	trial.Expect(code).To(Equal(http.StatusGatewayTimeout))
+	trial.Expect(trial.server.asked).To(BeEmpty())
 }
 
-// Lists that may be old are, and watches begin there; what promises the present is left alone.
-func TestOldWorld(t *testing.T) {
+// Only lists that may be old are.
+func TestServesAnOldState(t *testing.T) {
 	trial := start(t)
-	if !trial.IsCalm() {
-		t.Error("it is not calm before anything has gone wrong")
-	}
+	trial.Expect(trial.IsCalm()).To(BeTrue())
 	trial.streams.serveOld("40", time.Hour, nil)
-	defer func() {
-		if trial.IsCalm() {
-			t.Error("it is calm while an old world is served")
-		}
-	}()
-	if code, _, _ := trial.do(http.MethodGet, "/api/v1/namespaces/ns/pods?watch=true&sendInitialEvents=true", "",
-		""); code != http.StatusUnprocessableEntity {
-		t.Errorf("a list by a watch: %d", code)
-	}
+	code, _ := trial.do(http.MethodGet, "/api/v1/namespaces/ns/pods?watch=true&sendInitialEvents=true", "")
+	trial.Expect(code).To(Equal(http.StatusUnprocessableEntity), "the operator has to list instead")
 	const old = "/api/v1/namespaces/ns/pods?limit=500&resourceVersion=0"
 	for asked, arrives := range map[string]string{
 		old:                                    "/api/v1/namespaces/ns/pods?resourceVersion=40&resourceVersionMatch=Exact",
 		"/api/v1/namespaces/ns/pods?limit=500": "/api/v1/namespaces/ns/pods?limit=500",
 	} {
-		if _, _, err := trial.do(http.MethodGet, asked, "", ""); err != nil {
-			t.Fatal(err)
-		}
-		if got := <-trial.server.asked; got != "GET "+arrives+" Bearer it" {
-			t.Errorf("%s arrives as %s", asked, got)
-		}
-		if requests := trial.Requests(); requests[len(requests)-1].IsOld() != (asked == old) {
-			t.Errorf("%s is not recorded as what it is: %+v", asked, requests[len(requests)-1])
-		}
+		trial.do(http.MethodGet, asked, "")
+		trial.Expect(<-trial.server.asked).To(Equal("GET " + arrives + " Bearer it"))
+		request := trial.lastRequest()
+		trial.Expect(request.IsOld()).To(Equal(asked == old))
 	}
+	trial.Expect(trial.IsCalm()).To(BeFalse())
 }
 
-func TestWhatIsLearntOfLast(t *testing.T) {
+func TestLateResources(t *testing.T) {
 	trial := start(t)
-	trial.options.IsOwn = func(resource string) bool { return resource == "ours" }
-	for kind, last := range map[Kind]string{Age: "theirs", AgeMore: "ours"} {
-		for _, resource := range []string{"ours", "theirs"} {
-			if is := trial.late(kind)(resource); is != (resource == last) {
-				t.Errorf("%s, late: %t", resource, is)
-			}
+	trial.options.IsOwn = func(resource string) bool { return resource == "own" }
+	for kind, last := range map[Kind]string{Age: "child", AgeMore: "own"} {
+		for _, resource := range []string{"own", "child"} {
+			trial.Expect(trial.late(kind)(resource)).To(Equal(resource == last))
 		}
 	}
 	s := &streams{late: func(resource string) bool { return resource == "late" }, lateUntil: time.Now().Add(time.Hour)}
 	s.flow(t.Context(), "other")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if s.flow(ctx, "late"); ctx.Err() == nil {
-		t.Error("what is late flows")
-	}
+	s.flow(ctx, "late")
+	trial.Expect(ctx.Err()).To(HaveOccurred(), "a late resource is delayed")
 }
 
-// Deletions and creations of Kubernetes' own kinds come as protobuf.
+// Deletions and creations of built-in kinds are sent as protobuf.
 func TestReadsProtobuf(t *testing.T) {
+	g := NewWithT(t)
 	serializer := protobuf.NewSerializer(clientgoscheme.Scheme, clientgoscheme.Scheme)
 	uid := types.UID("only")
 	var deletion, creation bytes.Buffer
@@ -378,12 +301,8 @@ func TestReadsProtobuf(t *testing.T) {
 		Preconditions: &metav1.Preconditions{UID: &uid}}
 	job := &batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
 		ObjectMeta: metav1.ObjectMeta{Name: "new"}}
-	if err := serializer.Encode(options, &deletion); err != nil {
-		t.Fatal(err)
-	}
-	if err := serializer.Encode(job, &creation); err != nil {
-		t.Fatal(err)
-	}
+	g.Expect(serializer.Encode(options, &deletion)).To(Succeed())
+	g.Expect(serializer.Encode(job, &creation)).To(Succeed())
 	for _, test := range []struct {
 		method, path string
 		body         []byte
@@ -394,14 +313,14 @@ func TestReadsProtobuf(t *testing.T) {
 		{http.MethodPost, "/apis/batch/v1/namespaces/ns/jobs", creation.Bytes(), "new", ""},
 	} {
 		request, err := read(httptest.NewRequest(test.method, test.path, nil), test.body)
-		if err != nil || request.Name != test.name || request.OnlyUID != test.only || request.Resource != "batch/jobs" {
-			t.Errorf("%s %s: %+v %v", test.method, test.path, request, err)
-		}
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect([]string{request.Resource, request.Name, request.OnlyUID}).To(
+			Equal([]string{"batch/jobs", test.name, test.only}))
 	}
 }
 
-// A status write names the version of the object that it is for: a merge patch in its metadata, a JSON patch in tests.
-func TestConditionsOfPatches(t *testing.T) {
+// The last release sends JSON patches.
+func TestPreconditionsOfPatches(t *testing.T) {
 	request := httptest.NewRequest(http.MethodPatch,
 		"/apis/samplecontroller.k8s.io/v1alpha1/namespaces/ns/foos/one/status", nil)
 	const jsonPatch, mergePatch = "application/json-patch+json", "application/merge-patch+json"
@@ -424,21 +343,18 @@ func TestConditionsOfPatches(t *testing.T) {
 	}
 }
 
-func TestRulesAreReadAsTheyAreWritten(t *testing.T) {
+func TestParsesRules(t *testing.T) {
+	g := NewWithT(t)
+	rules := []Rule{{Match: Match{Verb: "patch", Resource: "/services"}, For: 5 * time.Second, Fault: Faults[3]}}
 	for _, fault := range Faults {
-		rule := Rule{Match: Match{Verb: "patch", Resource: "/services"}, Nth: 3, Fault: fault}
-		if got, err := ParseRule(" " + rule.String()); err != nil || got != rule {
-			t.Errorf("%s: %+v %v", rule, got, err)
-		}
+		rules = append(rules, Rule{Match: Match{Verb: "patch", Resource: "/services"}, Nth: 3, Fault: fault})
 	}
-	outage := Rule{Match: Match{Verb: "patch", Resource: "/services"}, For: 5 * time.Second, Fault: Faults[3]}
-	if got, err := ParseRule(outage.String()); err != nil || got != outage {
-		t.Errorf("%s: %+v %v", outage, got, err)
+	for _, rule := range rules {
+		g.Expect(ParseRule(" " + rule.String())).To(Equal(rule))
 	}
 	for _, text := range []string{"", "patch apps/deployments: 409", "patch apps/deployments for long: 409",
 		"patch apps/deployments #1: 418"} {
-		if _, err := ParseRule(text); err == nil {
-			t.Errorf("%q is taken", text)
-		}
+		_, err := ParseRule(text)
+		g.Expect(err).To(HaveOccurred(), text)
 	}
 }
