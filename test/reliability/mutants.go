@@ -182,7 +182,7 @@ func (l *lab) ask(ctx context.Context, k killer, program string, rules []rbacv1.
 	}
 	s.env, s.rules = l.env, rules
 	if rules != nil && k.suite != "rbac" {
-		s.account = fmt.Sprintf("mutant-%d", time.Now().UnixNano())
+		s.account = s.accountOf("mutant", 0)
 		if err := s.grant(ctx, rights{name: s.account, rules: rules}); err != nil {
 			return nil, err
 		}

@@ -103,7 +103,7 @@ func (s *suite) trialsOf(rules []rbacv1.PolicyRule) []rights {
 	trials := make([]rights, 0, len(permissions))
 	known := map[string]bool{}
 	for index, permission := range permissions {
-		trial := rights{name: fmt.Sprintf("less-%d", index), rules: testenv.RulesWithout(rules, permission),
+		trial := rights{name: s.accountOf("less", index), rules: testenv.RulesWithout(rules, permission),
 			lacks: permission, scenarios: s.likely(permission)}
 		if strings.HasPrefix(permission, "list ") {
 			trial.environment = withoutStreams
@@ -112,12 +112,17 @@ func (s *suite) trialsOf(rules []rbacv1.PolicyRule) []rights {
 		for _, scenario := range trial.scenarios {
 			if id := fmt.Sprint(scenario, trial.environment); !known[id] {
 				known[id] = true
-				controls = append(controls, rights{name: fmt.Sprintf("all-%d", len(known)), rules: rules,
+				controls = append(controls, rights{name: s.accountOf("all", len(known)), rules: rules,
 					environment: trial.environment, scenarios: []string{scenario}})
 			}
 		}
 	}
 	return append(controls, trials...)
+}
+
+// accountOf returns the name of a service account that no other suite uses.
+func (s *suite) accountOf(what string, number int) string {
+	return fmt.Sprintf("%s-%d-%d", what, number, s.report.begun.UnixNano())
 }
 
 // tryAll returns how each fails; nothing if it does not.
