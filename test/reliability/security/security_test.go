@@ -1,18 +1,17 @@
-// Package security shows that all pods of ours keep to the Pod Security Standard "restricted", in the judgement of the
-// code by which Kubernetes itself refuses pods.
+// Package security shows that all pods of the operator comply with the Pod Security Standard "restricted", by the code
+// of Kubernetes' own admission controller.
 package security
 
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
 	"k8s.io/utils/ptr"
@@ -21,15 +20,7 @@ import (
 
 const repo = "../../.."
 
-// pod is a pod template of ours.
-type pod struct {
-	from string // the file or manifest that it is in, and the object
-	meta metav1.ObjectMeta
-	spec corev1.PodSpec
-}
-
-// sources are where pods of ours are described: what runs the operator, what it runs, and what is offered as an
-// example.
+// sources are files with pod templates: of the operator, of what it creates, and of examples.
 var sources = []string{
 	"internal/controller/foo/testdata/*.golden.yaml",
 	"internal/controller/memcached/testdata/*.golden.yaml",
@@ -37,91 +28,78 @@ var sources = []string{
 	"bundle/manifests/*.clusterserviceversion.yaml",
 }
 
-// pods returns all pod templates of ours.
-func pods(t *testing.T) []pod {
+// pods returns all pod templates, by where they are.
+func pods(t *testing.T) map[string]corev1.PodTemplateSpec {
 	t.Helper()
-	var found []pod
-	for _, pattern := range sources {
-		files, err := filepath.Glob(filepath.Join(repo, pattern))
-		if err != nil || len(files) == 0 {
-			t.Fatalf("%s: %d files, %v", pattern, len(files), err)
+	found := map[string]corev1.PodTemplateSpec{}
+	read := func(source string, content []byte, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("%s: %v", source, err)
 		}
-		before := len(found)
-		for _, file := range files {
-			content, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
+		for i, document := range bytes.Split(content, []byte("\n---\n")) {
+			var object map[string]any
+			if err := yaml.Unmarshal(document, &object); err != nil {
+				t.Fatalf("%s: %v", source, err)
 			}
-			found = append(found, podsIn(t, strings.TrimPrefix(file, repo+"/"), content)...)
-		}
-		if len(found) == before {
-			t.Fatalf("%s: there is no pod in it", pattern)
+			addPods(t, found, fmt.Sprintf("%s %d", source, i), object)
 		}
 	}
 	kubectl := cmp.Or(os.Getenv("KUBECTL"), "kubectl")
-	rendered, err := exec.Command(kubectl, "kustomize", filepath.Join(repo, "config/default")).Output()
-	if err != nil {
-		t.Fatalf("%s kustomize: %v; KUBECTL names another kubectl", kubectl, err)
+	content, err := exec.Command(kubectl, "kustomize", filepath.Join(repo, "config/default")).Output()
+	read("config/default", content, err)
+	if len(found) == 0 {
+		t.Fatal("config/default has no pod")
 	}
-	before := len(found)
-	if found = append(found, podsIn(t, "config/default", rendered)...); len(found) == before {
-		t.Fatal("config/default: there is no pod in it")
+	for _, pattern := range sources {
+		before := len(found)
+		files, _ := filepath.Glob(filepath.Join(repo, pattern)) // the patterns are valid
+		for _, file := range files {
+			content, err := os.ReadFile(file)
+			read(file, content, err)
+		}
+		if len(found) == before {
+			t.Fatalf("%s: there is no pod in %d files", pattern, len(files))
+		}
 	}
 	return found
 }
 
-// podsIn returns the pod templates in YAML documents, wherever they are: a template is what has a spec with containers.
-func podsIn(t *testing.T, from string, content []byte) []pod {
+// addPods adds the pod templates in a value: objects that have a spec with containers.
+func addPods(t *testing.T, found map[string]corev1.PodTemplateSpec, path string, value any) {
 	t.Helper()
-	var found []pod
-	for document := range bytes.SplitSeq(content, []byte("\n---\n")) {
-		var object map[string]any
-		if err := yaml.Unmarshal(document, &object); err != nil {
-			t.Fatalf("%s: %v", from, err)
-		}
-		var look func(path string, value any)
-		look = func(path string, value any) {
-			switch value := value.(type) {
-			case map[string]any:
-				if spec, ok := value["spec"].(map[string]any); ok && spec["containers"] != nil {
-					found = append(found, decode(t, from+path, value))
-				}
-				for name, inner := range value {
-					look(path+" "+name, inner)
-				}
-			case []any:
-				for _, inner := range value {
-					look(path, inner)
-				}
+	switch value := value.(type) {
+	case map[string]any:
+		if spec, ok := value["spec"].(map[string]any); ok && spec["containers"] != nil {
+			var template corev1.PodTemplateSpec
+			content, err := yaml.Marshal(value)
+			if err == nil {
+				err = yaml.UnmarshalStrict(content, &template)
 			}
+			if err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+			found[path] = template
 		}
-		look("", object)
+		for field, inner := range value {
+			addPods(t, found, path+" "+field, inner)
+		}
+	case []any:
+		for i, inner := range value {
+			addPods(t, found, fmt.Sprintf("%s %d", path, i), inner)
+		}
 	}
-	return found
 }
 
-func decode(t *testing.T, from string, template map[string]any) pod {
-	t.Helper()
-	content, err := yaml.Marshal(template)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var typed corev1.PodTemplateSpec
-	if err := yaml.UnmarshalStrict(content, &typed); err != nil {
-		t.Fatalf("%s: %v", from, err)
-	}
-	return pod{from: from, meta: typed.ObjectMeta, spec: typed.Spec}
-}
-
-// judge returns why a namespace that enforces "restricted" would refuse a pod; nothing if it would not.
-func judge(t *testing.T, p pod) string {
+// refusal returns why a namespace that enforces "restricted" refuses a pod; empty if it does not.
+func refusal(t *testing.T, pod corev1.PodTemplateSpec) string {
 	t.Helper()
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	restricted := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
-	result := policy.AggregateCheckResults(evaluator.EvaluatePod(restricted, &p.meta, &p.spec))
+	result := policy.AggregateCheckResults(evaluator.EvaluatePod(restricted, &pod.ObjectMeta, &pod.Spec))
 	if result.Allowed {
 		return ""
 	}
@@ -130,32 +108,29 @@ func judge(t *testing.T, p pod) string {
 
 func TestPodsAreRestricted(t *testing.T) {
 	all := pods(t)
-	for _, p := range all {
-		if refusal := judge(t, p); refusal != "" {
-			t.Errorf("%s: %s", p.from, refusal)
+	for path, pod := range all {
+		if refused := refusal(t, pod); refused != "" {
+			t.Errorf("%s: %s", path, refused)
 		}
 	}
-	t.Logf("%d pod templates keep to restricted", len(all))
+	t.Logf("%d pod templates are restricted", len(all))
 }
 
-// A pod that breaks the standard is refused, or the test above would show nothing.
 func TestBrokenPodsAreRefused(t *testing.T) {
-	for _, p := range pods(t) {
-		for name, breaks := range map[string]func(*corev1.PodSpec){
+	for path, pod := range pods(t) {
+		for name, damage := range map[string]func(*corev1.PodSpec){
 			"host network": func(spec *corev1.PodSpec) { spec.HostNetwork = true },
-			"is root":      func(spec *corev1.PodSpec) { spec.SecurityContext.RunAsUser = ptr.To[int64](0) },
-			"privileged": func(spec *corev1.PodSpec) {
-				spec.Containers[0].SecurityContext.Privileged = ptr.To(true)
-			},
+			"root":         func(spec *corev1.PodSpec) { spec.SecurityContext.RunAsUser = ptr.To[int64](0) },
+			"privileged":   func(spec *corev1.PodSpec) { spec.Containers[0].SecurityContext.Privileged = ptr.To(true) },
 			"privilege escalation": func(spec *corev1.PodSpec) {
 				spec.Containers[0].SecurityContext.AllowPrivilegeEscalation = nil
 			},
-			"capabilities kept": func(spec *corev1.PodSpec) { spec.Containers[0].SecurityContext.Capabilities = nil },
+			"capabilities": func(spec *corev1.PodSpec) { spec.Containers[0].SecurityContext.Capabilities = nil },
 		} {
-			broken := pod{from: p.from, meta: p.meta, spec: *p.spec.DeepCopy()}
-			breaks(&broken.spec)
-			if judge(t, broken) == "" {
-				t.Errorf("%s, %s: nobody minds", p.from, name)
+			broken := *pod.DeepCopy()
+			damage(&broken.Spec)
+			if refusal(t, broken) == "" {
+				t.Errorf("%s with %s is accepted", path, name)
 			}
 		}
 	}
