@@ -94,8 +94,8 @@ func (s *suite) chance() *rand.Rand {
 	return rand.New(rand.NewPCG(s.seed, 1))
 }
 
-// referencePlans are each scenario more than once, to see what differs by itself. A sample leaves out the scenarios that
-// begin with a wait of a minute.
+// referencePlans are each scenario more than once, to see what differs by itself. A sample leaves out the scenarios
+// that begin with a wait of a minute.
 func (s *suite) referencePlans() []*runner.Plan {
 	times := 3
 	switch {

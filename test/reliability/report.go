@@ -244,7 +244,8 @@ func (r *report) claims() []proof.Claim {
 	if judged == 0 {
 		rest.Verdict, rest.Note = proof.NotJudged, "no plan ran"
 	}
-	violations := proof.Claim{What: "plans with a violation", Bar: "0", Found: fmt.Sprintf("%d of %d", r.violations(), plans),
+	violations := proof.Claim{What: "plans with a violation", Bar: "0",
+		Found:   fmt.Sprintf("%d of %d", r.violations(), plans),
 		Verdict: proof.Judge(r.violations() == 0), Note: fmt.Sprintf("%d of all plans have no fault", faultless)}
 	claims := append([]proof.Claim{violations, r.coverage(), rest}, r.claimRBAC()...)
 	for _, what := range r.notJudged {

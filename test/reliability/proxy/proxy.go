@@ -21,6 +21,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/cert"
 )
 
 // Proxy is a running proxy. It is safe for concurrent use.
@@ -65,11 +66,27 @@ type Options struct {
 	Version func() string
 }
 
+// certificate returns one for the loopback interface, and what has signed it, as PEM. It is generated once, as that
+// takes a moment.
+func certificate() (tls.Certificate, []byte, error) {
+	pair, err := keyPair()
+	if err != nil {
+		return tls.Certificate{}, nil, err
+	}
+	serving, err := tls.X509KeyPair(pair[0], pair[1])
+	return serving, pair[0], err
+}
+
+var keyPair = sync.OnceValues(func() ([2][]byte, error) {
+	certificate, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
+	return [2][]byte{certificate, key}, err
+})
+
 // Start starts a proxy.
 func Start(options Options) (*Proxy, error) {
-	serving, err := certificate()
+	serving, authority, err := certificate()
 	if err != nil {
-		return nil, fmt.Errorf("making the certificate of the proxy: %w", err)
+		return nil, fmt.Errorf("generating the certificate of the proxy: %w", err)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -78,7 +95,7 @@ func Start(options Options) (*Proxy, error) {
 	ctx, end := context.WithCancel(context.Background())
 	p := &Proxy{
 		URL:       "https://" + listener.Addr().String(),
-		CA:        serving.authority,
+		CA:        authority,
 		options:   options,
 		transport: &http.Transport{TLSClientConfig: options.TLS.Clone(), ForceAttemptHTTP2: true, DisableCompression: true},
 		end:       end,
@@ -88,7 +105,7 @@ func Start(options Options) (*Proxy, error) {
 	}
 	p.server = &http.Server{
 		Handler:     p,
-		TLSConfig:   &tls.Config{Certificates: []tls.Certificate{serving.certificate}, MinVersion: tls.VersionTLS12},
+		TLSConfig:   &tls.Config{Certificates: []tls.Certificate{serving}, MinVersion: tls.VersionTLS12},
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ErrorLog:    log.New(io.Discard, "", 0), // of connections that faults break
 	}
@@ -147,8 +164,8 @@ func (p *Proxy) Release() {
 	close(p.released)
 }
 
-// IsCalm reports whether no fault has an effect any more: all watches are open again and none is paused, no old state is
-// served, and no request waits for an answer or for Retry-After. An operator that is cut off waits for nothing.
+// IsCalm reports whether no fault has an effect any more: all watches are open again and none is paused, no old state
+// is served, and no request waits for an answer or for Retry-After. An operator that is cut off waits for nothing.
 func (p *Proxy) IsCalm() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,65 +15,57 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
 )
 
-// Leases is the resource by which operators find out who leads.
+// Leases is the resource of leader election.
 const Leases = "coordination.k8s.io/leases"
 
-// Request is one that the operator has made.
+// Request is a request of the operator.
 type Request struct {
 	At       time.Time
 	Verb     string
 	Resource string // with its group and subresource; empty for a URL that is no resource
 	Name     string
-	// Fault is what went wrong with it; nil if nothing did. Rule is which of the proxy's rules says so, from 1; 0 for
-	// none.
+	// Fault is its fault; nil for none. Rule is the number of the rule that causes it, from 1; 0 for none.
 	Fault *Fault
 	Rule  int
-	// Status is what the API server answered; 0 if it was not asked, or has not answered yet.
+	// Status is the answer of the API server; 0 if there is none, or none yet.
 	Status int
-	// AnsweredUID and AnsweredRV are of the object that the answer to a write holds.
-	AnsweredUID string
-	AnsweredRV  string
-	// OnlyUID is the UID of the only object that a write is conditioned on; empty if it is for any object of the name.
-	OnlyUID string
-	// OnlyRV is the only resource version that a patch is conditioned on, which is one version of one object; empty
-	// if it is for any.
-	OnlyRV string
+	// AnsweredUID and AnsweredRV are of the object in the answer to a write.
+	AnsweredUID, AnsweredRV string
+	// OnlyUID and OnlyRV are the UID and the resource version that a write requires; empty for any.
+	OnlyUID, OnlyRV string
 	// Reason is that of an event that is created.
 	Reason string
-	// Force tells of an apply that it takes fields from others.
+	// Force means that an apply takes fields from other managers.
 	Force bool
 }
 
 func (r *Request) String() string {
-	told := ""
+	text := fmt.Sprintf("%s %s %s -> %d", r.Verb, r.Resource, r.Name, r.Status)
 	if r.Fault != nil {
-		told = " (" + r.Fault.String() + ")"
+		text += " (" + r.Fault.String() + ")"
 	}
-	return fmt.Sprintf("%s %s %s -> %d%s", r.Verb, r.Resource, r.Name, r.Status, told)
+	return text
 }
 
-// IsWrite tells whether the request is to change something.
+// IsWrite reports whether the request is a write.
 func (r *Request) IsWrite() bool {
-	switch r.Verb {
-	case "create", "update", "patch", "delete", "deletecollection":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb)
 }
 
-// IsDone tells whether the API server has carried out a write.
+// IsDone reports whether a write has succeeded.
 func (r *Request) IsDone() bool {
 	return r.Status >= 200 && r.Status < 300
 }
 
-// IsOld tells whether it is a list of which an old world was served.
+// IsOld reports whether it is a list that was served an old state.
 func (r *Request) IsOld() bool {
 	return r.Verb == "list" && r.Rule == 0 && r.Fault != nil && r.Fault.Kind == Age
 }
 
-// IsCreation tells whether the request has created an object: by an apply, which is a patch, as well.
+// IsCreation reports whether the request has created an object, which an apply can, too.
 func (r *Request) IsCreation() bool {
 	return r.Status == http.StatusCreated
 }
@@ -80,7 +73,7 @@ func (r *Request) IsCreation() bool {
 var infos = apirequest.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"),
 	GrouplessAPIPrefixes: sets.NewString("api")}
 
-// read returns what a request says of itself.
+// read reads a request.
 func read(r *http.Request, body []byte) (*Request, error) {
 	info, err := infos.NewRequestInfo(r)
 	if err != nil {
@@ -111,17 +104,17 @@ func read(r *http.Request, body []byte) (*Request, error) {
 	return request, nil
 }
 
-// deletedUID returns the UID of the only object that a deletion is for.
+// deletedUID returns the UID that a deletion requires; empty for any.
 func deletedUID(body []byte) string {
 	options, ok := decode(body).(*metav1.DeleteOptions)
-	if !ok || options.Preconditions == nil || options.Preconditions.UID == nil {
+	if !ok || options.Preconditions == nil {
 		return ""
 	}
-	return string(*options.Preconditions.UID)
+	return string(ptr.Deref(options.Preconditions.UID, ""))
 }
 
-// conditionsOf returns the UID and the resource version that a patch is conditioned on; empty for none. A merge patch
-// or an apply names them in its metadata, a JSON patch (of the last release) in test operations.
+// conditionsOf returns the UID and the resource version that a patch requires; empty for any. A merge patch or an apply
+// has them in its metadata, a JSON patch (of the last release) in test operations.
 func conditionsOf(contentType string, body []byte) (uid, resourceVersion string) {
 	if strings.HasPrefix(contentType, "application/json-patch+json") {
 		var operations []struct {
@@ -145,7 +138,7 @@ func conditionsOf(contentType string, body []byte) (uid, resourceVersion string)
 	return "", ""
 }
 
-// metaOf returns the metadata of an object in JSON or protobuf; nil if it is none.
+// metaOf returns the metadata of an object in JSON or protobuf; nil if the content is none.
 func metaOf(content []byte) metav1.Object {
 	if len(content) > 0 && content[0] == '{' {
 		object := &metav1.PartialObjectMetadata{}
@@ -161,7 +154,7 @@ func metaOf(content []byte) metav1.Object {
 	return object
 }
 
-// decode returns an object of Kubernetes' own in JSON or protobuf; nil if it is none.
+// decode returns a built-in object in JSON or protobuf; nil if the content is none.
 func decode(content []byte) runtime.Object {
 	decoded, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(content, nil, nil)
 	if err != nil {

@@ -8,18 +8,17 @@ import (
 	"time"
 )
 
-// streams are the watches that go through a proxy, and what is wrong with all of them. They are safe for concurrent
-// use.
+// streams are the open watches, and their faults. It is safe for concurrent use.
 type streams struct {
 	mu          sync.Mutex
 	open        map[*stream]bool // whether it has begun
-	latest      time.Time        // when the last one has
-	watched     map[string]bool  // resources of which there has been one that has begun
+	latest      time.Time        // when the last one has begun
+	watched     map[string]bool  // resources with a watch that has begun
 	pausedUntil time.Time
-	lateUntil   time.Time         // for watches of late resources
+	lateUntil   time.Time         // of watches of late resources
 	late        func(string) bool // nil for none
 	expired     map[string]bool   // resources whose next watch is answered with 410
-	// the resource version of the world that is served instead of the present one; empty for none
+	// the resource version of the state that is served instead of the present one; empty for none
 	old    string
 	oldFor time.Duration
 }
@@ -29,7 +28,7 @@ type stream struct {
 	cancel   context.CancelFunc
 }
 
-// pause has all watches stand still.
+// pause pauses all watches.
 func (s *streams) pause(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,17 +44,17 @@ func (s *streams) close() {
 	}
 }
 
-// shortWatch is how long a watch lasts at least with which client-go goes on: after a shorter one it lists anew.
+// shortWatch is the shortest watch that client-go resumes: after a shorter one it lists.
 const shortWatch = 1100 * time.Millisecond
 
-// shortFor returns for how long there is a watch that client-go would not go on with.
+// shortFor returns how long the latest watch is too short to be resumed.
 func (s *streams) shortFor() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return time.Until(s.latest.Add(shortWatch))
 }
 
-// expire ends all watches and has the next ones fail, so that the operator has to list again.
+// expire ends all watches and makes the next ones fail, so that the operator has to list.
 func (s *streams) expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,19 +64,19 @@ func (s *streams) expire() {
 	}
 }
 
-// behind is how much longer the watches of late resources stand still.
+// behind is how much longer watches of late resources are paused.
 const behind = 500 * time.Millisecond
 
-// serveOld has lists that may be old show the world of a resource version, and watches go on from there only some time
-// after the first such list, those of late resources last.
+// serveOld makes lists that may be old return the state of a resource version, and pauses watches for some time after
+// the first such list, those of late resources longer.
 func (s *streams) serveOld(version string, d time.Duration, late func(resource string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.old, s.oldFor, s.late = version, d, late
 }
 
-// age rewrites a list that may be old while the old world is served, and tells whether it has. One that asks for no
-// resource version may not be: the API server promises the present then.
+// age rewrites a list while the old state is served, and reports whether it has. A list without a resource version may
+// not be old.
 func (s *streams) age(r *http.Request) bool {
 	query := r.URL.Query()
 	s.mu.Lock()
@@ -100,7 +99,7 @@ func (s *streams) age(r *http.Request) bool {
 	return true
 }
 
-// areCalm tells whether all that was watched is, watches flow, and the present world is served.
+// areCalm reports whether all watches are open again, none is paused, and the present state is served.
 func (s *streams) areCalm() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,14 +113,14 @@ func (s *streams) areCalm() bool {
 		(s.old == "" || s.oldFor == 0)
 }
 
-// refusal returns with which code a watch is to be refused; 0 for not at all.
+// refusal returns the code with which a watch is refused; 0 for none.
 func (s *streams) refusal(r *http.Request, resource string) int {
 	isList := r.URL.Query().Get("sendInitialEvents") == "true"
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case isList && s.old != "" && (s.oldFor > 0 || time.Now().Before(s.pausedUntil)):
-		return http.StatusUnprocessableEntity // then it lists, which can be rewritten
+		return http.StatusUnprocessableEntity // then the client sends a list, which can be rewritten
 	case !isList && s.expired[resource]:
 		delete(s.expired, resource)
 		return http.StatusGone
@@ -129,7 +128,7 @@ func (s *streams) refusal(r *http.Request, resource string) int {
 	return 0
 }
 
-// register notes a watch; the function returned notes its end.
+// register records a watch; the function returned records its end.
 func (s *streams) register(open *stream) func() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,14 +140,14 @@ func (s *streams) register(open *stream) func() {
 	}
 }
 
-// begin notes that the API server has agreed to a watch.
+// begin records that the API server has accepted a watch.
 func (s *streams) begin(open *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open[open], s.watched[open.resource], s.latest = true, true, time.Now()
 }
 
-// flow waits while watches of a resource stand still.
+// flow waits while watches of a resource are paused.
 func (s *streams) flow(ctx context.Context, resource string) {
 	for ctx.Err() == nil {
 		s.mu.Lock()
@@ -164,11 +163,11 @@ func (s *streams) flow(ctx context.Context, resource string) {
 	}
 }
 
-// watch passes a watch on, event by event.
+// watch forwards a watch.
 func (p *Proxy) watch(w http.ResponseWriter, r *http.Request, request *Request) {
 	if code := p.streams.refusal(r, request.Resource); code != 0 {
 		p.answered(request, code, nil)
-		refuse(w, code, "the fault proxy says so")
+		refuse(w, code, "a fault of the proxy")
 		return
 	}
 	ctx, cancel := context.WithCancel(r.Context())

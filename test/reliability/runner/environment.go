@@ -2,7 +2,7 @@
 //
 // All plans share one control plane; each has a namespace, a proxy and an operator of its own. The operator is the
 // program that users run, and has the rights that config/rbac gives it. The controllers of Deployments, ReplicaSets and
-// Jobs and the garbage collector are those of kube-controller-manager. Only the nodes are simulated, by testenv.Kubelet.
+// Jobs and the garbage collector are those of kube-controller-manager. Only nodes are simulated, by testenv.Kubelet.
 package runner
 
 import (
