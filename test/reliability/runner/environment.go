@@ -91,7 +91,7 @@ func Start(ctx context.Context, program string, active int, hasOutages bool) (_ 
 	return e, nil
 }
 
-// findParts finds the processes that can be killed, and starts the API server of the recorder.
+// findParts finds the processes that can be killed, and starts the recorder's API server.
 func (e *Environment) findParts(ctx context.Context) (err error) {
 	if e.apiServer, err = runningPart("kube-apiserver"); err != nil {
 		return err
@@ -132,8 +132,7 @@ func (e *Environment) Program() string {
 	return e.program
 }
 
-// kubeconfig writes one that goes through a proxy, with a token of a service account of the operator's namespace, and
-// returns its path.
+// kubeconfig writes one for a proxy and a service account in the operator's namespace, and returns its path.
 func (e *Environment) kubeconfig(ctx context.Context, p *proxy.Proxy, serviceAccount string) (string, error) {
 	token, err := e.ControlPlane.Token(ctx, testenv.OperatorNamespace, serviceAccount)
 	if err != nil {
@@ -148,7 +147,7 @@ func (e *Environment) kubeconfig(ctx context.Context, p *proxy.Proxy, serviceAcc
 	}, path)
 }
 
-// lastTick returns a time that is past, as late as can be with the one an hour after it beyond the end of any plan.
+// lastTick returns a past time whose next hour is after the end of any plan.
 func lastTick() time.Time {
 	return time.Now().UTC().Truncate(time.Minute).Add(-5 * time.Minute)
 }

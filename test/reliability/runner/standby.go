@@ -15,7 +15,7 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// leaderRole is the role by which operators find out who leads.
+// leaderRole is the role for leader election.
 const leaderRole = "memcached-operator-leader-election-role"
 
 // standby is a second operator.
@@ -24,8 +24,7 @@ type standby struct {
 	manager *manager
 }
 
-// addStandby prepares a second operator. Each plan has a lease of its own, in its namespace, so the operator's rights
-// to one have to be there.
+// addStandby prepares a second operator. The lease of a plan is in its namespace, so the role has to be there, too.
 func (s *stage) addStandby(ctx context.Context) error {
 	var role rbacv1.Role
 	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: testenv.OperatorNamespace, Name: leaderRole},
@@ -42,7 +41,7 @@ func (s *stage) addStandby(ctx context.Context) error {
 				Name: testenv.OperatorServiceAccount}},
 		}))
 	if err != nil {
-		return fmt.Errorf("letting the operators have a lease: %w", err)
+		return fmt.Errorf("granting the permissions for a lease: %w", err)
 	}
 	s.standby = &standby{}
 	s.standby.proxy, s.standby.manager, err = s.operator(ctx)
@@ -57,7 +56,7 @@ func (b *standby) end() {
 	b.proxy.Stop()
 }
 
-// flags returns those that the operators of a plan need because of each other.
+// flags returns those for leader election.
 func (s *stage) flags() []string {
 	if s.standby == nil {
 		return nil
@@ -65,14 +64,13 @@ func (s *stage) flags() []string {
 	return []string{"--leader-elect", "--leader-election-namespace=" + s.Namespace}
 }
 
-// thaw has the first operator go on, which has long lost the lead to the other one and does not know yet if it stood
-// still, and what it had requested before be carried out now. It returns what is lacking when that is over: one that
-// has lost the lead ends, and is started again to stand by; one that was cut off has done so before, by itself. A write
-// that nothing waits for may be over before the lead is.
+// thaw continues the first operator, which has lost the lead meanwhile, and forwards the requests that it sent before. It
+// returns what is lacking then: an operator that has lost the lead must end, and is restarted to stand by; one that was
+// cut off must have ended before.
 func (s *stage) thaw(ctx context.Context) string {
 	if fired(s.requests()) > 0 {
 		if err := s.standby.manager.works(ctx, controllers); err != nil {
-			return "the other operator does not take the lead: " + err.Error()
+			return "the second operator does not take the lead: " + err.Error()
 		}
 	}
 	starts := s.manager.starts()
