@@ -2,20 +2,19 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	. "github.com/onsi/gomega"
+
 	"github.com/example/memcached-operator/test/proof"
 	"github.com/example/memcached-operator/test/reliability/oracle"
 	"github.com/example/memcached-operator/test/reliability/proxy"
-	"github.com/example/memcached-operator/test/reliability/runner"
 	"github.com/example/memcached-operator/test/reliability/scenario"
 )
 
@@ -32,66 +31,60 @@ func testSuite(writes int, scenarios ...scenario.Scenario) *suite {
 }
 
 func TestOnceFoundPlansExist(t *testing.T) {
+	g := NewWithT(t)
 	for _, text := range onceFound {
 		name, fault, _ := strings.Cut(text, " / ")
-		if !slices.ContainsFunc(scenario.All(), func(s scenario.Scenario) bool { return s.Name == name }) {
-			t.Errorf("%s: there is no such scenario", text)
-		}
-		if _, err := proxy.ParseRule(fault); err != nil {
-			t.Errorf("%s: %v", text, err)
-		}
+		g.Expect(scenario.All()).To(ContainElement(HaveField("Name", name)))
+		_, err := proxy.ParseRule(fault)
+		g.Expect(err).NotTo(HaveOccurred())
 	}
 }
 
 func TestSampleHasEveryFaultOfEachKind(t *testing.T) {
+	g := NewWithT(t)
 	s := testSuite(2, scenario.All()...)
 	s.references["cronjob-replace"].Writes[proxy.Match{Verb: "delete", Resource: "batch/jobs"}] = 1
-	plans := s.samples()
-	if count := len(kindNames()) * len(proxy.Faults); len(plans) != count || plans[0].Rules[0].Fault.Kind != proxy.Hang ||
-		!slices.ContainsFunc(plans, func(plan *runner.Plan) bool { return plan.String() == onceFound[3] }) {
-		t.Errorf("%d plans, not %d: %v", len(plans), count, plans)
-	}
-	known := map[string]bool{}
-	for _, plan := range plans {
+	known, names := map[string]bool{}, []string{}
+	for _, plan := range s.samples() {
 		kind, _, _ := strings.Cut(plan.Scenario.Name, "-")
 		known[kind+plan.Rules[0].Fault.String()] = true
+		names = append(names, plan.String())
 	}
-	if len(known) != len(plans) {
-		t.Errorf("%d plans have %d kinds and faults", len(plans), len(known))
-	}
+	g.Expect(known).To(HaveLen(len(kindNames()) * len(proxy.Faults)))
+	g.Expect(names).To(HaveLen(len(known)))
+	g.Expect(names).To(ContainElement(onceFound[3]))
+	g.Expect(names[0]).To(HaveSuffix("hang"))
 }
 
 func TestPairsAreDistinctAndReproducible(t *testing.T) {
+	g := NewWithT(t)
 	for _, writes := range []int{3, 1} {
 		s := testSuite(writes, scenario.Scenario{Name: "foo-create"})
 		pairs, again := s.pairs(), s.pairs()
 		known := map[string]bool{}
 		for i, plan := range pairs {
-			if known[plan.String()] || plan.String() != again[i].String() {
-				t.Errorf("%s is not distinct, or differs with the same seed", plan)
-			}
+			g.Expect(known).NotTo(HaveKey(plan.String()))
+			g.Expect(plan.String()).To(Equal(again[i].String()))
 			known[plan.String()] = true
 		}
-		if len(pairs) == 0 || (len(pairs) == pairsCount) != (writes == 3) {
-			t.Errorf("%d writes have %d pairs", writes, len(pairs))
-		}
+		g.Expect(pairs).NotTo(BeEmpty())
+		g.Expect(len(pairs) == pairsCount).To(Equal(writes == 3), "%d writes have %d pairs", writes, len(pairs))
 	}
 }
 
 func TestStormsDifferAndAreReproducible(t *testing.T) {
+	g := NewWithT(t)
 	s := testSuite(1, scenario.All()[0])
 	plans := s.storms()
-	if len(plans) != stormsEach || plans[0].Faults() == plans[1].Faults() {
-		t.Fatal(plans)
-	}
+	g.Expect(plans).To(HaveLen(stormsEach))
+	g.Expect(plans[0].Faults()).NotTo(Equal(plans[1].Faults()))
 	s.fault = plans[1].Faults()
-	if again := s.replayed(); len(again) != 1 || again[0].String() != plans[1].String() || again[0].Storm == 0 {
-		t.Errorf("%+v", again)
-	}
+	g.Expect(s.replayed()).To(ConsistOf(plans[1]))
 }
 
 // A reference keeps the most and the fewest of what differs between runs without faults.
 func TestReferencesDiffer(t *testing.T) {
+	g := NewWithT(t)
 	s := testSuite(0)
 	run := func(events int) *oracle.Run {
 		run := &oracle.Run{Anew: events}
@@ -104,18 +97,13 @@ func TestReferencesDiffer(t *testing.T) {
 	played := &scenario.Scenario{Name: "foo-create",
 		Expected: scenario.Expected{Events: map[string][2]int{"Synced": {1, 3}}}}
 	for _, events := range []int{2, 3, 1} {
-		if findings := s.refer(played, run(events)); len(findings) > 0 {
-			t.Error(findings)
-		}
+		g.Expect(s.refer(played, run(events))).To(BeEmpty())
 	}
 	reference := s.references["foo-create"]
-	if reference.Events["Synced"] != 3 || reference.FewestEvents["Synced"] != 1 ||
-		reference.Writes[proxy.Match{Verb: "create", Resource: "events.k8s.io/events"}] != 1 {
-		t.Errorf("%+v", reference)
-	}
-	if findings := s.refer(played, run(4)); len(findings) != 1 || findings[0].Oracle != "expected" {
-		t.Errorf("4 events: %v", findings)
-	}
+	g.Expect(reference.Events).To(HaveKeyWithValue("Synced", 3))
+	g.Expect(reference.FewestEvents).To(HaveKeyWithValue("Synced", 1))
+	g.Expect(reference.Writes).To(HaveKeyWithValue(proxy.Match{Verb: "create", Resource: "events.k8s.io/events"}, 1))
+	g.Expect(s.refer(played, run(4))).To(ConsistOf(HaveField("Oracle", "expected")))
 }
 
 func TestJudgeLoad(t *testing.T) {
@@ -142,9 +130,8 @@ func TestInterruptedCampaignFails(t *testing.T) {
 	s := testSuite(1, scenario.All()[0])
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.playAll(ctx, s.report.begin("storms", ""), s.storms(), false); !errors.Is(err, ctx.Err()) {
-		t.Error(err)
-	}
+	err := s.playAll(ctx, s.report.begin("storms", ""), s.storms(), false)
+	NewWithT(t).Expect(err).To(MatchError(context.Canceled))
 }
 
 func TestPageOfFaults(t *testing.T) {
@@ -156,50 +143,36 @@ func TestPageOfFaults(t *testing.T) {
 		{scenario: "foo-create", faults: "patch apps/deployments #1: hang", fired: 1,
 			findings: []oracle.Finding{{Oracle: "rest", Text: "it writes\nmuch"}}},
 	}
-	dir := t.TempDir()
-	if err := r.page().Write(dir); err != nil {
-		t.Fatal(err)
-	}
+	g, dir := NewWithT(t), t.TempDir()
+	g.Expect(r.page().Write(dir)).To(Succeed())
 	page, err := os.ReadFile(filepath.Join(dir, "reliability.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, expected := range []string{"plans with a violation", "1 of 2", "| hang | 1 of 1 | 0 of 0 | 0 of 0 | 1 |",
-		"upgrades: there is no release |  |  | not judged |", "## Campaigns"} {
-		if !strings.Contains(string(page), expected) {
-			t.Errorf("the page does not contain %q:\n%s", expected, page)
-		}
-	}
-	if claims := r.claims(); r.violations() != 1 || claims[0].Verdict != proof.Missed || claims[2].Found != "1 of 2" ||
-		claims[2].Verdict != proof.Missed {
-		t.Errorf("%d violations, %+v", r.violations(), claims)
-	}
+	g.Expect(string(page), err).To(And(ContainSubstring("plans with a violation"), ContainSubstring("1 of 2"),
+		ContainSubstring("| hang | 1 of 1 | 0 of 0 | 0 of 0 | 1 |"), ContainSubstring("## Campaigns"),
+		ContainSubstring("upgrades: there is no release |  |  | not judged |")))
+	g.Expect(r.violations()).To(Equal(1))
+	claims := r.claims()
+	g.Expect(claims[0].Verdict).To(Equal(proof.Missed))
+	g.Expect(claims[2]).To(And(HaveField("Found", "1 of 2"), HaveField("Verdict", proof.Missed)))
 	var printed strings.Builder
-	if err := r.print(&printed); err != nil || !strings.Contains(printed.String(),
-		"VIOLATION rest: (foo-create / patch apps/deployments #1: hang) it writes\n") {
-		t.Error(printed.String(), err)
-	}
+	g.Expect(r.print(&printed)).To(Succeed())
+	g.Expect(printed.String()).To(
+		ContainSubstring("VIOLATION rest: (foo-create / patch apps/deployments #1: hang) it writes\n"))
 }
 
 func TestCoverageNeedsFaultsThatOccurred(t *testing.T) {
-	r := newReport(&options{}, "0123")
+	g, r := NewWithT(t), newReport(&options{}, "0123")
 	r.positions = 1
 	singles := r.begin(singlesCampaign, "every write")
 	for _, fault := range proxy.Faults {
 		singles.plans = append(singles.plans, &planReport{scenario: "foo-create",
 			faults: "patch apps/deployments #1: " + fault.String(), fired: 1})
 	}
-	if claim := r.coverage(); claim.Verdict != proof.Met || claim.Note != "" {
-		t.Errorf("all have occurred: %+v", claim)
-	}
+	g.Expect(r.coverage()).To(And(HaveField("Verdict", proof.Met), HaveField("Note", "")))
 	singles.plans[0].fired = 0
-	if claim := r.coverage(); claim.Verdict != proof.Missed || !strings.Contains(claim.Note, singles.plans[0].faults) {
-		t.Errorf("one has not: %+v", claim)
-	}
+	g.Expect(r.coverage()).To(And(HaveField("Verdict", proof.Missed),
+		HaveField("Note", ContainSubstring(singles.plans[0].faults))))
 	singles.plans = singles.plans[1:]
-	if claim := r.coverage(); claim.Verdict != proof.Missed {
-		t.Errorf("one did not run: %+v", claim)
-	}
+	g.Expect(r.coverage().Verdict).To(Equal(proof.Missed), "one plan did not run")
 	for _, c := range []struct {
 		faults string
 		fired  int
@@ -210,33 +183,26 @@ func TestCoverageNeedsFaultsThatOccurred(t *testing.T) {
 		{"patch apps/deployments #1: 500; #2: 409", 2, true},
 		{"storm 1", 3, true},
 	} {
-		if is := (&planReport{faults: c.faults, fired: c.fired}).hasOccurred(); is != c.is {
-			t.Errorf("%+v: %t", c, is)
-		}
+		g.Expect((&planReport{faults: c.faults, fired: c.fired}).hasOccurred()).To(Equal(c.is), "%+v", c)
 	}
 }
 
 // Only an API server that has just started may refuse requests.
 func TestRefusedRequests(t *testing.T) {
-	s := testSuite(0)
+	g, s := NewWithT(t), testSuite(0)
 	s.report.rbac = &rbacReport{}
 	at := time.Now()
 	run := &oracle.Run{Requests: []proxy.Request{{At: at, Verb: "patch", Resource: "apps/deployments", Name: "web",
 		Status: http.StatusForbidden}}, AwayFrom: at.Add(-time.Second), AwayTo: at.Add(time.Second)}
 	s.use("foo-create", run, run.Requests)
-	if claims := s.report.claimRBAC(); claims[0].Verdict != proof.Met || claims[1].Verdict != proof.Met {
-		t.Errorf("%+v", claims)
-	}
+	g.Expect(s.report.claimRBAC()).To(HaveEach(HaveField("Verdict", proof.Met)))
 	for i, away := range [][2]time.Time{{at.Add(time.Second), at.Add(2 * time.Second)},
 		{at.Add(-2 * time.Second), at.Add(-time.Second)}, {}} {
 		run.AwayFrom, run.AwayTo = away[0], away[1]
 		s.use("foo-create", run, run.Requests)
-		if claims := s.report.claimRBAC(); claims[1].Verdict != proof.Missed || claims[1].Found != fmt.Sprint(i+1) {
-			t.Errorf("%+v", claims)
-		}
+		g.Expect(s.report.claimRBAC()[1]).To(And(HaveField("Verdict", proof.Missed),
+			HaveField("Found", fmt.Sprint(i+1))))
 	}
 	s.report.rbac.control = []string{"foo-create: it does not settle"}
-	if claims := s.report.claimRBAC(); claims[0].Verdict != proof.NotJudged {
-		t.Errorf("a failure with all permissions does not show that one is needed: %+v", claims[0])
-	}
+	g.Expect(s.report.claimRBAC()[0].Verdict).To(Equal(proof.NotJudged))
 }
