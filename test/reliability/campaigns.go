@@ -107,7 +107,7 @@ func (s *suite) referencePlans() []*runner.Plan {
 	case s.isHasty:
 		times = 2
 	}
-	var plans []*runner.Plan
+	plans := make([]*runner.Plan, 0, times*len(s.scenarios))
 	for range times {
 		for _, scenario := range s.scenarios {
 			plans = append(plans, planOf(scenario))
