@@ -56,7 +56,7 @@ func parse() (*options, error) {
 	flag.StringVar(&o.fault, "fault", "", "only these `faults`, as a report names them, separated by semicolons")
 	flag.StringVar(&o.campaign, "campaign", "", "a regular `expression`: only campaigns whose whole name matches")
 	flag.StringVar(&o.mutants, "mutants", "",
-		"a regular `expression`: seed the bugs in mutants.yaml whose name matches, one at a time, and show that they are found")
+		"a regular `expression`: seed each bug in mutants.yaml whose name matches, and show that it is found")
 	flag.BoolVar(&o.short, "short", false, "only a sample that takes about a minute")
 	flag.Uint64Var(&o.seed, "seed", 1, "the seed of all random choices")
 	flag.StringVar(&o.proof, "proof", "", "a `directory` for a page with the results")

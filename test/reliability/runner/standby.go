@@ -64,9 +64,9 @@ func (s *stage) flags() []string {
 	return []string{"--leader-elect", "--leader-election-namespace=" + s.Namespace}
 }
 
-// thaw continues the first operator, which has lost the lead meanwhile, and forwards the requests that it sent before. It
-// returns what is lacking then: an operator that has lost the lead must end, and is restarted to stand by; one that was
-// cut off must have ended before.
+// thaw continues the first operator, which has lost the lead meanwhile, and forwards the requests that it sent before.
+// It returns what is lacking then: an operator that has lost the lead must end, and is restarted to stand by; one that
+// was cut off must have ended before.
 func (s *stage) thaw(ctx context.Context) string {
 	if fired(s.requests()) > 0 {
 		if err := s.standby.manager.works(ctx, controllers); err != nil {
