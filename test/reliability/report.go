@@ -45,7 +45,7 @@ type planReport struct {
 	findings         []oracle.Finding
 }
 
-func (p *planReport) String() string { return p.scenario + " / " + p.faults }
+func (p *planReport) String() string { return strings.TrimSuffix(p.scenario+" / "+p.faults, " / ") }
 
 // hasOccurred reports whether all faults have occurred.
 func (p *planReport) hasOccurred() bool {
