@@ -106,7 +106,7 @@ func (m mutant) build(ctx context.Context, dir string) (program string, rules []
 
 // killer is a part of the suites that finds a bug.
 type killer struct {
-	suite    string // schema, scenario, plan or rbac
+	suite    string // schema, scenario, plan or a campaign
 	scenario string // a regular expression; of schema, one of kinds and fields
 	fault    string // of plan
 }
@@ -115,14 +115,16 @@ type killer struct {
 //   - "schema EXPRESSION" are the transitions of fields that match.
 //   - "scenario EXPRESSION" are scenarios without faults.
 //   - "plan SCENARIO / FAULT" is one plan, as a report names it.
-//   - "rbac EXPRESSION" takes each permission away from some scenarios.
+//   - "CAMPAIGN EXPRESSION" is a campaign with scenarios that match.
 func newKiller(text string) (killer, error) {
 	suite, part, _ := strings.Cut(text, " ")
 	name, fault, _ := strings.Cut(part, " / ")
 	k := killer{suite: suite, scenario: name, fault: fault}
 	_, patternErr := regexp.Compile(name)
 	_, faultErr := parseFaults(fault)
-	if !slices.Contains([]string{"schema", "scenario", "plan", "rbac"}, suite) || name == "" ||
+	suites := []string{"schema", "scenario", "plan", singlesCampaign, "refusals", "storms", "leaders", outagesCampaign,
+		rbacCampaign}
+	if !slices.Contains(suites, suite) || name == "" ||
 		(fault != "") != (suite == "plan") || errors.Join(patternErr, faultErr) != nil {
 		return k, fmt.Errorf("%q is no killer", text)
 	}
@@ -132,16 +134,16 @@ func newKiller(text string) (killer, error) {
 // patience is how long the operator may take.
 func (k killer) patience() time.Duration {
 	switch {
-	case strings.Contains(k.scenario, "HistoryLimit"), strings.Contains(k.fault, awayFault):
+	case strings.Contains(k.scenario, "HistoryLimit"), k.isOutage():
 		return 90 * time.Second
-	case k.suite == "plan":
-		return 40 * time.Second
+	case k.suite == "schema", k.suite == "scenario":
+		return 15 * time.Second
 	}
-	return 15 * time.Second
+	return 40 * time.Second
 }
 
 // isOutage reports whether the killer kills the control plane that others use.
-func (k killer) isOutage() bool { return strings.Contains(k.fault, awayFault) }
+func (k killer) isOutage() bool { return k.suite == outagesCampaign || strings.Contains(k.fault, awayFault) }
 
 // lab is where mutants run: one control plane for all, and one for transitions.
 type lab struct {
@@ -171,17 +173,14 @@ func (l *lab) ask(ctx context.Context, k killer, program string, rules []rbacv1.
 	if k.suite == "schema" {
 		return l.transitions(ctx, k, program)
 	}
-	campaign := "none" // the references only
-	if k.suite == "rbac" {
-		campaign = rbacCampaign
-	}
-	s, err := newSuite(ctx, &options{manager: program, scenario: k.scenario, fault: k.fault, campaign: campaign, seed: 1,
+	// No campaign is called scenario: that leaves the references only.
+	s, err := newSuite(ctx, &options{manager: program, scenario: k.scenario, fault: k.fault, campaign: k.suite, seed: 1,
 		patience: k.patience(), isHasty: true})
 	if err != nil {
 		return nil, err
 	}
 	s.env, s.rules = l.env, rules
-	if rules != nil && k.suite != "rbac" {
+	if rules != nil && k.suite != rbacCampaign {
 		s.account = s.accountOf("mutant", 0)
 		if err := s.grant(ctx, rights{name: s.account, rules: rules}); err != nil {
 			return nil, err
