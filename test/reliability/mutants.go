@@ -143,7 +143,9 @@ func (k killer) patience() time.Duration {
 }
 
 // isOutage reports whether the killer kills the control plane that others use.
-func (k killer) isOutage() bool { return k.suite == outagesCampaign || strings.Contains(k.fault, awayFault) }
+func (k killer) isOutage() bool {
+	return k.suite == outagesCampaign || strings.Contains(k.fault, awayFault)
+}
 
 // lab is where mutants run: one control plane for all, and one for transitions.
 type lab struct {
