@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -26,7 +25,7 @@ var jobName = regexp.MustCompile(`\b` + objectName + `-(\d{8}|\d{10})\b`)
 // normal returns a cluster state in normal form.
 func (s *subject) normal(world history.World) history.Normal {
 	world = maps.Clone(world)
-	symbols := history.Symbols{}
+	symbols := calendarOf(world)
 	for i, tick := range s.ticks {
 		symbol := fmt.Sprintf("TICK%d", i)
 		symbols[symbol], symbols[symbol+"-1h"], symbols[symbol+"+1h"] = tick, tick.Add(-period), tick.Add(period)
@@ -35,22 +34,13 @@ func (s *subject) normal(world history.World) history.Normal {
 		resource = resource.DeepCopy()
 		s.forget(resource)
 		world[s.key()] = resource
-		addCalendar(symbols, resource)
 		for _, deployment := range world.Of(history.Deployments) {
 			if at(deployment.Object, "spec", "replicas") == int64(math.MaxInt32) {
 				uncount(resource, deployment.GetName(), world)
 			}
 		}
 	}
-	return history.Normalize(s.namespace, world, nil, symbols)
-}
-
-// addCalendar adds the next time of a CronJob to the times that have a meaning, if it is one of a calendar.
-func addCalendar(symbols history.Symbols, cronJob *unstructured.Unstructured) {
-	next, _, _ := unstructured.NestedString(cronJob.Object, "status", "nextScheduleTime")
-	if t, err := time.Parse(time.RFC3339, next); err == nil && !isEvery(cronJob) {
-		symbols[t.Format(time.DateTime)] = t
-	}
+	return history.Normalize(s.Name, world, nil, symbols)
 }
 
 // forget removes from a status what it remembers.
@@ -89,14 +79,6 @@ func objectsOf(state history.Normal, resource string) []map[string]any {
 		}
 	}
 	return objects
-}
-
-func indented(content map[string]any) string {
-	text, err := json.MarshalIndent(content, "", " ")
-	if err != nil {
-		panic(err) // it was JSON before
-	}
-	return string(text)
 }
 
 func stamp(t time.Time) string {
