@@ -17,7 +17,7 @@ import (
 
 // Result is what the trial of one field has found.
 type Result struct {
-	Field       string // its kind and path
+	Field       string   // its kind and path
 	Classes     []string // that the API server accepts
 	Transitions int      // between classes that the API server accepts
 	Rejections  int      // of a class that it rejects, after one that it accepts
