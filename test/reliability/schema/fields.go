@@ -9,6 +9,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	"github.com/example/memcached-operator/test/kinds"
 	"github.com/example/memcached-operator/test/reliability/history"
@@ -122,19 +123,15 @@ func (f field) classes(listed []class) []class {
 		}
 	}
 	all = append(all, f.beyondLimits()...)
-	isKnown := slices.ContainsFunc(all, func(c class) bool { return c.outcome != rejected })
-	missing := legal
-	if f.isRequired {
-		missing = rejected
-	}
 	if f.schema.Default != nil {
 		all = append(all, class{"default", decode(f.schema.Default.Raw), legal, nil})
 	}
-	switch {
-	case f.schema.Type == "integer":
-		all = append(all, f.numbers()...)
-	case !isKnown:
-		all = append(all, f.some()...)
+	if len(listed) == 0 {
+		all = append(all, f.withinLimits()...)
+	}
+	missing := legal
+	if f.isRequired {
+		missing = rejected
 	}
 	all = append(all, class{"absent", absent, missing, nil}, class{"null", nil, missing, nil})
 	known := map[string]bool{}
@@ -146,35 +143,33 @@ func (f field) classes(listed []class) []class {
 	})
 }
 
-// numbers are integers from the limits of the schema, or else of the format.
-func (f field) numbers() []class {
-	lowest, highest := int64(math.MinInt32), int64(math.MaxInt32)
-	if f.schema.Format == "int64" {
-		lowest, highest = -1<<53, 1<<53 // as far as JSON is exact
+// withinLimits are integers from the limits of the schema, or else of the format. Of what package kinds has no accepted
+// values, such as lists and maps, they are two values and an empty one.
+func (f field) withinLimits() []class {
+	if f.schema.Type == "integer" {
+		lowest, highest := int64(math.MinInt32), int64(math.MaxInt32)
+		if f.schema.Format == "int64" {
+			lowest, highest = -1<<53, 1<<53 // as far as JSON is exact
+		}
+		lowest = int64(ptr.Deref(f.schema.Minimum, float64(lowest)))
+		highest = int64(ptr.Deref(f.schema.Maximum, float64(highest)))
+		return []class{{"min", lowest, legal, nil}, {"min+1", lowest + 1, legal, nil}, {"min+2", lowest + 2, legal, nil},
+			{"max", highest, legal, nil}}
 	}
-	if f.schema.Minimum != nil {
-		lowest = int64(*f.schema.Minimum)
+	if len(f.Accepted()) > 0 {
+		return nil
 	}
-	if f.schema.Maximum != nil {
-		highest = int64(*f.schema.Maximum)
-	}
-	return []class{{"min", lowest, legal, nil}, {"min+1", lowest + 1, legal, nil}, {"min+2", lowest + 2, legal, nil},
-		{"max", highest, legal, nil}, {"beyond all integers", math.MaxFloat64, rejected, nil}}
-}
-
-// some are two values of a string, list, map or object that package kinds does not know, and an empty one.
-func (f field) some() []class {
 	m := newMaker(0, f.Path)
 	one := m.value(f.schema)
-	classes := []class{{"one", one, legal, nil}}
+	other := one
 	for range 100 {
-		if other := m.value(f.schema); fmt.Sprint(other) != fmt.Sprint(one) {
-			classes = append(classes, class{"other", other, legal, nil})
-			break
+		if fmt.Sprint(other) == fmt.Sprint(one) {
+			other = m.value(f.schema)
 		}
 	}
+	classes := []class{{"one", one, legal, nil}, {"other", other, legal, nil}}
 	switch {
-	case f.schema.Type == "array" && (f.schema.MinItems == nil || *f.schema.MinItems == 0):
+	case f.schema.Type == "array" && ptr.Deref(f.schema.MinItems, 0) == 0:
 		classes = append(classes, class{"empty", []any{}, legal, nil})
 	case f.schema.Type == "object" && f.schema.AdditionalProperties != nil && f.schema.MinProperties == nil:
 		classes = append(classes, class{"empty", map[string]any{}, legal, nil})
@@ -184,31 +179,28 @@ func (f field) some() []class {
 
 // beyondLimits are values that a pattern, a format, a type or the limits of a list rule out.
 func (f field) beyondLimits() []class {
-	var classes []class
-	add := func(name string, value any) { classes = append(classes, class{name, value, rejected, nil}) }
-	isText := f.schema.Type == "string" && len(f.schema.Enum) == 0 || f.schema.XIntOrString
-	if isText && (f.schema.Pattern != "" || f.schema.Format != "") {
-		add("wrong form", "(")
+	s := f.schema
+	classes := []class{{"wrong type", wrongType(s), rejected, nil}}
+	add := func(isLimited bool, name string, value any) {
+		if isLimited {
+			classes = append(classes, class{name, value, rejected, nil})
+		}
 	}
-	if f.schema.Type == "array" {
+	isText := s.Type == "string" && len(s.Enum) == 0 || s.XIntOrString
+	add(isText && (s.Pattern != "" || s.Format != ""), "wrong form", "(")
+	add(s.Type == "integer", "beyond all integers", math.MaxFloat64)
+	if s.Type == "array" {
 		elements := func(n int64) any {
-			list := make([]any, n)
+			list := make([]any, max(0, n))
 			for i := range list {
-				list[i] = newMaker(uint64(i), f.Path).value(f.schema.Items.Schema)
+				list[i] = newMaker(uint64(i), f.Path).value(s.Items.Schema)
 			}
 			return list
 		}
-		if limit := f.schema.MinItems; limit != nil && *limit > 0 {
-			add("too few", elements(*limit-1))
-		}
-		if limit := f.schema.MaxItems; limit != nil {
-			add("too many", elements(*limit+1))
-		}
-		if len(f.schema.Items.Schema.Enum) > 0 {
-			add("no such word", []any{"Sometimes"})
-		}
+		add(ptr.Deref(s.MinItems, 0) > 0, "too few", elements(ptr.Deref(s.MinItems, 0)-1))
+		add(s.MaxItems != nil, "too many", elements(ptr.Deref(s.MaxItems, 0)+1))
+		add(len(s.Items.Schema.Enum) > 0, "no such word", []any{"Sometimes"})
 	}
-	add("wrong type", wrongType(f.schema))
 	return classes
 }
 

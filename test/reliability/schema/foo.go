@@ -24,15 +24,17 @@ var deploymentName = special{
 }
 
 var replicas = special{
+	// Of the maximum, 2^31-1, the Deployment controller creates no pods, because its surge overflows.
+	values: []class{{"none", int64(0), legal, nil}, {"one", int64(1), legal, nil}, {"two", int64(2), legal, nil},
+		{"more than there is room for", int64(1000), legal, nil}},
 	pods: podRoom, carry: scale,
 	expect: func(c class, resource map[string]any, end history.Normal) error {
 		count, isCount := c.value.(int64)
 		if !isCount {
 			count = 1
 		}
-		// Of 2^31-1 replicas the Deployment controller creates no pods, because its surge overflows.
 		return expect(at(objectsOf(end, history.Deployments)[0], "spec", "replicas") == float64(count) &&
-			(count > podRoom || at(resource, "status", "replicas") == float64(count)),
+			at(resource, "status", "replicas") == float64(min(count, podRoom)),
 			"a Deployment with %d replicas, and a status that counts the pods", count)
 	},
 }

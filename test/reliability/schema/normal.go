@@ -3,7 +3,6 @@ package schema
 import (
 	"fmt"
 	"maps"
-	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -34,11 +33,6 @@ func (s *subject) normal(world history.World) history.Normal {
 		resource = resource.DeepCopy()
 		s.forget(resource)
 		world[s.key()] = resource
-		for _, deployment := range world.Of(history.Deployments) {
-			if at(deployment.Object, "spec", "replicas") == int64(math.MaxInt32) {
-				uncount(resource, deployment.GetName(), world)
-			}
-		}
 	}
 	return history.Normalize(s.Name, world, nil, symbols)
 }
@@ -52,22 +46,6 @@ func (s *subject) forget(resource *unstructured.Unstructured) {
 			delete(status, name)
 		}
 	}
-}
-
-// uncount removes the number of pods. Of a Deployment of 2^31-1 replicas it depends on how many there were before: with
-// the surge of a rollout it is more than the Deployment controller can count, and it creates none.
-func uncount(resource *unstructured.Unstructured, name string, world history.World) {
-	maps.DeleteFunc(world, func(key history.Key, _ *unstructured.Unstructured) bool {
-		return key.Resource == history.ReplicaSets || key.Resource == history.Pods
-	})
-	key := history.Key{Resource: history.Deployments, Name: name}
-	world[key] = world[key].DeepCopy()
-	delete(world[key].Object, "status")
-	status, _ := resource.Object["status"].(map[string]any)
-	delete(status, "replicas")
-	delete(status, "availableReplicas")
-	conditions, _ := status["conditions"].([]any)
-	status["conditions"] = int64(len(conditions))
 }
 
 // objectsOf returns the objects of a resource in a normal form.

@@ -57,15 +57,15 @@ func TestClassesOfOtherSchemas(t *testing.T) {
 		schema props
 		want   string
 	}{
-		"quantity": {props{XIntOrString: true, Pattern: "^[0-9]+$"}, "wrong form, wrong type, one, other, absent, null"},
-		"text":     {text, "wrong form, wrong type, one, other, absent, null"},
+		"quantity": {props{XIntOrString: true, Pattern: "^[0-9]+$"}, "wrong type, wrong form, one, other, absent, null"},
+		"text":     {text, "wrong type, wrong form, one, other, absent, null"},
 		"list": {props{Type: "array", MinItems: &one, MaxItems: &two,
 			Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &text}},
-			"too few, too many, wrong type, one, other, absent, null"},
+			"wrong type, too few, too many, one, other, absent, null"},
 		"map": {props{Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &text}},
 			"wrong type, one, other, empty, absent, null"},
 		"free": {props{Type: "integer", Format: "int32"},
-			"wrong type, min, min+1, min+2, max, beyond all integers, absent, null"},
+			"wrong type, beyond all integers, min, min+1, min+2, max, absent, null"},
 	} {
 		spec := props{Properties: map[string]props{"a": {Properties: map[string]props{"b": test.schema}}}}
 		var names []string

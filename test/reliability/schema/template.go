@@ -53,7 +53,7 @@ func (t *trial) roundTrip(ctx context.Context) error {
 		unstructured.RemoveNestedField(full, strings.Split(path, ".")...)
 	}
 	spec := full["spec"].(map[string]any)
-	spec["completionMode"], spec["podReplacementPolicy"] = "Indexed", "Failed" // a CronJob accepts no others with all fields
+	spec["completionMode"], spec["podReplacementPolicy"] = "Indexed", "Failed" // beside all fields, no others are valid
 	podSpec := at(spec, "template", "spec").(map[string]any)
 	podSpec["restartPolicy"] = "Never"
 	podSpec["containers"].([]any)[0].(map[string]any)["name"] = "Not-A-Name"
@@ -122,8 +122,8 @@ func (t *trial) isRequested(ctx context.Context, s *subject, template map[string
 	return errors.New("the audit log does not have the refused Job") // the API server may answer before it logs
 }
 
-// rejectParts checks that a value of the wrong type is rejected by the name of its field, and so is any value of a field
-// that must be left out.
+// rejectParts checks that a value of the wrong type is rejected by the name of its field, and so is any value of a
+// field that must be left out.
 func (t *trial) rejectParts(ctx context.Context, m maker, template map[string]any) {
 	visit(templatePath, template, t.field.schema, func(path string, part map[string]any, name string, schema *props) {
 		isForbidden := slices.Contains(forbidden, strings.TrimPrefix(path, templatePath+"."))
@@ -149,8 +149,8 @@ func (t *trial) rejectParts(ctx context.Context, m maker, template map[string]an
 	})
 }
 
-// grow returns a template with random values of all fields with which Kubernetes accepts the Job, as they come one after
-// the other. The CronJob must accept what Kubernetes' own CronJob accepts.
+// grow returns a template with random values of all fields that Kubernetes accepts in the Job beside the others. The
+// CronJob must accept what Kubernetes' own CronJob accepts.
 func (t *trial) grow(ctx context.Context, m maker) map[string]any {
 	template := runtime.DeepCopyJSON(t.base["jobTemplate"].(map[string]any))
 	visit(templatePath, template, t.field.schema, func(path string, part map[string]any, name string, schema *props) {

@@ -131,23 +131,22 @@ func (w *World) Children(ctx context.Context, namespace string) ([]unstructured.
 }
 
 // left waits until all children are deleted, and returns those that are not.
-func (w *World) left(ctx context.Context) []string {
-	var left []string
-	_ = w.Until(ctx, func() error {
+func (w *World) left(ctx context.Context) (left []string) {
+	err := w.Until(ctx, func() error {
 		found, err := w.Children(ctx, "")
 		left = nil
-		if err != nil {
-			left = []string{err.Error()}
-		}
 		for _, child := range found {
 			left = append(left, fmt.Sprintf("%s %s/%s", child.GetKind(), child.GetNamespace(), child.GetName()))
 		}
-		if len(left) > 0 {
-			return errors.New("there are children left")
+		if err == nil && len(left) > 0 {
+			err = errors.New("there are children left")
 		}
-		return nil
+		return err
 	})
-	return left[:min(len(left), 20)]
+	if err != nil && len(left) == 0 {
+		left = []string{err.Error()}
+	}
+	return left
 }
 
 // Stop stops everything.

@@ -51,7 +51,7 @@ func draw(t *rapid.T, name string) resource {
 
 func TestSequences(t *testing.T) {
 	ctx, world := open(t)
-	defer func() { tally.hasFailed = t.Failed() }()
+	defer fail(t, "a sequence")
 	rapid.Check(t, func(t *rapid.T) { run(ctx, t, world) })
 }
 
@@ -77,13 +77,13 @@ func TestFound(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			defer fail(t, name)
 			tally.found++
 			s, err := newStage(ctx, world)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := errors.Join(append(steps(s), s.check(ctx))...); err != nil {
-				tally.foundAgain = append(tally.foundAgain, name)
 				t.Error(err)
 			}
 		})
@@ -105,12 +105,11 @@ func open(t *testing.T) (context.Context, *schema.World) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		defects := world.Defects()
-		for _, defect := range defects {
+		for _, defect := range world.Defects() {
 			t.Errorf("the log of a manager has: %s", defect)
+			tally.failed = append(tally.failed, defect)
 		}
 		tally.managers += world.Managers()
-		tally.defects = append(tally.defects, defects...)
 		if err := world.Stop(); err != nil {
 			t.Error(err)
 		}
