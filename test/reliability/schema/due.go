@@ -89,7 +89,7 @@ func (s *subject) countFrom(ctx context.Context, since time.Time) error {
 func (s *subject) handled(ctx context.Context) error {
 	reminded := time.Now()
 	return s.World.Until(ctx, func() error {
-		object, _, err := s.seen()
+		object, _, err := s.answered()
 		if err != nil {
 			return err
 		}

@@ -103,9 +103,9 @@ func (s *subject) change(ctx context.Context, spec map[string]any) error {
 
 func (s *subject) key() history.Key { return history.Key{Resource: s.kind.resource, Name: objectName} }
 
-// seen returns the resource and everything in its namespace as the watch has shown it, once it has shown the test's
-// last write.
-func (s *subject) seen() (*unstructured.Unstructured, history.World, error) {
+// answered returns the resource and everything in its namespace as the watch has shown it, once it has shown the
+// test's last write and a status about the present generation.
+func (s *subject) answered() (*unstructured.Unstructured, history.World, error) {
 	world := s.World.recorder.World(s.Name)
 	object := world[s.key()]
 	if object == nil {
@@ -114,15 +114,6 @@ func (s *subject) seen() (*unstructured.Unstructured, history.World, error) {
 	order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), s.version)
 	if err != nil || order < 0 {
 		return nil, nil, errors.New("the watch is behind")
-	}
-	return object, world, nil
-}
-
-// answered returns the same once the status is about the present generation.
-func (s *subject) answered() (*unstructured.Unstructured, history.World, error) {
-	object, world, err := s.seen()
-	if err != nil {
-		return nil, nil, err
 	}
 	if at(object.Object, "status", "observedGeneration") != object.GetGeneration() {
 		return nil, nil, fmt.Errorf("generation %d is not observed", object.GetGeneration())
