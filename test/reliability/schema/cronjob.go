@@ -10,8 +10,8 @@ import (
 
 // The Jobs of the times that a test makes due, and one that keeps running through all changes.
 const (
-	firstJob   = objectName + "-(TICK0)"
-	secondJob  = objectName + "-(TICK1)"
+	firstJob   = objectName + "-(DUE0)"
+	secondJob  = objectName + "-(DUE1)"
 	runningJob = "kept"
 )
 
@@ -82,7 +82,7 @@ var startingDeadlineSeconds = special{
 	expect: func(c class, resource map[string]any, end history.Normal) error {
 		missed := at(resource, "status", "lastMissedTime")
 		if seconds, ok := c.value.(int64); ok && seconds < 60 {
-			return expect(namesOf(end, history.Jobs) == "" && missed == "(TICK0)", "no Job, and a missed time")
+			return expect(namesOf(end, history.Jobs) == "" && missed == "(DUE0)", "no Job, and a missed time")
 		}
 		return expect(namesOf(end, history.Jobs) == firstJob && missed == nil, "the Job %s, and no missed time", firstJob)
 	},

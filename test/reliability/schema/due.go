@@ -34,7 +34,7 @@ func newJob(namespace, name string) *batchv1.Job {
 func jobTemplate() map[string]any { return map[string]any{"spec": kinds.Spec(newJob("", ""))} }
 
 // nameOfJob returns the name that the Job of a time has.
-func nameOfJob(tick time.Time) string { return objectName + "-" + history.JobSuffix(tick) }
+func nameOfJob(scheduled time.Time) string { return objectName + "-" + history.JobSuffix(scheduled) }
 
 // run makes a CronJob of "@every 1h" due, for a time after all those before, and waits until the operator has handled
 // it. The time is never a whole minute: the name of its Job would be shorter, and sort differently.
@@ -43,7 +43,7 @@ func (s *subject) run(ctx context.Context) error {
 	if s.last.Second() == 0 {
 		s.last = s.last.Add(time.Second)
 	}
-	s.ticks = append(s.ticks, s.last)
+	s.dueTimes = append(s.dueTimes, s.last)
 	if err := s.remind(ctx); err != nil {
 		return err
 	}
@@ -52,9 +52,11 @@ func (s *subject) run(ctx context.Context) error {
 
 // remind sets the time that the schedule counts from, so that it is due. The operator may write the status at the same
 // moment and so overwrite that.
-func (s *subject) remind(ctx context.Context) error { return s.countFrom(ctx, s.tick().Add(-period)) }
+func (s *subject) remind(ctx context.Context) error {
+	return s.countFrom(ctx, s.dueTime().Add(-period))
+}
 
-func (s *subject) tick() time.Time { return s.ticks[len(s.ticks)-1] }
+func (s *subject) dueTime() time.Time { return s.dueTimes[len(s.dueTimes)-1] }
 
 // age has the schedule of a CronJob count from the day before yesterday, unless that would make it due: the schedule
 // that it gets next must not run for the time until then.
@@ -98,8 +100,8 @@ func (s *subject) handled(ctx context.Context) error {
 		_, _, problem := conditionOf(object, "Degraded")
 		_, isCounting := status["scheduledSince"]
 		switch {
-		case status["lastScheduleTime"] == stamp(s.tick()), status["lastMissedTime"] == stamp(s.tick()), !isCounting,
-			progress == "WaitingForJob", slices.Contains(jobName.FindAllString(problem, -1), nameOfJob(s.tick())):
+		case status["lastScheduleTime"] == stamp(s.dueTime()), status["lastMissedTime"] == stamp(s.dueTime()), !isCounting,
+			progress == "WaitingForJob", slices.Contains(jobName.FindAllString(problem, -1), nameOfJob(s.dueTime())):
 			return nil
 		}
 		if time.Since(reminded) > time.Second {
@@ -108,13 +110,13 @@ func (s *subject) handled(ctx context.Context) error {
 				return err
 			}
 		}
-		return fmt.Errorf("nothing is done about what is due at %s", stamp(s.tick()))
+		return fmt.Errorf("nothing is done about what is due at %s", stamp(s.dueTime()))
 	})
 }
 
 // clear deletes all Jobs, and waits until the operator has observed that.
 func (s *subject) clear(ctx context.Context) error {
-	s.ticks, s.known = nil, nil
+	s.dueTimes, s.known = nil, nil
 	return s.World.Until(ctx, func() error {
 		object, world, err := s.answered()
 		if err != nil {

@@ -25,9 +25,9 @@ var jobName = regexp.MustCompile(`\b` + objectName + `-(\d{8}|\d{10})\b`)
 func (s *subject) normal(world history.World) history.Normal {
 	world = maps.Clone(world)
 	symbols := calendarOf(world)
-	for i, tick := range s.ticks {
-		symbol := fmt.Sprintf("TICK%d", i)
-		symbols[symbol], symbols[symbol+"-1h"], symbols[symbol+"+1h"] = tick, tick.Add(-period), tick.Add(period)
+	for i, due := range s.dueTimes {
+		symbol := fmt.Sprintf("DUE%d", i)
+		symbols[symbol], symbols[symbol+"-1h"], symbols[symbol+"+1h"] = due, due.Add(-period), due.Add(period)
 	}
 	if resource := world[s.key()]; resource != nil {
 		resource = resource.DeepCopy()
@@ -42,7 +42,7 @@ func (s *subject) forget(resource *unstructured.Unstructured) {
 	status, _ := resource.Object["status"].(map[string]any)
 	for _, name := range remembered {
 		value, err := time.Parse(time.RFC3339, fmt.Sprint(status[name]))
-		if err == nil && (len(s.ticks) == 0 || value.Before(s.ticks[0])) {
+		if err == nil && (len(s.dueTimes) == 0 || value.Before(s.dueTimes[0])) {
 			delete(status, name)
 		}
 	}

@@ -29,10 +29,10 @@ type subject struct {
 	kind *kind
 	// version is the resource version of the test's last write. Nothing counts before the watch has shown it.
 	version string
-	// ticks are the times that the present class has made due, and last is the last of all. They begin in the past, so
+	// dueTimes are the times that the present class has made due, and last is the last of all. They begin in the past, so
 	// that all of them are over.
-	ticks []time.Time
-	last  time.Time
+	dueTimes []time.Time
+	last     time.Time
 	// begun is where the audit log was before the subject existed.
 	begun testenv.Mark
 }

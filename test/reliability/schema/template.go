@@ -100,7 +100,7 @@ func (t *trial) isCreated(ctx context.Context, s *subject, template map[string]a
 // fields that it does not know when it accepts a Job. The operator reports the refusal in the words that answer the
 // same Job by hand.
 func (t *trial) isRequested(ctx context.Context, s *subject, template map[string]any) error {
-	want := byHand(template, s.Name, nameOfJob(s.tick()))
+	want := byHand(template, s.Name, nameOfJob(s.dueTime()))
 	refusal := s.World.ControlPlane.Client.Create(ctx, want.DeepCopy(), client.DryRunAll)
 	if refusal == nil || !isRejection(refusal) {
 		return fmt.Errorf("the Job must be refused: %w", refusal)

@@ -112,7 +112,7 @@ func (t *trial) walk(ctx context.Context) error {
 	}
 	from := t.accepted[order[0]]
 	carried := t.carriedBy(from, nil)
-	s, err := t.fresh(ctx, from, nil)
+	s, err := t.fresh(ctx, from, carried)
 	if err != nil {
 		return fmt.Errorf("%s: %w", from.name, err)
 	}
