@@ -48,15 +48,7 @@ func visit(path string, part map[string]any, schema *props, do func(path string,
 // refuses, and as many as it accepts in another one. All have random values.
 func (t *trial) roundTrip(ctx context.Context) error {
 	m := newMaker(t.options.Seed, templatePath)
-	full := maker{m.Rand, true}.object(t.field.schema)
-	for _, path := range forbidden {
-		unstructured.RemoveNestedField(full, strings.Split(path, ".")...)
-	}
-	spec := full["spec"].(map[string]any)
-	spec["completionMode"], spec["podReplacementPolicy"] = "Indexed", "Failed" // beside all fields, no others are valid
-	podSpec := at(spec, "template", "spec").(map[string]any)
-	podSpec["restartPolicy"] = "Never"
-	podSpec["containers"].([]any)[0].(map[string]any)["name"] = "Not-A-Name"
+	full := t.fullTemplate(m)
 	s, err := t.create(ctx, t.field.in(t.base, full))
 	if err != nil {
 		return err
@@ -71,6 +63,20 @@ func (t *trial) roundTrip(ctx context.Context) error {
 		return err
 	}
 	return t.arrives(ctx, s, accepted, t.isCreated)
+}
+
+// fullTemplate returns a template with random values of all fields, which a CronJob accepts and a Job does not.
+func (t *trial) fullTemplate(m maker) map[string]any {
+	full := maker{m.Rand, true}.object(t.field.schema)
+	for _, path := range forbidden {
+		unstructured.RemoveNestedField(full, strings.Split(path, ".")...)
+	}
+	spec := full["spec"].(map[string]any)
+	spec["completionMode"], spec["podReplacementPolicy"] = "Indexed", "Failed" // beside all fields, no others are valid
+	podSpec := at(spec, "template", "spec").(map[string]any)
+	podSpec["restartPolicy"] = "Never"
+	podSpec["containers"].([]any)[0].(map[string]any)["name"] = "Not-A-Name"
+	return full
 }
 
 // arrives makes the CronJob due, and waits until the Job has what the template says.
