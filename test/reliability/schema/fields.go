@@ -217,7 +217,7 @@ func wrongType(schema *props) any {
 
 // tour returns the indexes of n classes in an order in which each follows each other one.
 func tour(n int) []int {
-	var order []int
+	order := make([]int, 0, n*n)
 	for i := range n {
 		order = append(order, i)
 		for j := i + 1; j < n; j++ {

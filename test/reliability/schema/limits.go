@@ -83,8 +83,9 @@ func (t *trial) pair(ctx context.Context, from, to class) error {
 		want := slices.Sorted(slices.Values(slices.Concat(kept, others)))
 		if err := s.World.Until(ctx, func() error {
 			_, world, err := s.answered()
-			var names []string
-			for _, job := range world.Of(history.Jobs) {
+			jobs := world.Of(history.Jobs)
+			names := make([]string, 0, len(jobs))
+			for _, job := range jobs {
 				names = append(names, job.GetName())
 			}
 			if err == nil && !slices.Equal(names, want) {

@@ -79,10 +79,8 @@ func (w *World) Try(ctx context.Context, options Options) (*Report, error) {
 		})
 	}
 	_ = group.Wait()
-	var subjects []*subject
 	for _, t := range trials {
 		report.sum(t)
-		subjects = append(subjects, t.subjects...)
 	}
 	if options.IsHasty && len(report.Violations) > 0 {
 		return report, nil
@@ -90,8 +88,10 @@ func (w *World) Try(ctx context.Context, options Options) (*Report, error) {
 	if !options.IsHasty {
 		report.watch(ctx, w, trials)
 	}
-	for _, s := range subjects {
-		err = errors.Join(err, s.delete(ctx))
+	for _, t := range trials {
+		for _, s := range t.subjects {
+			err = errors.Join(err, s.delete(ctx))
+		}
 	}
 	report.add("its owner is deleted, and it is left: ", w.left(ctx)...)
 	report.add("everything is deleted, and the operator writes: ", w.SettledWrites(ctx, restWindow)...)
@@ -101,12 +101,11 @@ func (w *World) Try(ctx context.Context, options Options) (*Report, error) {
 }
 
 // trials returns what is tested. What takes long comes first.
-func (w *World) trials(options Options, report *Report) ([]*trial, error) {
+func (w *World) trials(options Options, report *Report) (trials []*trial, err error) {
 	all, err := readKinds()
 	if err != nil {
 		return nil, err
 	}
-	var trials []*trial
 	for _, k := range all {
 		report.Fields += len(k.fields)
 		for _, f := range k.fields {

@@ -90,11 +90,11 @@ func (w *World) Managers() int { return len(w.managers) }
 
 // Defects returns the lines in the logs of all those managers that no log may have.
 func (w *World) Defects() []string {
-	var all []string
+	var logs strings.Builder
 	for _, manager := range w.managers {
-		all = append(all, testenv.Defects(manager.Logs())...)
+		logs.WriteString(manager.Logs())
 	}
-	return all
+	return testenv.Defects(logs.String())
 }
 
 // Clear kills the manager, forgets the logs so far, and deletes everything that was created for tests.
