@@ -102,11 +102,11 @@ func (t *trial) isCreated(ctx context.Context, s *subject, template map[string]a
 	return compare(want, made[0])
 }
 
-// isRequested compares the Job that the operator has requested with the template itself, because the API server drops
-// fields that it does not know when it accepts a Job. The operator reports the refusal in the words that answer the
-// same Job by hand.
+// isRequested compares the Job that the operator has requested with the request for the same Job by hand: the API
+// server drops fields that it does not know from the log, and others when it accepts a Job. The operator reports the
+// refusal in the words that answer the Job by hand.
 func (t *trial) isRequested(ctx context.Context, s *subject, template map[string]any) error {
-	want := byHand(template, s.Name, nameOfJob(s.dueTime()))
+	want, name := byHand(template, s.Name, objectName+"-byhand"), nameOfJob(s.dueTime())
 	refusal := s.World.ControlPlane.Client.Create(ctx, want.DeepCopy(), client.DryRunAll)
 	if refusal == nil || !isRejection(refusal) {
 		return fmt.Errorf("the Job must be refused: %w", refusal)
@@ -116,16 +116,26 @@ func (t *trial) isRequested(ctx context.Context, s *subject, template map[string
 		return err
 	}
 	_, reason, message := conditionOf(object, "Degraded")
-	words := refusal.Error()
+	words := strings.ReplaceAll(refusal.Error(), want.GetName(), name)
 	if reason != tutorialv1.ReasonRefused || !strings.Contains(message, words[:min(len(words), 800)]) {
 		return fmt.Errorf("the Job is refused by Kubernetes (%w), and Degraded says %s: %s", refusal, reason, message)
 	}
-	for _, request := range s.World.ControlPlane.Audit.Since(s.begun, testenv.In(s.Name), testenv.ByOperator) {
-		if request.Resource == "jobs" && request.Name == want.GetName() && request.Refused != nil {
-			return compare(want, &unstructured.Unstructured{Object: decodeObject(string(request.Refused))})
+	requests := s.World.ControlPlane.Audit.Since(s.begun, testenv.In(s.Name))
+	requested, got := refusedJob(requests, want.GetName()), refusedJob(requests, name)
+	if requested == nil || got == nil { // the API server may answer before it logs
+		return errors.New("the audit log does not have both refused Jobs, the one by hand and the operator's")
+	}
+	return compare(requested, got)
+}
+
+// refusedJob returns the Job of a name that was requested and refused as invalid; nil if there was none.
+func refusedJob(requests []testenv.Request, name string) *unstructured.Unstructured {
+	for _, request := range requests {
+		if request.Resource == "jobs" && request.Name == name && request.Refused != nil {
+			return &unstructured.Unstructured{Object: decodeObject(string(request.Refused))}
 		}
 	}
-	return errors.New("the audit log does not have the refused Job") // the API server may answer before it logs
+	return nil
 }
 
 // rejectParts checks that a value of the wrong type is rejected by the name of its field, and so is any value of a
