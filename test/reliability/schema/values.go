@@ -21,9 +21,6 @@ func newMaker(seed uint64, path string) maker {
 	return maker{Rand: rand.New(rand.NewPCG(seed, hash.Sum64()))}
 }
 
-// full returns a maker whose objects have all their fields.
-func (m maker) full() maker { return maker{m.Rand, true} }
-
 // texts have the forms that Kubernetes asks for where its schema only says "string": names, words, numbers, addresses
 // and paths.
 var texts = []string{"a", "b", "c-1", "example.com/a", "example.com/b", "Never", "Failed", "Indexed", "1", "0-2", "2",
