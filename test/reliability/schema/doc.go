@@ -9,11 +9,11 @@
 //   - A value that the operator cannot use is reported in the condition Degraded, by the name of its field.
 //   - A rejected value is rejected by the name of its field, and changes nothing.
 //
-// The classes come from the schema. What a schema cannot say (values that only a CEL rule describes, how a field takes
-// effect, what its documentation promises) is in one table per kind: foo.go, memcached.go, cronjob.go. A field without
-// an effect is a violation, and so is a write at rest (rest.go).
+// The classes come from the schema and package kinds. What those cannot say (how a field takes effect, what its
+// documentation promises) is in foo.go, memcached.go and cronjob.go. A field without an effect is a violation, and so
+// is a write for a resource that has settled.
 //
 // The fields below spec.jobTemplate are copied to Jobs, so one randomized round trip covers them (template.go). No test
-// waits for a schedule: CronJobs run hourly and are told that the last hour has passed. Their Jobs name another
-// controller in managedBy, so no controller runs them.
+// waits for a schedule: CronJobs run hourly, and their status is changed so that the last hour has passed. Their Jobs
+// name another controller in managedBy, so no controller runs them.
 package schema

@@ -2,7 +2,6 @@ package schema
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,26 +15,26 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/example/memcached-operator/test/jobstate"
+	"github.com/example/memcached-operator/test/kinds"
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
 // period is that of the CronJobs that are made due.
 const period = time.Hour
 
-// jobTemplate returns a minimal template. managedBy keeps the Job controller away: a Job of it stays active and has no
-// pods.
-func jobTemplate() map[string]any {
-	return map[string]any{"spec": map[string]any{
-		"managedBy": "example.com/nobody",
-		"template": map[string]any{"spec": map[string]any{
-			"restartPolicy": "Never",
-			"containers":    []any{map[string]any{"name": objectName, "image": objectName}},
-		}},
-	}}
+// newJob returns a Job that the Job controller leaves alone, so that it stays active and has no pods.
+func newJob(namespace, name string) *batchv1.Job {
+	job := kinds.NewJob(namespace, name)
+	job.Spec.Suspend, job.Spec.ManagedBy = nil, ptr.To("example.com/none")
+	return job
 }
 
+// jobTemplate returns a minimal template.
+func jobTemplate() map[string]any { return map[string]any{"spec": kinds.Spec(newJob("", ""))} }
+
 // nameOfJob returns the name that the Job of a time has.
-func nameOfJob(tick time.Time) string { return objectName + "-" + history.JobSuffix(tick) }
+func nameOfJob(scheduled time.Time) string { return objectName + "-" + history.JobSuffix(scheduled) }
 
 // run makes a CronJob of "@every 1h" due, for a time after all those before, and waits until the operator has handled
 // it. The time is never a whole minute: the name of its Job would be shorter, and sort differently.
@@ -44,7 +43,7 @@ func (s *subject) run(ctx context.Context) error {
 	if s.last.Second() == 0 {
 		s.last = s.last.Add(time.Second)
 	}
-	s.ticks = append(s.ticks, s.last)
+	s.dueTimes = append(s.dueTimes, s.last)
 	if err := s.remind(ctx); err != nil {
 		return err
 	}
@@ -53,9 +52,11 @@ func (s *subject) run(ctx context.Context) error {
 
 // remind sets the time that the schedule counts from, so that it is due. The operator may write the status at the same
 // moment and so overwrite that.
-func (s *subject) remind(ctx context.Context) error { return s.countFrom(ctx, s.tick().Add(-period)) }
+func (s *subject) remind(ctx context.Context) error {
+	return s.countFrom(ctx, s.dueTime().Add(-period))
+}
 
-func (s *subject) tick() time.Time { return s.ticks[len(s.ticks)-1] }
+func (s *subject) dueTime() time.Time { return s.dueTimes[len(s.dueTimes)-1] }
 
 // age has the schedule of a CronJob count from the day before yesterday, unless that would make it due: the schedule
 // that it gets next must not run for the time until then.
@@ -70,18 +71,15 @@ func (s *subject) age(ctx context.Context) error {
 	if err := s.countFrom(ctx, time.Now().Add(-36*time.Hour)); err != nil {
 		return err
 	}
-	_, err = s.rest(ctx)
+	_, err = s.settle(ctx)
 	return err
 }
 
 func (s *subject) countFrom(ctx context.Context, since time.Time) error {
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{"scheduledSince": stamp(since)}})
-	if err != nil {
-		return err
-	}
 	object := s.empty()
+	patch := fmt.Appendf(nil, `{"status":{"scheduledSince":%q}}`, stamp(since))
 	raw := client.RawPatch(types.MergePatchType, patch)
-	if err := s.world.ControlPlane.Client.Status().Patch(ctx, object, raw); err != nil {
+	if err := s.World.ControlPlane.Client.Status().Patch(ctx, object, raw); err != nil {
 		return err
 	}
 	s.wrote(object)
@@ -92,8 +90,8 @@ func (s *subject) countFrom(ctx context.Context, since time.Time) error {
 // refused, or forgotten it because the CronJob is suspended.
 func (s *subject) handled(ctx context.Context) error {
 	reminded := time.Now()
-	return s.world.until(ctx, func() error {
-		object, _, err := s.seen()
+	return s.World.Until(ctx, func() error {
+		object, _, err := s.answered()
 		if err != nil {
 			return err
 		}
@@ -102,8 +100,8 @@ func (s *subject) handled(ctx context.Context) error {
 		_, _, problem := conditionOf(object, "Degraded")
 		_, isCounting := status["scheduledSince"]
 		switch {
-		case status["lastScheduleTime"] == stamp(s.tick()), status["lastMissedTime"] == stamp(s.tick()), !isCounting,
-			progress == "WaitingForJob", slices.Contains(jobName.FindAllString(problem, -1), nameOfJob(s.tick())):
+		case status["lastScheduleTime"] == stamp(s.dueTime()), status["lastMissedTime"] == stamp(s.dueTime()), !isCounting,
+			progress == "WaitingForJob", slices.Contains(jobName.FindAllString(problem, -1), nameOfJob(s.dueTime())):
 			return nil
 		}
 		if time.Since(reminded) > time.Second {
@@ -112,14 +110,14 @@ func (s *subject) handled(ctx context.Context) error {
 				return err
 			}
 		}
-		return fmt.Errorf("nothing is done about what is due at %s", stamp(s.tick()))
+		return fmt.Errorf("nothing is done about what is due at %s", stamp(s.dueTime()))
 	})
 }
 
 // clear deletes all Jobs, and waits until the operator has observed that.
 func (s *subject) clear(ctx context.Context) error {
-	s.ticks, s.known = nil, nil
-	return s.world.until(ctx, func() error {
+	s.dueTimes, s.known = nil, nil
+	return s.World.Until(ctx, func() error {
 		object, world, err := s.answered()
 		if err != nil {
 			return err
@@ -127,7 +125,7 @@ func (s *subject) clear(ctx context.Context) error {
 		left := world.Of(history.Jobs)
 		for _, job := range left {
 			background := client.PropagationPolicy(metav1.DeletePropagationBackground)
-			err := s.world.ControlPlane.Client.Delete(ctx, job.DeepCopy(), background)
+			err := s.World.ControlPlane.Client.Delete(ctx, job.DeepCopy(), background)
 			if client.IgnoreNotFound(err) != nil {
 				return err
 			}
@@ -143,29 +141,16 @@ func (s *subject) clear(ctx context.Context) error {
 
 // startJob creates a Job that the CronJob controls: active, or finished with a condition.
 func (s *subject) startJob(ctx context.Context, name string, finished batchv1.JobConditionType) error {
-	api, object := s.world.ControlPlane.Client, s.empty()
+	api, object := s.World.ControlPlane.Client, s.empty()
 	if err := api.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 		return err
 	}
-	job := byHand(jobTemplate(), s.namespace, name)
-	job.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: s.kind.APIVersion, Kind: s.kind.Name, Name: objectName,
-		UID: object.GetUID(), Controller: ptr.To(true)}})
+	job := newJob(s.Name, name)
+	job.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(object, object.GroupVersionKind())}
 	if err := api.Create(ctx, job); err != nil || finished == "" {
 		return err
 	}
-	now := stamp(time.Now())
-	condition := func(kind batchv1.JobConditionType) any {
-		return map[string]any{"type": string(kind), "status": "True", "reason": "Tried", "message": "",
-			"lastProbeTime": now, "lastTransitionTime": now}
-	}
-	first := batchv1.JobFailureTarget
-	status := map[string]any{"startTime": now}
-	if finished == batchv1.JobComplete {
-		first, status["completionTime"] = batchv1.JobSuccessCriteriaMet, now
-	}
-	status["conditions"] = []any{condition(first), condition(finished)}
-	job.Object["status"] = status
-	return api.Status().Update(ctx, job)
+	return jobstate.Finish(ctx, api, job, finished)
 }
 
 // isEvery returns whether the times of a CronJob are counted from a moment, and are not those of a calendar.

@@ -1,10 +1,8 @@
 package schema
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,31 +24,17 @@ var jobName = regexp.MustCompile(`\b` + objectName + `-(\d{8}|\d{10})\b`)
 // normal returns a cluster state in normal form.
 func (s *subject) normal(world history.World) history.Normal {
 	world = maps.Clone(world)
-	symbols := history.Symbols{}
-	for i, tick := range s.ticks {
-		symbol := fmt.Sprintf("TICK%d", i)
-		symbols[symbol], symbols[symbol+"-1h"], symbols[symbol+"+1h"] = tick, tick.Add(-period), tick.Add(period)
+	symbols := calendarOf(world)
+	for i, due := range s.dueTimes {
+		symbol := fmt.Sprintf("DUE%d", i)
+		symbols[symbol], symbols[symbol+"-1h"], symbols[symbol+"+1h"] = due, due.Add(-period), due.Add(period)
 	}
 	if resource := world[s.key()]; resource != nil {
 		resource = resource.DeepCopy()
 		s.forget(resource)
 		world[s.key()] = resource
-		addCalendar(symbols, resource)
-		for _, deployment := range world.Of(history.Deployments) {
-			if at(deployment.Object, "spec", "replicas") == int64(math.MaxInt32) {
-				uncount(resource, deployment.GetName(), world)
-			}
-		}
 	}
-	return history.Normalize(s.namespace, world, nil, symbols)
-}
-
-// addCalendar adds the next time of a CronJob to the times that have a meaning, if it is one of a calendar.
-func addCalendar(symbols history.Symbols, cronJob *unstructured.Unstructured) {
-	next, _, _ := unstructured.NestedString(cronJob.Object, "status", "nextScheduleTime")
-	if t, err := time.Parse(time.RFC3339, next); err == nil && !isEvery(cronJob) {
-		symbols[t.Format(time.DateTime)] = t
-	}
+	return history.Normalize(s.Name, world, nil, symbols)
 }
 
 // forget removes from a status what it remembers.
@@ -58,26 +42,10 @@ func (s *subject) forget(resource *unstructured.Unstructured) {
 	status, _ := resource.Object["status"].(map[string]any)
 	for _, name := range remembered {
 		value, err := time.Parse(time.RFC3339, fmt.Sprint(status[name]))
-		if err == nil && (len(s.ticks) == 0 || value.Before(s.ticks[0])) {
+		if err == nil && (len(s.dueTimes) == 0 || value.Before(s.dueTimes[0])) {
 			delete(status, name)
 		}
 	}
-}
-
-// uncount removes the number of pods. Of a Deployment of 2^31-1 replicas it depends on how many there were before: with
-// the surge of a rollout it is more than the Deployment controller can count, and it creates none.
-func uncount(resource *unstructured.Unstructured, name string, world history.World) {
-	maps.DeleteFunc(world, func(key history.Key, _ *unstructured.Unstructured) bool {
-		return key.Resource == history.ReplicaSets || key.Resource == history.Pods
-	})
-	key := history.Key{Resource: history.Deployments, Name: name}
-	world[key] = world[key].DeepCopy()
-	delete(world[key].Object, "status")
-	status, _ := resource.Object["status"].(map[string]any)
-	delete(status, "replicas")
-	delete(status, "availableReplicas")
-	conditions, _ := status["conditions"].([]any)
-	status["conditions"] = int64(len(conditions))
 }
 
 // objectsOf returns the objects of a resource in a normal form.
@@ -89,14 +57,6 @@ func objectsOf(state history.Normal, resource string) []map[string]any {
 		}
 	}
 	return objects
-}
-
-func indented(content map[string]any) string {
-	text, err := json.MarshalIndent(content, "", " ")
-	if err != nil {
-		panic(err) // it was JSON before
-	}
-	return string(text)
 }
 
 func stamp(t time.Time) string {

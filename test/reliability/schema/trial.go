@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -15,160 +17,195 @@ import (
 
 // Result is what the trial of one field has found.
 type Result struct {
-	Kind        string
-	Path        string
-	Classes     []string
+	Field       string   // its kind and path
+	Classes     []string // that the API server accepts
 	Transitions int      // between classes that the API server accepts
 	Rejections  int      // of a class that it rejects, after one that it accepts
 	Ends        int      // how many different cluster states the classes lead to
-	RestWindows int      `json:",omitempty"` // in which a settled resource was watched
-	RestWrites  []string `json:",omitempty"` // of the operator in those
 	Violations  []string `json:",omitempty"`
 }
-
-// name returns the kind and the path of the field.
-func (r *Result) name() string { return r.Kind + " " + r.Path }
 
 // trial tests one field.
 type trial struct {
 	special
+	options  Options
 	world    *World
-	kind     *Kind
-	field    Field
-	accepted []Class // by the API server
-	rejected []Class
-	ends     map[string]history.Normal // what a fresh resource becomes, by class and what is carried
+	kind     *kind
+	field    field
+	accepted []class // by the API server
+	rejected []class
 	result   Result
+
+	mu       sync.Mutex
+	ends     map[string]history.Normal // what a fresh resource becomes, by class and what is carried
+	subjects []*subject                // that exist
 }
 
-func newTrial(w *World, kind *Kind, field Field) *trial {
-	t := &trial{special: specialOf(kind, field), world: w, kind: kind, field: field, ends: map[string]history.Normal{},
-		result: Result{Kind: kind.Name, Path: field.Path}}
-	for _, class := range field.classes(t.values) {
-		// There is no room for the pods of the highest count, and reporting that takes the operator long.
-		isLarge := class.Name == "max" && t.pods > 0
+// shortClasses is how many classes that the API server accepts a short run tests of each field.
+const shortClasses = 3
+
+func newTrial(w *World, options Options, k *kind, f field) *trial {
+	t := &trial{special: specialOf(k, f), options: options, world: w, kind: k, field: f,
+		ends: map[string]history.Normal{}, result: Result{Field: k.Name + " " + f.Path}}
+	for _, c := range f.classes(t.values) {
 		switch {
-		case isLarge && (w.options.Short || w.options.IsHasty && field.Path == "spec.replicas"):
-		case class.outcome == rejected:
-			t.rejected = append(t.rejected, class)
-		default:
-			t.accepted = append(t.accepted, class)
+		case c.outcome == rejected:
+			t.rejected = append(t.rejected, c)
+		case !t.isSkipped(c):
+			t.accepted = append(t.accepted, c)
 		}
 	}
-	if w.options.Short {
-		newMaker(w.options.Seed, field.Path).Shuffle(len(t.accepted), func(i, j int) {
+	if options.Short {
+		newMaker(options.Seed, f.Path).Shuffle(len(t.accepted), func(i, j int) {
 			t.accepted[i], t.accepted[j] = t.accepted[j], t.accepted[i]
 		})
 		t.accepted = t.accepted[:min(shortClasses, len(t.accepted))]
 	}
-	for _, classes := range [][]Class{t.accepted, t.rejected} {
-		for _, class := range classes {
-			t.result.Classes = append(t.result.Classes, class.Name)
-		}
+	for _, c := range t.accepted {
+		t.result.Classes = append(t.result.Classes, c.name)
 	}
 	return t
+}
+
+// isLarge returns whether a namespace has no room for the pods of a class. Reporting that takes the operator long.
+func (t *trial) isLarge(c class) bool {
+	count, isCount := c.value.(int64)
+	return isCount && t.pods > 0 && count > int64(t.pods)
+}
+
+func (t *trial) isSkipped(c class) bool {
+	return t.isLarge(c) && (t.options.Short || t.options.IsHasty && t.field.Path == "spec.replicas")
 }
 
 func (t *trial) violated(format string, args ...any) {
 	t.result.Violations = append(t.result.Violations, fmt.Sprintf(format, args...))
 }
 
-// try tests all ordered pairs of classes on one resource: from each class that the API server accepts to each other
-// one, and to each that it rejects.
-func (t *trial) try(ctx context.Context) Result {
-	if err := t.walk(ctx); err != nil {
+// run tests the field.
+func (t *trial) run(ctx context.Context) {
+	test := t.walk
+	switch {
+	case t.field.Path == templatePath:
+		test = t.roundTrip
+	case t.limits != "":
+		test = t.tryLimit
+	}
+	if err := test(ctx); err != nil {
 		t.violated("%v", err)
-	}
-	return t.result
-}
-
-func (t *trial) walk(ctx context.Context) (err error) {
-	tour := circuit(len(t.accepted))
-	from := t.accepted[tour[0]]
-	s, carried, err := t.fresh(ctx, from)
-	if err != nil {
-		return fmt.Errorf("%s: %w", from.Name, err)
-	}
-	defer func() { err = errors.Join(err, s.delete(ctx)) }()
-	t.reject(ctx, s, from)
-	wasRejected, watched := map[string]bool{from.Name: true}, t.watchedClass()
-	for _, next := range tour[1:] {
-		to := t.accepted[next]
-		if t.carried != nil {
-			carried = t.carried(carried, to)
-		}
-		if err := t.step(ctx, s, to, carried); err != nil {
-			return fmt.Errorf("%s -> %s: %w", from.Name, to.Name, err)
-		}
-		t.result.Transitions++
-		if next == watched {
-			watched = -1 // once
-			if err := t.watchRest(ctx, s); err != nil {
-				return err
-			}
-		}
-		if from = to; !wasRejected[from.Name] {
-			wasRejected[from.Name] = true
-			t.reject(ctx, s, from)
-		}
 	}
 	ends := map[string]bool{}
 	for _, end := range t.ends {
 		ends[t.withoutSpec(end)] = true
 	}
 	t.result.Ends = len(ends)
+}
+
+// walk tests all ordered pairs of classes on one resource: from each class that the API server accepts to each other
+// one, and to each that it rejects. A short run tests each class once, and the rejected ones after the first.
+func (t *trial) walk(ctx context.Context) error {
+	order := tour(len(t.accepted))
+	if t.options.Short {
+		order = nil
+		for i := range len(t.accepted) + 1 {
+			order = append(order, i%len(t.accepted))
+		}
+	}
+	from := t.accepted[order[0]]
+	carried := t.carriedBy(from, nil)
+	s, err := t.fresh(ctx, from, carried)
+	if err != nil {
+		return fmt.Errorf("%s: %w", from.name, err)
+	}
+	t.reject(ctx, s, from)
+	wasRejected := map[string]bool{from.name: true}
+	for _, next := range order[1:] {
+		to := t.accepted[next]
+		carried = t.carriedBy(to, carried)
+		if err := t.step(ctx, s, to, carried); err != nil {
+			return fmt.Errorf("%s -> %s: %w", from.name, to.name, err)
+		}
+		t.result.Transitions++
+		if from = to; !wasRejected[from.name] && !t.options.Short {
+			wasRejected[from.name] = true
+			t.reject(ctx, s, from)
+		}
+	}
 	return nil
 }
 
+// carriedBy returns what stays when the field is removed, after a class.
+func (t *trial) carriedBy(c class, before any) any {
+	switch {
+	case t.carry == nil:
+		return nil
+	case c.isMissing():
+		return before
+	}
+	return c.value
+}
+
+func (t *trial) create(ctx context.Context, spec map[string]any) (*subject, error) {
+	s, err := t.world.create(ctx, t.kind, spec, t.pods)
+	if err == nil {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.subjects = append(t.subjects, s)
+	}
+	return s, err
+}
+
 // fresh creates a resource of a class, waits until it has settled, and records what it is then.
-func (t *trial) fresh(ctx context.Context, class Class) (s *subject, carried string, err error) {
-	if s, err = t.world.create(ctx, t.kind, t.kind.apply(t.base, t.field, class), t.pods); err != nil {
-		return nil, "", err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.delete(ctx))
-		}
-	}()
-	for _, do := range []func(context.Context, *subject) error{t.prepare, t.provoke} {
-		if do == nil {
-			continue
-		}
-		if err := do(ctx, s); err != nil {
-			return s, "", err
-		}
-	}
-	if t.carried != nil {
-		carried = t.carried(`{"replicas":1}`, class)
-	}
-	end, err := s.rest(ctx)
+func (t *trial) fresh(ctx context.Context, c class, carried any) (*subject, error) {
+	s, err := t.create(ctx, t.field.in(t.base, c.value))
 	if err != nil {
-		return s, "", err
+		return nil, err
 	}
-	if err := t.isReported(s, class); err != nil {
-		return s, "", err
-	}
-	if t.expect != nil {
-		if err := t.expect(class, objectsOf(end, t.kind.Resource)[0], end); err != nil {
-			return s, "", fmt.Errorf("%w; it is %s", err, end)
+	for _, do := range []func(context.Context, *subject) error{t.prepare, t.provoke} {
+		if do != nil {
+			err = errors.Join(err, do(ctx, s))
 		}
 	}
-	t.ends[class.Name+carried] = end
-	return s, carried, nil
+	if c.isMissing() && carried != nil {
+		_, settleErr := s.settle(ctx)
+		err = errors.Join(err, settleErr, t.carry(ctx, s, carried))
+	}
+	if err != nil {
+		return nil, err
+	}
+	end, err := s.settle(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.isReported(s, c); err != nil {
+		return nil, err
+	}
+	t.ends[c.name+fmt.Sprint(carried)] = end
+	if t.expect == nil {
+		return s, nil
+	}
+	if c.isMissing() && carried != nil {
+		c.value = carried
+	}
+	if err := t.expect(c, objectsOf(end, t.kind.resource)[0], end); err != nil {
+		return nil, fmt.Errorf("%w; it is %s", err, end)
+	}
+	return s, nil
 }
 
 // step changes the resource to a class, and waits until it is what a fresh one of that class is.
-func (t *trial) step(ctx context.Context, s *subject, class Class, carried string) error {
-	want, err := t.wanted(ctx, class, carried)
-	if err != nil {
-		return err
+func (t *trial) step(ctx context.Context, s *subject, c class, carried any) error {
+	key := c.name + fmt.Sprint(carried)
+	if _, ok := t.ends[key]; !ok {
+		if _, err := t.fresh(ctx, c, carried); err != nil {
+			return fmt.Errorf("fresh: %w", err)
+		}
 	}
 	if t.unsettle != nil {
 		if err := t.unsettle(ctx, s); err != nil {
 			return err
 		}
 	}
-	if err := s.change(ctx, t.kind.apply(t.base, t.field, class)); err != nil {
+	if err := s.change(ctx, t.field.in(t.base, c.value)); err != nil {
 		return err
 	}
 	if t.provoke != nil {
@@ -176,80 +213,66 @@ func (t *trial) step(ctx context.Context, s *subject, class Class, carried strin
 			return err
 		}
 	}
-	return s.becomes(ctx, want)
-}
-
-// wanted returns what a fresh resource of a class becomes, once it is given what is carried.
-func (t *trial) wanted(ctx context.Context, class Class, carried string) (history.Normal, error) {
-	if end, ok := t.ends[class.Name+carried]; ok {
-		return end, nil
-	}
-	fresh, own, err := t.fresh(ctx, class)
-	if err != nil {
-		return nil, fmt.Errorf("fresh: %w", err)
-	}
-	if own != carried {
-		if err := t.carry(ctx, fresh, carried); err != nil {
-			return nil, err
-		}
-		end, err := fresh.rest(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if !isCarried(carried, end) {
-			return nil, fmt.Errorf("what another client has set does not stay: %s is not in %s", carried, end)
-		}
-		t.ends[class.Name+carried] = end
-	}
-	return t.ends[class.Name+carried], fresh.delete(ctx)
+	return s.Becomes(ctx, t.ends[key], s.isAnswered)
 }
 
 // isReported checks the condition Degraded of a fresh resource: it names the field if the operator cannot use the
 // value, and is False otherwise.
-func (t *trial) isReported(s *subject, class Class) error {
+func (t *trial) isReported(s *subject, c class) error {
 	object, _, err := s.answered()
 	if err != nil {
 		return err
 	}
 	isDegraded, reason, message := conditionOf(object, "Degraded")
-	if class.outcome == degraded && (isDegraded != "True" || !strings.Contains(message, t.field.Path)) {
+	if c.outcome == degraded && (isDegraded != "True" || !strings.Contains(message, t.field.Path)) {
 		return fmt.Errorf("the condition Degraded (%s, %s) does not name %s: %s", isDegraded, reason, t.field.Path, message)
 	}
 	// A rollout is stuck where there is no room for more pods.
-	if class.outcome == legal && isDegraded == "True" && reason != samplev1alpha1.ReasonRolloutStuck {
+	isStuck := t.isLarge(c) && reason == samplev1alpha1.ReasonRolloutStuck
+	if c.outcome == legal && isDegraded == "True" && !isStuck {
 		return fmt.Errorf("it is degraded: %s: %s", reason, message)
 	}
 	return nil
 }
 
 // reject tries all classes that the API server rejects, on a resource of a class, and checks that nothing changes.
-func (t *trial) reject(ctx context.Context, s *subject, from Class) {
-	for _, class := range t.rejected {
-		before, beforeErr := s.state()
-		version := s.version
-		err := s.change(ctx, t.kind.apply(t.base, t.field, class))
-		switch {
-		case err == nil:
-			t.violated("%s -> %s: the API server accepts it", from.Name, class.Name)
-		case !isRejection(err) || !strings.Contains(err.Error(), t.field.Path):
-			t.violated("%s -> %s: the rejection does not name %s: %v", from.Name, class.Name, t.field.Path, err)
+func (t *trial) reject(ctx context.Context, s *subject, from class) {
+	for _, c := range t.rejected {
+		before, version := s.State(), s.version
+		err := s.change(ctx, t.field.in(t.base, c.value))
+		if err := checkRejection(err, append(slices.Clone(c.words), t.field.Path)); err != nil {
+			t.violated("%s -> %s: %v", from.name, c.name, err)
 		}
-		after, afterErr := s.state()
-		if errors.Join(beforeErr, afterErr) == nil && (!maps.Equal(before, after) || s.version != version) {
-			t.violated("%s -> %s: something has changed: %s", from.Name, class.Name, history.Diff(before, after))
+		if after := s.State(); !maps.Equal(before, after) || s.version != version {
+			t.violated("%s -> %s: something has changed: %s", from.name, c.name, history.Diff(before, after))
 		}
 		t.result.Rejections++
 	}
+}
+
+// checkRejection returns an error unless an error is a rejection in such words.
+func checkRejection(err error, words []string) error {
+	if err == nil {
+		return errors.New("the API server accepts it")
+	}
+	for _, word := range words {
+		if !isRejection(err) || !strings.Contains(err.Error(), word) {
+			return fmt.Errorf("the rejection does not name %s: %w", word, err)
+		}
+	}
+	return nil
 }
 
 func isRejection(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) }
 
 // withoutSpec returns a normal form without the spec of the resource itself, as text.
 func (t *trial) withoutSpec(state history.Normal) string {
-	own := history.Key{Resource: t.kind.Resource, Name: objectName}.String()
-	resource := decodeObject(state[own])
-	delete(resource, "spec")
 	state = maps.Clone(state)
-	state[own] = indented(resource)
+	own := history.Key{Resource: t.kind.resource, Name: objectName}.String()
+	if text, ok := state[own]; ok {
+		resource := decodeObject(text)
+		delete(resource, "spec")
+		state[own] = fmt.Sprint(resource)
+	}
 	return fmt.Sprint(state)
 }

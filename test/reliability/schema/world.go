@@ -18,27 +18,22 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// World is one control plane and one manager. Every subject has a namespace of its own in it.
+// World is one control plane and one manager. Every test has a namespace of its own in it.
 type World struct {
 	ControlPlane *testenv.ControlPlane
+	// Patience is how long anything may take before that counts as a failure.
+	Patience time.Duration
 
 	program    string
-	managers   []manager // that have run since Clear; the last one runs now, unless it was killed
+	managers   []*testenv.Manager // since Clear; the last one runs now, unless it was killed
 	recorder   *history.Recorder
 	end        context.CancelFunc
 	namespaces atomic.Int64
-	options    Options
-}
-
-// manager is what a World needs of a testenv.Manager.
-type manager interface {
-	Kill()
-	Logs() string
 }
 
 // Start starts the control plane, and no manager yet.
 func Start(ctx context.Context) (_ *World, err error) {
-	w := &World{}
+	w := &World{Patience: time.Minute}
 	ctx, w.end = context.WithCancel(ctx)
 	defer func() {
 		if err != nil {
@@ -95,11 +90,11 @@ func (w *World) Managers() int { return len(w.managers) }
 
 // Defects returns the lines in the logs of all those managers that no log may have.
 func (w *World) Defects() []string {
-	var all strings.Builder
+	var logs strings.Builder
 	for _, manager := range w.managers {
-		all.WriteString(manager.Logs())
+		logs.WriteString(manager.Logs())
 	}
-	return testenv.Defects(all.String())
+	return testenv.Defects(logs.String())
 }
 
 // Clear kills the manager, forgets the logs so far, and deletes everything that was created for tests.
@@ -108,16 +103,11 @@ func (w *World) Clear(ctx context.Context) error {
 	w.managers = nil
 	kinds := slices.DeleteFunc(history.Resources(), func(resource string) bool { return !history.IsOurs(resource) })
 	found, err := w.list(ctx, "", append(kinds, history.Children()...))
-	if err != nil {
-		return err
-	}
 	for i := range found {
-		err := w.ControlPlane.Client.Delete(ctx, &found[i], client.PropagationPolicy(metav1.DeletePropagationBackground))
-		if client.IgnoreNotFound(err) != nil {
-			return err
-		}
+		background := client.PropagationPolicy(metav1.DeletePropagationBackground)
+		err = errors.Join(err, client.IgnoreNotFound(w.ControlPlane.Client.Delete(ctx, &found[i], background)))
 	}
-	return nil
+	return err
 }
 
 // list returns the objects of some resources in a namespace, or in all of the tests' namespaces if that is empty.
@@ -140,38 +130,23 @@ func (w *World) Children(ctx context.Context, namespace string) ([]unstructured.
 	return w.list(ctx, namespace, history.Children())
 }
 
-// left returns which children are left of deleted resources.
-func (w *World) left(ctx context.Context) []string {
-	var left []string
-	err := w.until(ctx, func() error {
+// left waits until all children are deleted, and returns those that are not.
+func (w *World) left(ctx context.Context) (left []string) {
+	err := w.Until(ctx, func() error {
 		found, err := w.Children(ctx, "")
-		left = make([]string, 0, len(found))
+		left = nil
 		for _, child := range found {
 			left = append(left, fmt.Sprintf("%s %s/%s", child.GetKind(), child.GetNamespace(), child.GetName()))
 		}
-		if len(left) > 0 {
-			return errors.New("there are children left")
+		if err == nil && len(left) > 0 {
+			err = errors.New("there are children left")
 		}
 		return err
 	})
 	if err != nil && len(left) == 0 {
-		return []string{err.Error()}
+		left = []string{err.Error()}
 	}
-	return left[:min(len(left), 20)]
-}
-
-// Snapshot returns everything that is recorded of a namespace, as the API server has it, in a form in which two
-// namespaces with the same resources are equal. CronJobs in it have never been due.
-func (w *World) Snapshot(ctx context.Context, namespace string) (history.Normal, error) {
-	world, err := w.recorder.Read(ctx, namespace, history.Resources()...)
-	if err != nil {
-		return nil, err
-	}
-	symbols := history.Symbols{}
-	for _, cronJob := range world.Of(history.CronJobs) {
-		addCalendar(symbols, cronJob)
-	}
-	return history.Normalize(namespace, world, nil, symbols), nil
+	return left
 }
 
 // Stop stops everything.
@@ -184,25 +159,9 @@ func (w *World) Stop() error {
 	return w.ControlPlane.Stop()
 }
 
-// namespacePrefix begins the names of the tests' namespaces.
-const namespacePrefix = "field-"
-
-// Namespace creates a namespace and returns its name.
-func (w *World) Namespace(ctx context.Context) (string, error) {
-	name := fmt.Sprintf(namespacePrefix+"%05d", w.namespaces.Add(1))
-	namespace := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}}
-	return name, w.ControlPlane.Client.Create(ctx, namespace)
-}
-
-// until polls until done returns nil; the error is the last that done returned. The limit only ends a failing test.
-func (w *World) until(ctx context.Context, done func() error) error {
-	return Within(ctx, w.options.Patience, done)
-}
-
-// Within polls until done returns nil, or for so long.
-func Within(ctx context.Context, limit time.Duration, done func() error) error {
-	deadline := time.Now().Add(limit)
+// Until polls until done returns nil; the error is the last that done returned. Patience only ends a failing test.
+func (w *World) Until(ctx context.Context, done func() error) error {
+	deadline := time.Now().Add(w.Patience)
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		err := done()
 		if err == nil || time.Now().After(deadline) || ctx.Err() != nil {
@@ -210,4 +169,31 @@ func Within(ctx context.Context, limit time.Duration, done func() error) error {
 		}
 		time.Sleep(wait)
 	}
+}
+
+// SettledWrites returns what the operator writes in some namespaces, or in all if none is named, in a window that
+// begins once it has written nothing for a second: its last writes may still be in flight. Events do not count: they
+// are about the past, and are summed up minutes later.
+func (w *World) SettledWrites(ctx context.Context, window time.Duration, namespaces ...string) []string {
+	writesIn := func(window time.Duration) (writes []string) {
+		mark := w.ControlPlane.Audit.Now()
+		select {
+		case <-time.After(window):
+		case <-ctx.Done():
+		}
+		for _, request := range w.ControlPlane.Audit.Since(mark, testenv.ByOperator, testenv.Request.IsWrite) {
+			isWatched := len(namespaces) == 0 || slices.Contains(namespaces, request.Namespace)
+			if isWatched && request.Resource != "events" {
+				writes = append(writes, request.String())
+			}
+		}
+		return writes
+	}
+	_ = w.Until(ctx, func() error {
+		if writes := writesIn(time.Second); len(writes) > 0 {
+			return errors.New("the operator writes")
+		}
+		return nil
+	})
+	return writesIn(window)
 }

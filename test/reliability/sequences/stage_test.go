@@ -23,10 +23,10 @@ import (
 	"github.com/example/memcached-operator/test/reliability/schema"
 )
 
-// patience is how long a world may take to become what it should be. It bounds a failure and is no measure of time.
-const patience = time.Minute
+// background deletes an object at once, and its children later.
+const background = client.PropagationPolicy(metav1.DeletePropagationBackground)
 
-// resource is one of ours, by what a user writes of it.
+// resource is one of the operator's kinds, with the spec that a user writes.
 type resource struct {
 	kind kinds.Kind
 	name string
@@ -43,239 +43,238 @@ func (r resource) object(namespace string) *unstructured.Unstructured {
 	return object
 }
 
-// stage is a namespace in which a sequence is played.
+// stage is a namespace in which a sequence runs.
 type stage struct {
-	world     *schema.World
-	namespace string
-	wanted    map[string]resource // by name
-	foreign   map[string]*unstructured.Unstructured
-	played    []string
-	isDown    bool // there is no manager
+	*schema.Namespace
+	client    client.Client
+	wanted    map[string]resource           // by name
+	unmanaged map[string]*appsv1.Deployment // by name
+	actions   []string
+	isDown    bool // no manager runs
 }
 
-func (s *stage) client() client.Client { return s.world.ControlPlane.Client }
-
-func (s *stage) note(format string, args ...any) {
-	s.played = append(s.played, fmt.Sprintf(format, args...))
+// newStage creates a namespace for a sequence.
+func newStage(ctx context.Context, world *schema.World) (*stage, error) {
+	namespace, err := world.Namespace(ctx)
+	return &stage{Namespace: namespace, client: world.ControlPlane.Client, wanted: map[string]resource{},
+		unmanaged: map[string]*appsv1.Deployment{}}, err
 }
 
-// kill ends the manager without warning.
+func (s *stage) log(format string, args ...any) {
+	s.actions = append(s.actions, fmt.Sprintf(format, args...))
+}
+
+// kill kills the manager.
 func (s *stage) kill() {
-	s.note("kill")
+	s.log("kill")
 	s.isDown = true
-	s.world.Kill()
+	s.World.Kill()
 }
 
-// start starts a manager if there is none.
+// start starts a manager if none runs.
 func (s *stage) start(ctx context.Context) error {
 	if !s.isDown {
 		return nil
 	}
-	s.note("start")
+	s.log("start")
 	s.isDown = false
-	return s.world.Restart(ctx)
+	return s.World.Restart(ctx)
 }
 
-// put creates a resource, or changes it to what it is to be.
+// put creates a resource, or replaces its spec.
 func (s *stage) put(ctx context.Context, r resource) error {
-	s.note("put %s %v", r.name, r.spec)
-	_, isThere := s.wanted[r.name]
+	s.log("put %s %v", r.name, r.spec)
+	_, exists := s.wanted[r.name]
 	s.wanted[r.name] = r
-	if !isThere {
-		return s.client().Create(ctx, r.object(s.namespace))
+	if !exists {
+		return s.client.Create(ctx, r.object(s.Name))
 	}
 	patch, err := json.Marshal([]map[string]any{{"op": "replace", "path": "/spec", "value": r.spec}})
 	if err != nil {
 		return err
 	}
-	return s.client().Patch(ctx, r.object(s.namespace), client.RawPatch(types.JSONPatchType, patch))
+	return s.client.Patch(ctx, r.object(s.Name), client.RawPatch(types.JSONPatchType, patch))
 }
 
-// end deletes a resource, once it has what was taken from it: what has no owner then is nobody's, and stays.
-func (s *stage) end(ctx context.Context, name string) error {
-	s.note("delete %s", name)
-	r := s.wanted[name]
+// remove deletes a resource, once its children have their owner references: a child without one stays.
+func (s *stage) remove(ctx context.Context, name string) error {
+	s.log("delete %s", name)
+	object := s.wanted[name].object(s.Name)
 	delete(s.wanted, name)
-	if err := s.ownedAgain(ctx, r); err != nil {
+	if err := s.client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 		return err
 	}
-	return s.client().Delete(ctx, r.object(s.namespace), client.PropagationPolicy(metav1.DeletePropagationBackground))
-}
-
-// ownedAgain waits until all children that were made for a resource have an owner.
-func (s *stage) ownedAgain(ctx context.Context, r resource) error {
-	object := r.object(s.namespace)
-	if err := s.client().Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
-		return err
-	}
-	isDisowned := func() error {
-		children, err := s.world.Children(ctx, s.namespace)
-		for i := range children {
-			if children[i].GetAnnotations()[child.OwnerAnnotation] == string(object.GetUID()) &&
-				len(children[i].GetOwnerReferences()) == 0 {
-				err = fmt.Errorf("%s %s was made for %s and has no owner any more", children[i].GetKind(), children[i].GetName(),
-					r.name)
+	areOwned := func() error {
+		children, err := s.World.Children(ctx, s.Name)
+		for _, c := range children {
+			if c.GetAnnotations()[child.OwnerAnnotation] == string(object.GetUID()) && len(c.GetOwnerReferences()) == 0 {
+				err = fmt.Errorf("%s %s was made for %s and has no owner reference", c.GetKind(), c.GetName(), name)
 			}
 		}
 		return err
 	}
-	if isDisowned() == nil {
-		return nil
+	if areOwned() != nil {
+		if err := errors.Join(s.start(ctx), s.World.Until(ctx, areOwned)); err != nil {
+			return err
+		}
 	}
-	if err := s.start(ctx); err != nil {
-		return err
-	}
-	return schema.Within(ctx, patience, isDisowned)
+	return s.client.Delete(ctx, object, background)
 }
 
-// occupy makes a Deployment of somebody else's, if the name is free.
+// occupy creates a Deployment that the operator does not control, if the name is free.
 func (s *stage) occupy(ctx context.Context, name string) error {
-	s.note("occupy %s", name)
-	labels := map[string]any{"somebody": "else"}
-	theirs := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": s.namespace, "name": name},
-		"spec": map[string]any{"replicas": int64(0), "selector": map[string]any{"matchLabels": labels},
-			"template": map[string]any{
-				"metadata": map[string]any{"labels": labels},
-				"spec":     map[string]any{"containers": []any{map[string]any{"name": "it", "image": "it"}}}}}}}
-	err := s.client().Create(ctx, theirs)
+	s.log("occupy %s", name)
+	deployment := kinds.NewDeployment(s.Name, name, 0)
+	err := s.client.Create(ctx, deployment)
 	if err == nil {
-		s.foreign[name] = theirs
+		s.unmanaged[name] = deployment
 	}
 	return client.IgnoreAlreadyExists(err)
 }
 
-// free takes a Deployment of somebody else's away, which nobody must have touched.
+// free deletes a Deployment that the operator does not control, and must not have changed.
 func (s *stage) free(ctx context.Context, name string) error {
-	s.note("free %s", name)
-	was := s.foreign[name]
-	delete(s.foreign, name)
-	is := was.DeepCopy()
-	if err := s.client().Get(ctx, client.ObjectKeyFromObject(was), is); err != nil {
-		return fmt.Errorf("the Deployment %s of somebody else's: %w", name, err)
+	s.log("free %s", name)
+	was, is := s.unmanaged[name], &appsv1.Deployment{}
+	delete(s.unmanaged, name)
+	if err := s.client.Get(ctx, client.ObjectKeyFromObject(was), is); err != nil {
+		return fmt.Errorf("the unmanaged Deployment: %w", err)
 	}
-	if is.GetUID() != was.GetUID() || len(is.GetOwnerReferences()) > 0 || len(is.GetLabels()) > 0 ||
-		!equality.Semantic.DeepEqual(is.Object["spec"], was.Object["spec"]) {
-		return fmt.Errorf("the Deployment %s of somebody else's has been changed", name)
+	if is.UID != was.UID || len(is.OwnerReferences) > 0 || len(is.Labels) > 0 ||
+		!equality.Semantic.DeepEqual(is.Spec, was.Spec) {
+		return fmt.Errorf("the unmanaged Deployment %s has been changed", name)
 	}
-	return s.client().Delete(ctx, is, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	return s.client.Delete(ctx, is, background)
 }
 
-// harm does something to a child that only the operator may do.
-func (s *stage) harm(ctx context.Context, which int, how string) error {
-	children, err := s.world.Children(ctx, s.namespace)
+// damage does something to a child that only the operator may do.
+func (s *stage) damage(ctx context.Context, which int, how string) error {
+	children, err := s.World.Children(ctx, s.Name)
 	if err != nil {
 		return err
 	}
 	children = slices.DeleteFunc(children,
-		func(child unstructured.Unstructured) bool { return s.foreign[child.GetName()] != nil })
+		func(child unstructured.Unstructured) bool { return s.unmanaged[child.GetName()] != nil })
 	if len(children) == 0 {
 		return nil
 	}
-	child := children[which%len(children)]
-	if how == "disown" && !s.hasOwner(ctx, &child) {
-		return nil // it is being collected, and would stay for ever
+	child := &children[which%len(children)]
+	if how == "disown" && !s.hasOwner(ctx, child) {
+		return nil // it is being collected, and would stay
 	}
-	s.note("%s %s %s", how, child.GetKind(), child.GetName())
+	s.log("%s %s %s", how, child.GetKind(), child.GetName())
 	if how == "delete" {
-		return client.IgnoreNotFound(s.client().Delete(ctx, &child,
-			client.PropagationPolicy(metav1.DeletePropagationBackground)))
+		return client.IgnoreNotFound(s.client.Delete(ctx, child, background))
 	}
 	patches := map[string]string{
-		"relabel": `{"metadata":{"labels":{"app.kubernetes.io/name":"somebody-else"}}}`,
-		"disown":  `{"metadata":{"ownerReferences":null}}`,
-		"respec": map[string]string{"Deployment": `{"spec":{"replicas":4}}`,
-			"Service":             `{"spec":{"selector":{"app":"other"}}}`,
-			"PodDisruptionBudget": `{"spec":{"maxUnavailable":3}}`}[child.GetKind()],
+		"relabel":                    `{"metadata":{"labels":{"app.kubernetes.io/name":"other"}}}`,
+		"disown":                     `{"metadata":{"ownerReferences":null}}`,
+		"respec Deployment":          `{"spec":{"replicas":4}}`,
+		"respec Service":             `{"spec":{"selector":{"app":"other"}}}`,
+		"respec PodDisruptionBudget": `{"spec":{"maxUnavailable":3}}`,
 	}
-	return client.IgnoreNotFound(s.client().Patch(ctx, &child, client.RawPatch(types.MergePatchType,
-		[]byte(patches[how]))))
+	if how == "respec" {
+		how += " " + child.GetKind()
+	}
+	return client.IgnoreNotFound(s.client.Patch(ctx, child, client.RawPatch(types.MergePatchType, []byte(patches[how]))))
 }
 
-// hasOwner tells whether the resource that a child belongs to is there.
+// hasOwner returns whether the resource that controls a child exists.
 func (s *stage) hasOwner(ctx context.Context, child *unstructured.Unstructured) bool {
 	controller := metav1.GetControllerOf(child)
 	if controller == nil || s.wanted[controller.Name].kind.Name != controller.Kind {
 		return false
 	}
-	owner := s.wanted[controller.Name].object(s.namespace)
-	return s.client().Get(ctx, client.ObjectKeyFromObject(owner), owner) == nil && owner.GetUID() == controller.UID
+	owner := s.wanted[controller.Name].object(s.Name)
+	return s.client.Get(ctx, client.ObjectKeyFromObject(owner), owner) == nil && owner.GetUID() == controller.UID
 }
 
-// fresh makes a namespace with resources that have no past, and returns it as it is when it has come to rest. Counts
-// are those that Deployments are scaled to where their resource leaves that to others.
-func fresh(ctx context.Context, w *schema.World, wanted map[string]resource, counts map[string]*int32) (history.Normal,
-	error) {
-	namespace, err := w.Namespace(ctx)
+// removeAll deletes all resources.
+func (s *stage) removeAll(ctx context.Context) (err error) {
+	for _, name := range slices.Sorted(maps.Keys(s.wanted)) {
+		err = errors.Join(err, s.remove(ctx, name))
+	}
+	return err
+}
+
+// settle waits until the status of every resource and its three conditions are about the present generation, and about
+// no rollout.
+func (s *stage) settle(ctx context.Context) (history.Normal, error) {
+	return s.Settle(ctx, func(state history.Normal) (time.Duration, error) {
+		for _, r := range s.wanted {
+			status := state[history.Key{Resource: history.Name(r.kind.GroupVersionResource()), Name: r.name}.String()]
+			if strings.Contains(status, "RollingOut") || strings.Count(status, `"observedGeneration": 0`) < 4 {
+				return 0, fmt.Errorf("%s: %s", r.name, status)
+			}
+		}
+		return 0, nil
+	})
+}
+
+// check removes what keeps resources from matching their specs, and compares the namespace with one that has the same
+// resources and no past. Then nothing more may be written in it.
+func (s *stage) check(ctx context.Context) error {
+	if err := s.start(ctx); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.unmanaged)) {
+		if err := s.free(ctx, name); err != nil {
+			return err
+		}
+	}
+	if first, second := s.wanted["one"], s.wanted["two"]; first.spec != nil && second.spec != nil &&
+		first.spec["deploymentName"] == second.spec["deploymentName"] {
+		second.spec = maps.Clone(second.spec)
+		second.spec["deploymentName"] = "elsewhere"
+		if err := s.put(ctx, second); err != nil {
+			return err
+		}
+	}
+	if _, err := s.settle(ctx); err != nil {
+		return err
+	}
+	want, err := s.fresh(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.Becomes(ctx, want, func() error { return nil }); err != nil {
+		return err
+	}
+	if writes := s.World.SettledWrites(ctx, restWindow, s.Name); len(writes) > 0 {
+		return fmt.Errorf("everything has settled, and the operator writes: %s", strings.Join(writes, ", "))
+	}
+	return nil
+}
+
+// fresh returns the state of a namespace in which the same resources have no past. Deployments are scaled as they are
+// here where their Foo leaves that to others.
+func (s *stage) fresh(ctx context.Context) (history.Normal, error) {
+	f, err := newStage(ctx, s.World)
 	if err != nil {
 		return nil, err
 	}
-	s := &stage{world: w, namespace: namespace, wanted: map[string]resource{}}
-	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		if err := s.put(ctx, wanted[name]); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(s.wanted)) {
+		if err := f.put(ctx, s.wanted[name]); err != nil {
 			return nil, err
 		}
 	}
-	if _, err := s.rest(ctx); err != nil {
+	if _, err := f.settle(ctx); err != nil {
 		return nil, err
 	}
-	for name, count := range counts {
-		deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-		if err := s.client().Patch(ctx, deployment, client.RawPatch(types.MergePatchType,
-			fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, *count))); err != nil {
+	for _, r := range s.wanted {
+		if r.kind.Name != kinds.Foo.Name || r.spec["replicas"] != nil {
+			continue
+		}
+		deployment := kinds.NewDeployment(s.Name, fmt.Sprint(r.spec["deploymentName"]), 0)
+		if err := s.client.Get(ctx, client.ObjectKeyFromObject(deployment), deployment); err != nil {
+			return nil, err
+		}
+		patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, *deployment.Spec.Replicas)
+		deployment = kinds.NewDeployment(f.Name, deployment.Name, 0)
+		if err := s.client.Patch(ctx, deployment, client.RawPatch(types.MergePatchType, patch)); err != nil {
 			return nil, err
 		}
 	}
-	end, err := s.rest(ctx)
-	return end, errors.Join(err, s.leave(ctx))
-}
-
-// leave deletes all resources of the stage.
-func (s *stage) leave(ctx context.Context) error {
-	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(s.wanted)) {
-		errs = append(errs, s.end(ctx, name))
-	}
-	return errors.Join(errs...)
-}
-
-// rest waits until the namespace has stayed the same for a while and is settled.
-func (s *stage) rest(ctx context.Context) (history.Normal, error) {
-	last, since := history.Normal(nil), time.Now()
-	err := schema.Within(ctx, patience, func() error {
-		now, err := s.world.Snapshot(ctx, s.namespace)
-		if err != nil {
-			return err
-		}
-		if !maps.Equal(now, last) {
-			last, since = now, time.Now()
-		}
-		if !s.isSettled(now) || time.Since(since) < 400*time.Millisecond {
-			return fmt.Errorf("the world has not come to rest: %s", now)
-		}
-		return nil
-	})
-	return last, err
-}
-
-// isSettled tells whether the status of every resource speaks of its present generation, four times, and of no rollout.
-func (s *stage) isSettled(world history.Normal) bool {
-	for _, r := range s.wanted {
-		status := world[history.Key{Resource: history.Name(r.kind.GroupVersionResource()), Name: r.name}.String()]
-		if strings.Contains(status, "RollingOut") || strings.Count(status, `"observedGeneration": 0`) < 4 {
-			return false
-		}
-	}
-	return true
-}
-
-// becomes waits until the namespace is like another one.
-func (s *stage) becomes(ctx context.Context, want history.Normal) error {
-	return schema.Within(ctx, patience, func() error {
-		got, err := s.world.Snapshot(ctx, s.namespace)
-		if err == nil && !maps.Equal(got, want) {
-			err = errors.New("it is not as a fresh one (-fresh +played):\n" + history.Diff(want, got))
-		}
-		return err
-	})
+	end, err := f.settle(ctx)
+	return end, errors.Join(err, f.removeAll(ctx))
 }

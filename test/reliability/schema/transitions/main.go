@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -24,25 +25,21 @@ import (
 
 func main() {
 	var options schema.Options
-	flag.StringVar(&options.Program, "manager", "", "The `program` to test. Default: the manager of this tree.")
-	flag.BoolVar(&options.Short, "short", false,
-		"Test some values of each field and some fields of the template, and no limits of the history.")
+	program := flag.String("manager", "", "The `program` to test. Default: the manager of this tree.")
+	flag.BoolVar(&options.Short, "short", false, "Test some values of each field, and no limits of the history.")
 	flag.Uint64Var(&options.Seed, "seed", 1,
 		"The `number` that chooses the values of templates and what a short run tests.")
 	flag.DurationVar(&options.Patience, "patience", 90*time.Second, "How long anything may take to match the spec.")
 	only := flag.String("only", "", "Test only fields that match this regular `expression`, such as 'Foo spec.replicas'.")
-	file := flag.String("json", "", "A `file` for the whole report.")
-	page := flag.String("proof", "", "A `directory` for the page of the report.")
+	directory := flag.String("proof", "", "A `directory` for the page of the report.")
 	flag.Parse()
-	if *only != "" {
-		options.Only = regexp.MustCompile(*only)
-	}
+	options.Only = regexp.MustCompile(*only)
 	log.SetLogger(logr.Discard()) // what matters is in the report
 	ctx, end := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	report, err := schema.Run(ctx, options)
+	report, err := run(ctx, *program, options)
 	end()
-	if report != nil {
-		err = errors.Join(err, write(report, options, *file, *page, err == nil))
+	if err == nil {
+		err = write(report, *program, *directory)
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "transitions: %v\n", err)
@@ -52,9 +49,32 @@ func main() {
 	}
 }
 
-// write prints a report, and writes it to a file and a directory that are asked for. An incomplete one has no page.
-func write(report *schema.Report, options schema.Options, file, dir string, isWhole bool) error {
-	operator, err := proof.OperatorOf(testenv.Root(), options.Program)
+// run tests the fields on a control plane of its own.
+func run(ctx context.Context, program string, options schema.Options) (_ *schema.Report, err error) {
+	dir, err := os.MkdirTemp("", "schema-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if program == "" {
+		if program, err = testenv.BuildManager(dir); err != nil {
+			return nil, err
+		}
+	}
+	w, err := schema.Start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, w.Stop()) }()
+	if err := w.Use(ctx, program); err != nil {
+		return nil, err
+	}
+	return w.Try(ctx, options)
+}
+
+// write prints a report, and writes its page to a directory if one is asked for.
+func write(report *schema.Report, program, directory string) error {
+	operator, err := proof.OperatorOf(testenv.Root(), program)
 	if err != nil {
 		return err
 	}
@@ -63,11 +83,8 @@ func write(report *schema.Report, options schema.Options, file, dir string, isWh
 	for _, violation := range report.Violations {
 		fmt.Printf("VIOLATION %s\n", violation)
 	}
-	if file != "" {
-		err = errors.Join(err, proof.Keep(file, report))
-	}
-	if dir != "" && isWhole {
-		err = errors.Join(err, page.Write(dir))
+	if directory != "" {
+		err = cmp.Or(err, page.Write(directory))
 	}
 	return err
 }
