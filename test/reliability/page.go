@@ -30,7 +30,6 @@ func (r *report) page() *proof.Page {
 		},
 		Settings: r.settings(),
 		Claims:   r.claims(),
-		Data:     r,
 		Sections: []proof.Section{
 			{Title: "Campaigns", Tables: []proof.Table{r.campaignTable()}, Text: []string{"Faults are counted as occurred in " +
 				"a plan in which every one of its faults has: of two, the first may keep the write of the second from being " +

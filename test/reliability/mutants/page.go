@@ -53,7 +53,6 @@ func (r *report) page() *proof.Page {
 		Sections: []proof.Section{
 			{Title: "Seeded bugs", Tables: []proof.Table{table}},
 		},
-		Data: r,
 	}
 }
 

@@ -40,7 +40,6 @@ func (r *Report) Page(operator string) *proof.Page {
 		},
 		Claims:   r.claims(),
 		Sections: sections,
-		Data:     r,
 	}
 }
 

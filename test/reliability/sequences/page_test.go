@@ -105,9 +105,6 @@ func (y *tally) page(operator string) *proof.Page {
 		Sections: []proof.Section{{Title: "Actions", Text: []string{fmt.Sprintf("%d actions in %d sequences.", all,
 			y.sequences)},
 			Tables: []proof.Table{actions}}},
-		Data: map[string]any{"sequences": y.sequences, "actions": y.actions, "failed": y.hasFailed, "found": y.found,
-			"foundAgain": y.foundAgain,
-			"managers":   y.managers, "defects": y.defects},
 	}
 }
 
