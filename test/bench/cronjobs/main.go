@@ -2,13 +2,9 @@
 // same minute. It measures how late their Jobs start, and what a run costs in requests and CPU time.
 //
 // "make bench-cronjobs" runs it, on a machine that runs nothing else. Each side has a control plane of its own, and is
-// a process on this machine:
-//
-//   - in-tree: kube-controller-manager with only the CronJob controller, with its default limits;
-//   - ours: the manager of this tree with the rights of config/rbac and --controllers=cronjob.
-//
-// The Jobs are the same and have no pods (completions: 0), so that no node is measured. Another controller manager
-// completes them, for both sides with limits that do not slow it down.
+// a process on this machine: kube-controller-manager with only the CronJob controller and its default limits, and the
+// manager of this tree with the rights of config/rbac and --controllers=cronjob. The Jobs are the same and have no pods
+// (completions: 0). Another controller manager completes them, with limits that do not slow it down.
 //
 // Every CronJob is due twice. The second time, an old Job has to be deleted, as in the long run: that run is compared.
 // Times are those of a watch on this machine.
@@ -22,7 +18,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -59,26 +54,24 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(b.work) }()
-	_, err = measure.Go(ctx, testenv.Root(), "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o",
-		filepath.Join(b.work, "manager"), "./cmd")
-	if err != nil {
+	if err := measure.BuildManager(ctx, testenv.Root(), filepath.Join(b.work, "manager")); err != nil {
 		return err
 	}
-	report := &report{Count: b.count, Begun: time.Now().UTC().Truncate(time.Second)}
+	r := &report{Count: b.count}
 	for pair := range *pairs {
 		for _, s := range []side{b.inTree(), b.ours()} {
 			measure.Log("%s, %d of %d", s.name, pair+1, *pairs)
-			result, err := b.measure(ctx, s)
+			runs, err := b.measure(ctx, s)
 			if err != nil {
 				return fmt.Errorf("measuring %s: %w", s.name, err)
 			}
-			report.Results = append(report.Results, result)
+			r.Pairs[s.index] = append(r.Pairs[s.index], runs)
 		}
 	}
 	if *output != "" {
-		if err := proof.Keep(*output, report); err != nil {
+		if err := proof.Keep(*output, r); err != nil {
 			return err
 		}
 	}
-	return report.print(os.Stdout)
+	return r.print(os.Stdout)
 }

@@ -11,12 +11,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/procfs"
 	"golang.org/x/sync/semaphore"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
@@ -40,9 +38,6 @@ const (
 // benchNamespace has the service accounts of rights.yaml.
 const benchNamespace = "bench"
 
-// sampleUser is whom the sample-controller makes its requests as.
-const sampleUser = "system:serviceaccount:" + benchNamespace + ":" + sampleAccount
-
 // Flags of the control plane that differ from those of testenv: space for all objects, and fast deletion.
 var (
 	etcdFlags      = map[string]string{"quota-backend-bytes": "8589934592"}
@@ -62,7 +57,7 @@ type plane struct {
 // start starts a control plane that has nothing but our kinds and the rights of the programs.
 func (b *bench) start(ctx context.Context) (_ *plane, err error) {
 	cp, err := testenv.StartWith(testenv.Settings{
-		AuditPolicy: measure.AuditPolicy(testenv.OperatorUser, sampleUser),
+		AuditPolicy: measure.AuditPolicy(operator.user(), sampleController.user()),
 		Etcd:        etcdFlags, APIServer: apiServerFlags,
 	})
 	if err != nil {
@@ -97,7 +92,7 @@ func (b *bench) start(ctx context.Context) (_ *plane, err error) {
 	return p, err
 }
 
-// namespace creates a new namespace.
+// namespace creates a namespace.
 func (p *plane) namespace(ctx context.Context) (string, error) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "foos-"}}
 	err := p.making.Create(ctx, namespace)
@@ -106,18 +101,14 @@ func (p *plane) namespace(ctx context.Context) (string, error) {
 
 // clear deletes the Foos and Deployments of a namespace. No controller collects garbage.
 func (p *plane) clear(ctx context.Context, namespace string) error {
-	for _, kind := range []struct {
-		object client.Object
-		list   client.ObjectList
-	}{{&samplev1alpha1.Foo{}, &samplev1alpha1.FooList{}}, {&appsv1.Deployment{}, &appsv1.DeploymentList{}}} {
-		var deleteErr error
-		isEmpty := func(ctx context.Context) (bool, error) {
-			// of many, the answer may time out
-			deleteErr = p.making.DeleteAllOf(ctx, kind.object, client.InNamespace(namespace))
-			err := p.making.List(ctx, kind.list, client.InNamespace(namespace), client.Limit(1))
-			return meta.LenList(kind.list) == 0, err
-		}
-		if err := wait.PollUntilContextTimeout(ctx, time.Second, 10*time.Minute, true, isEmpty); err != nil {
+	var deleteErr error
+	for _, object := range []client.Object{&samplev1alpha1.Foo{}, &appsv1.Deployment{}} {
+		err := wait.PollUntilContextTimeout(ctx, time.Second, 10*time.Minute, true,
+			func(ctx context.Context) (bool, error) {
+				deleteErr = p.making.DeleteAllOf(ctx, object, client.InNamespace(namespace))
+				return deleteErr == nil, nil // of many objects, the answer may time out
+			})
+		if err != nil {
 			return fmt.Errorf("deleting all objects of the namespace %s: %w", namespace, errors.Join(err, deleteErr))
 		}
 	}
@@ -134,17 +125,8 @@ func (p *plane) settings() ([]proof.Setting, error) {
 	if err != nil {
 		return nil, err
 	}
-	proc, err := procfs.NewDefaultFS()
-	if err != nil {
-		return nil, err
-	}
-	cpus, err := proc.CPUInfo()
-	if err != nil {
-		return nil, err
-	}
 	return []proof.Setting{
-		{Name: "machine", Value: fmt.Sprintf("%d CPUs (%s), %s/%s", runtime.NumCPU(), cpus[0].ModelName, runtime.GOOS,
-			runtime.GOARCH)},
+		{Name: "machine", Value: fmt.Sprintf("%d CPUs, %s/%s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)},
 		{Name: "Go", Value: runtime.Version()},
 		{Name: "Kubernetes", Value: version.GitVersion},
 		{Name: "etcd", Value: fmt.Sprintf("--unsafe-no-fsync, %v", etcdFlags)},
@@ -196,14 +178,16 @@ func (p *plane) finish(ctx context.Context, d *appsv1.Deployment) {
 			},
 		}
 		err := p.simulating.Status().Update(ctx, d)
-		if err == nil || apierrors.IsNotFound(err) {
+		if apierrors.IsConflict(err) {
+			err = p.simulating.Get(ctx, client.ObjectKeyFromObject(d), d)
+		} else if err == nil {
 			return
 		}
-		if !apierrors.IsConflict(err) {
-			time.Sleep(100 * time.Millisecond)
-		}
-		if apierrors.IsNotFound(p.simulating.Get(ctx, client.ObjectKeyFromObject(d), d)) {
+		if apierrors.IsNotFound(err) {
 			return
+		}
+		if err != nil {
+			_ = measure.Pause(ctx, 100*time.Millisecond)
 		}
 	}
 }

@@ -2,7 +2,9 @@ package measure
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 )
 
 // Percentile returns the least of sorted values that so many hundredths of them do not exceed.
@@ -10,49 +12,45 @@ func Percentile(sorted []float64, hundredths int) float64 {
 	return sorted[max(0, (len(sorted)*hundredths+99)/100-1)]
 }
 
-// Median returns the middle value, or the mean of the two in the middle.
-func Median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	middle := len(sorted) / 2
-	if len(sorted)%2 == 1 {
-		return sorted[middle]
-	}
-	return (sorted[middle-1] + sorted[middle]) / 2
-}
-
-// Interval is the median of values, with the least and the greatest of them.
+// Interval is the median of values with its 95 % confidence interval.
 type Interval struct {
 	Median, Low, High float64
-	Of                int // how many values there are
+	of                int
 }
 
-// IntervalOf returns the interval of values.
+// IntervalOf returns the interval of one or more values. It reaches from one order statistic to another, which assumes
+// nothing of the distribution. With fewer than 9 values it is from the least to the greatest, and with fewer than 6 its
+// confidence is lower.
 func IntervalOf(values []float64) Interval {
-	return Interval{Median(values), slices.Min(values), slices.Max(values), len(values)}
+	sorted := slices.Sorted(slices.Values(values))
+	count := len(sorted)
+	outside := 0 // how many values at each end the interval leaves out
+	for chance, sum := math.Pow(0.5, float64(count)), 0.0; outside < (count-1)/2; outside++ {
+		sum += chance // that at most so many values are below the median of the distribution
+		chance *= float64(count-outside) / float64(outside+1)
+		if sum+chance > 0.025 {
+			break
+		}
+	}
+	return Interval{(sorted[(count-1)/2] + sorted[count/2]) / 2, sorted[outside], sorted[count-1-outside], count}
 }
 
-// String returns the interval with three digits.
+// String returns the median, with the interval unless all values are the same.
 func (i Interval) String() string {
-	return fmt.Sprintf("%s (%s to %s in %d rounds)", digits(i.Median), digits(i.Low), digits(i.High), i.Of)
+	if i.Low == i.High {
+		return Digits(i.Median)
+	}
+	return fmt.Sprintf("%s (%s to %s, %d rounds)", Digits(i.Median), Digits(i.Low), Digits(i.High), i.of)
 }
 
-// digits writes a number with three digits, but no fewer than are before its point.
-func digits(value float64) string {
+// Digits formats a number for a table: three decimals at most, and fewer for a greater number.
+func Digits(value float64) string {
 	switch {
 	case value >= 100:
 		return fmt.Sprintf("%.0f", value)
 	case value >= 10:
 		return fmt.Sprintf("%.1f", value)
 	default:
-		return fmt.Sprintf("%.2f", value)
+		return strconv.FormatFloat(math.Round(value*1000)/1000, 'f', -1, 64)
 	}
-}
-
-// Ratios returns the quotients of pairs.
-func Ratios(of, to []float64) []float64 {
-	ratios := make([]float64, len(of))
-	for i := range of {
-		ratios[i] = of[i] / to[i]
-	}
-	return ratios
 }

@@ -1,0 +1,323 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/example/memcached-operator/test/bench/measure"
+	"github.com/example/memcached-operator/test/proof"
+)
+
+// The bars. Those for requests and writes are the same on every machine, and fail; those for times and memory do not.
+const (
+	requestsBar      = 2.0 // per Foo, without events
+	eventsBar        = 1.0 // per Foo
+	startRequestsBar = 23
+	rateBar          = 3.0  // times the rate of the sample-controller
+	cpuBar           = 0.5  // of the CPU time of the sample-controller
+	heapBar          = 4500 // bytes for each Foo
+	flatBar          = 1.15 // times the CPU time of a change with the fewest Foos
+	baselineBar      = 1.10 // times the baseline's
+	mostOthers       = 0.1  // the share of the machine that others may use where times are judged
+)
+
+// found is all that has been measured.
+type found struct {
+	Scale    scale
+	Operator string // a hash of the sources of this operator
+	Baseline string // the program that this operator was compared with; empty for the sample-controller
+	Settings []proof.Setting
+	Samples  map[string][]*sample // by section, in the order of the rounds
+}
+
+// Numbers that are measured.
+const (
+	requestsPerFoo    = "requests per Foo"
+	requestsNoEvents  = "requests per Foo, without events"
+	foosPerSecond     = "Foos per second"
+	latencyP50        = "p50, s"
+	latencyP99        = "p99, s"
+	cpuPerFoos        = "controller, CPU s per 1,000 Foos"
+	systemPerFoos     = "controller, API server and etcd, CPU s per 1,000 Foos"
+	requestsAll       = "requests"
+	writes            = "writes"
+	readyAfter        = "ready after, s"
+	newAfter          = "new Foo ready after, s"
+	allAfter          = "all reconciled after, s"
+	startCPU          = "CPU s"
+	heap              = "heap, MB"
+	memory            = "memory, MB"
+	mostMemory        = "most memory, MB"
+	idleRequests      = "requests while idle"
+	idleWrites        = "writes while idle"
+	idleCPU           = "CPU share while idle"
+	changeCPU         = "CPU ms per change"
+	requestsPerChange = "requests per change"
+)
+
+// section is a part of what is measured.
+type section struct {
+	name     string
+	measure  func(context.Context, *plane) ([]*sample, error)
+	title    string
+	text     string
+	numbers  []string
+	isPerFoo bool // requests are shown per Foo
+}
+
+var sections = []section{
+	{name: "requests", measure: measurePaced, title: "Requests",
+		text: fmt.Sprintf("Foos are created, at most %d of them pending at a time. Seconds are from the creation of a Foo "+
+			"until its status is seen to match its spec.", paced),
+		numbers: []string{requestsPerFoo, requestsNoEvents, foosPerSecond, latencyP50, latencyP99}, isPerFoo: true},
+	{name: "rate", measure: measureBursts, title: "Rate and CPU time",
+		text: "Foos are created at once.", isPerFoo: true,
+		numbers: []string{foosPerSecond, requestsPerFoo, cpuPerFoos, systemPerFoos}},
+	{name: "restart", measure: measureRestarts, title: "Restart and memory",
+		text: fmt.Sprintf("The operator starts with Foos that match their specs, and one new Foo is created at the same "+
+			"time. Requests (with watches, discovery and authentication, without those for the lease and the new Foo), "+
+			"writes for objects and CPU time are those until %s after all Foos are reconciled; the heap is that after a "+
+			"garbage collection then, and the most memory is what a memory limit must allow. Then Foos are scaled.", startTime),
+		numbers: []string{readyAfter, newAfter, allAfter, requestsAll, writes, startCPU, heap, memory, mostMemory,
+			idleRequests, idleWrites, idleCPU, changeCPU, requestsPerChange}},
+}
+
+var introduction = []string{
+	"This operator beside the [Kubernetes sample-controller](https://github.com/kubernetes/sample-controller) v0.37.0, " +
+		"whose kind `Foo` it manages too, on one etcd and one API server, new for each section. The sample-controller runs " +
+		"without the limit of 5 requests a second that client-go sets by default. `make bench` measures all of it again.",
+	"Numbers are medians of rounds with their 95 % confidence intervals, or the least and the greatest of fewer than 9 " +
+		"rounds. Every other round is in reverse order, and a ratio compares two programs in the same round. Requests are " +
+		"counted in the API server's audit log. This operator's requests for a Foo are the same on every machine; those of " +
+		"the sample-controller depend a little on time, and times are those of this machine.",
+	"What this does not judge: pods, networks and disks. Deployments have no pods, and a simulator writes their status " +
+		"at once; everything runs on one machine, etcd does not wait for its disk (`--unsafe-no-fsync`), and no program has a " +
+		"limit of memory or CPU time. Nor the memory of the sample-controller, which never settles.",
+	fmt.Sprintf("Where Foos are created, the CPU time of all programs is read from before the first until %s after the "+
+		"last is ready. Requests of the sample-controller are counted until then, too, and those of the operator until it "+
+		"sends no more.", countedAfter),
+}
+
+// of returns the samples of a program with so many Foos, in the order of the rounds. 0 is any number.
+func (f *found) of(section, program string, foos int) []*sample {
+	return slices.DeleteFunc(slices.Clone(f.Samples[section]), func(s *sample) bool {
+		return s.Program != program || foos > 0 && s.Foos != foos
+	})
+}
+
+// numbers returns one number of samples; none if it was not measured in all of them.
+func numbers(samples []*sample, name string) []float64 {
+	var values []float64
+	for _, s := range samples {
+		if value, isMeasured := s.Numbers[name]; isMeasured {
+			values = append(values, value)
+		}
+	}
+	return values[:len(values):len(values)]
+}
+
+// ratios returns the quotients of numbers that were measured in the same rounds; none if there are no pairs.
+func ratios(own, other []float64) []float64 {
+	if len(own) != len(other) || slices.Contains(other, 0) {
+		return nil
+	}
+	quotients := make([]float64, len(own))
+	for i := range own {
+		quotients[i] = own[i] / other[i]
+	}
+	return quotients
+}
+
+// bar is a limit for a number that was measured in some rounds.
+type bar struct {
+	what    string
+	values  []float64
+	limit   float64
+	isLeast bool // the limit is the least that is allowed, not the most
+	isCount bool // every round must be within the limit, and that of one round is judged
+	others  float64
+}
+
+// claim judges the interval of the values.
+func (b bar) claim() proof.Claim {
+	i, side := measure.IntervalOf(b.values), "at most"
+	isMet, isMissed := i.High <= b.limit, i.Low > b.limit
+	if b.isLeast {
+		side, isMet, isMissed = "at least", i.Low >= b.limit, i.High < b.limit
+	}
+	if b.isCount {
+		isMet = slices.Max(b.values) <= b.limit
+	}
+	c := proof.Claim{What: b.what, Bar: side + " " + measure.Digits(b.limit), Found: i.String(),
+		Verdict: proof.Judge(isMet)}
+	switch {
+	case b.isCount:
+		return c
+	case b.others > mostOthers:
+		c.Note = fmt.Sprintf("other processes used up to %.2f of the machine", b.others)
+	case len(b.values) == 1:
+		c.Note = "measured once"
+	case !isMet && !isMissed:
+		c.Note = "the interval includes the bar"
+	}
+	if c.Note != "" {
+		c.Verdict = proof.NotJudged
+	}
+	return c
+}
+
+// bars returns all bars, also of what was not measured.
+func (f *found) bars() []bar {
+	own := func(section, name string, foos int) []float64 { return numbers(f.of(section, ownName, foos), name) }
+	times := func(section, name, other string, foos int) []float64 {
+		return ratios(own(section, name, foos), numbers(f.of(section, other, foos), name))
+	}
+	counts := func(what, section, name string, limit float64) []bar {
+		all := []bar{{what: what, values: own(section, name, 0), limit: limit, isCount: true}}
+		if base := numbers(f.of(section, baselineName, 0), name); len(base) > 0 {
+			all = append(all, bar{what: what + ", beside the baseline's", values: own(section, name, 0),
+				limit: slices.Max(base), isCount: true})
+		}
+		return all
+	}
+	few, many := slices.Min(f.Scale.Sizes), slices.Max(f.Scale.Sizes)
+	all := slices.Concat(
+		counts(requestsNoEvents, "requests", requestsNoEvents, requestsBar),
+		counts("requests per Foo, with events", "requests", requestsPerFoo, requestsBar+eventsBar),
+		counts("requests of a restart", "restart", requestsAll, startRequestsBar),
+		counts("writes of a restart", "restart", writes, 0),
+		counts("writes while idle, during resyncs", "restart", idleWrites, 0),
+	)
+	all = append(all,
+		bar{what: "rate, times the sample-controller's", isLeast: true, limit: rateBar, others: f.others("rate"),
+			values: times("rate", foosPerSecond, sampleName, 0)},
+		bar{what: "CPU time of the controller, as a share of the sample-controller's", limit: cpuBar,
+			others: f.others("rate"), values: times("rate", cpuPerFoos, sampleName, 0)},
+		bar{what: "CPU time for 1,000 Foos, times the baseline's", limit: baselineBar, others: f.others("rate"),
+			values: times("rate", cpuPerFoos, baselineName, 0)},
+		bar{what: "bytes of heap for each Foo and its Deployment", limit: heapBar, values: f.heapPerFoo(ownName)},
+		bar{what: "heap for each Foo, times the baseline's", limit: baselineBar,
+			values: ratios(f.heapPerFoo(ownName), f.heapPerFoo(baselineName))})
+	if few < many {
+		all = append(all, bar{what: fmt.Sprintf("CPU time of a change with %d Foos, times that with %d", many, few),
+			limit: flatBar, others: f.others("restart"),
+			values: ratios(own("restart", changeCPU, many), own("restart", changeCPU, few))})
+	}
+	return slices.DeleteFunc(all, func(b bar) bool { return len(b.values) == 0 })
+}
+
+// others returns the largest share of the machine that other processes used during a section.
+func (f *found) others(section string) float64 {
+	most := 0.0
+	for _, s := range f.Samples[section] {
+		most = max(most, s.Others)
+	}
+	return most
+}
+
+// heapPerFoo returns how many bytes each further Foo takes, in each round.
+func (f *found) heapPerFoo(program string) []float64 {
+	few, many := slices.Min(f.Scale.Sizes), slices.Max(f.Scale.Sizes)
+	less, more := numbers(f.of("restart", program, few), heap), numbers(f.of("restart", program, many), heap)
+	if few == many || len(less) != len(more) {
+		return nil
+	}
+	for i := range more {
+		more[i] = 1e6 * (more[i] - less[i]) / float64(many-few)
+	}
+	return more
+}
+
+// report prints the results, writes the page if there is a directory for it, and returns an error if there are too many
+// requests.
+func (f *found) report(out io.Writer, directory string) error {
+	page := &proof.Page{Name: "bench", Title: "What the operator costs", Text: introduction,
+		Settings: append(slices.Clone(f.Settings), proof.OperatorSetting(f.Operator))}
+	if f.Baseline != "" {
+		page.Settings = append(page.Settings, proof.Setting{Name: baselineName, Value: f.Baseline})
+	}
+	var errs []error
+	for _, b := range f.bars() {
+		claim := b.claim()
+		page.Claims = append(page.Claims, claim)
+		if b.isCount && claim.Verdict == proof.Missed {
+			errs = append(errs, fmt.Errorf("%s: %s; the bar is %s", claim.What, claim.Found, claim.Bar))
+		}
+	}
+	for _, s := range sections {
+		if len(f.Samples[s.name]) > 0 {
+			page.Sections = append(page.Sections, proof.Section{Title: s.title, Text: []string{s.text}, Tables: f.tables(s)})
+		}
+	}
+	errs = append(errs, page.Print(out))
+	if directory != "" {
+		errs = append(errs, page.Write(directory))
+	}
+	return errors.Join(errs...)
+}
+
+// tables returns the numbers of a section, those of this operator as multiples of another program's, and the requests.
+func (f *found) tables(s section) []proof.Table {
+	t := proof.Table{Columns: slices.Concat([]string{"program", "Foos"}, s.numbers, []string{"CPU used by others"})}
+	row := func(name string, foos int, others string, values func(number string) []float64) {
+		cells := []string{name, fmt.Sprint(foos)}
+		for _, number := range s.numbers {
+			cell := "-"
+			if all := values(number); len(all) > 0 {
+				cell = measure.IntervalOf(all).String()
+			}
+			cells = append(cells, cell)
+		}
+		t.Rows = append(t.Rows, append(cells, others))
+	}
+	groups := f.groups(s.name)
+	var heads []string
+	var requests []map[string]int
+	var by []int
+	for _, of := range groups {
+		sum, count, others := map[string]int{}, 0, 0.0
+		for _, one := range of {
+			measure.Add(sum, one.Requests)
+			count, others = count+1, max(others, one.Others)
+		}
+		if s.isPerFoo {
+			count *= of[0].Foos
+		}
+		heads, requests, by = append(heads, fmt.Sprintf("%s, %d Foos", of[0].Program, of[0].Foos)),
+			append(requests, sum), append(by, count)
+		row(of[0].Program, of[0].Foos, fmt.Sprintf("up to %.3f", others),
+			func(number string) []float64 { return numbers(of, number) })
+	}
+	for _, other := range groups {
+		if own := f.of(s.name, ownName, other[0].Foos); other[0].Program != ownName && len(own) > 0 {
+			row(ownName+", times the "+other[0].Program, other[0].Foos, "", func(number string) []float64 {
+				return ratios(numbers(own, number), numbers(other, number))
+			})
+		}
+	}
+	return []proof.Table{t, measure.RequestTable("Requests", heads, requests, by)}
+}
+
+// groups returns the samples of a section by program and number of Foos.
+func (f *found) groups(section string) [][]*sample {
+	type key struct {
+		program string
+		foos    int
+	}
+	groups, keys := map[key][]*sample{}, []key{}
+	for _, s := range f.Samples[section] {
+		k := key{s.Program, s.Foos}
+		if groups[k] == nil {
+			keys = append(keys, k)
+		}
+		groups[k] = append(groups[k], s)
+	}
+	all := make([][]*sample, len(keys))
+	for i, k := range keys {
+		all[i] = groups[k]
+	}
+	return all
+}

@@ -1,0 +1,82 @@
+package measure
+
+import (
+	"testing"
+	"time"
+)
+
+func TestProcess(t *testing.T) {
+	p, err := Start(t.TempDir(), nil, "/bin/sh", "-c", "echo begun; while :; do :; done")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Stop()
+	if err := p.WaitUntil(t.Context(), "it prints", p.Has("begun")); err != nil {
+		t.Fatal(err)
+	}
+	if pid, err := Child("sh"); err != nil || pid != p.PID {
+		t.Errorf("the child is %d, %v; want %d", pid, err, p.PID)
+	}
+	if now, most, err := Memory(p.PID); err != nil || now == 0 || most < now {
+		t.Errorf("memory: %d, %d, %v", now, most, err)
+	}
+	named, unnamed := map[string]int{"sh": p.PID}, map[string]int{}
+	var before [2]Usage
+	for i, pids := range []map[string]int{named, unnamed} {
+		if before[i], err = ReadUsage(pids); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err = p.WaitUntil(t.Context(), "its CPU time counts", func() bool {
+		isCounted := true
+		for i, pids := range []map[string]int{named, unnamed} {
+			after, err := ReadUsage(pids)
+			cpu, others := after.Since(before[i])
+			isCounted = isCounted && err == nil && (cpu["sh"] > 0) == (i == 0) && (i == 0 || others > 0)
+		}
+		return isCounted
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	p.Stop()
+	begun := time.Now()
+	if err := p.WaitUntil(t.Context(), "the impossible", func() bool { return false }); err == nil ||
+		time.Since(begun) > time.Minute {
+		t.Errorf("waiting for a process that has ended: %v", err)
+	}
+	if _, err := ReadUsage(named); err == nil {
+		t.Error("a process that has ended has a CPU time")
+	}
+}
+
+func TestPercentile(t *testing.T) {
+	values := make([]float64, 200)
+	for i := range values {
+		values[i] = float64(i + 1)
+	}
+	for hundredths, want := range map[int]float64{0: 1, 1: 2, 50: 100, 99: 198, 100: 200} {
+		if got := Percentile(values, hundredths); got != want {
+			t.Errorf("p%d of 1 to 200 is %v, want %v", hundredths, got, want)
+		}
+	}
+}
+
+// The ends are those of the tables of the sign test: for 9 values the 2nd and the 8th, for 15 the 4th and the 12th.
+func TestInterval(t *testing.T) {
+	for _, test := range []struct {
+		values []float64
+		want   string
+	}{
+		{[]float64{3}, "3"},
+		{[]float64{2, 10, 3, 123.4}, "6.5 (2 to 123, 4 rounds)"},
+		{[]float64{8, 7, 6, 5, 4, 3, 2, 1}, "4.5 (1 to 8, 8 rounds)"},
+		{[]float64{9, 8, 7, 6, 5, 4, 3, 2, 1}, "5 (2 to 8, 9 rounds)"},
+		{[]float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, "8 (4 to 12.0, 15 rounds)"},
+		{[]float64{0.0004, 2.0054}, "1.003 (0 to 2.005, 2 rounds)"},
+	} {
+		if got := IntervalOf(test.values).String(); got != test.want {
+			t.Errorf("%v: %s, want %s", test.values, got, test.want)
+		}
+	}
+}
