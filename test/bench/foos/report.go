@@ -119,71 +119,22 @@ func numbers(samples []*sample, name string) []float64 {
 	return values[:len(values):len(values)]
 }
 
-// ratios returns the quotients of numbers that were measured in the same rounds; none if there are no pairs.
-func ratios(own, other []float64) []float64 {
-	if len(own) != len(other) || slices.Contains(other, 0) {
-		return nil
-	}
-	quotients := make([]float64, len(own))
-	for i := range own {
-		quotients[i] = own[i] / other[i]
-	}
-	return quotients
-}
-
-// bar is a limit for a number that was measured in some rounds.
-type bar struct {
-	what    string
-	values  []float64
-	limit   float64
-	isLeast bool // the limit is the least that is allowed, not the most
-	isCount bool // every round must be within the limit, and that of one round is judged
-	others  float64
-}
-
-// claim judges the interval of the values.
-func (b bar) claim() proof.Claim {
-	i, side := measure.IntervalOf(b.values), "at most"
-	isMet, isMissed := i.High <= b.limit, i.Low > b.limit
-	if b.isLeast {
-		side, isMet, isMissed = "at least", i.Low >= b.limit, i.High < b.limit
-	}
-	if b.isCount {
-		isMet = slices.Max(b.values) <= b.limit
-	}
-	c := proof.Claim{What: b.what, Bar: side + " " + measure.Digits(b.limit), Found: i.String(),
-		Verdict: proof.Judge(isMet)}
-	switch {
-	case b.isCount:
-		return c
-	case b.others > mostOthers:
-		c.Note = fmt.Sprintf("other processes used up to %.2f of the machine", b.others)
-	case len(b.values) == 1:
-		c.Note = "measured once"
-	case !isMet && !isMissed:
-		c.Note = "the interval includes the bar"
-	}
-	if c.Note != "" {
-		c.Verdict = proof.NotJudged
-	}
-	return c
-}
-
 // bars returns all bars, also of what was not measured.
-func (f *found) bars() []bar {
+func (f *found) bars() []measure.Bar {
 	own := func(section, name string, foos int) []float64 { return numbers(f.of(section, ownName, foos), name) }
 	times := func(section, name, other string, foos int) []float64 {
-		return ratios(own(section, name, foos), numbers(f.of(section, other, foos), name))
+		return measure.Ratios(own(section, name, foos), numbers(f.of(section, other, foos), name))
 	}
-	counts := func(what, section, name string, limit float64) []bar {
-		all := []bar{{what: what, values: own(section, name, 0), limit: limit, isCount: true}}
+	counts := func(what, section, name string, limit float64) []measure.Bar {
+		all := []measure.Bar{{What: what, Values: own(section, name, 0), Limit: limit, IsCount: true}}
 		if base := numbers(f.of(section, baselineName, 0), name); len(base) > 0 {
-			all = append(all, bar{what: what + ", beside the baseline's", values: own(section, name, 0),
-				limit: slices.Max(base), isCount: true})
+			all = append(all, measure.Bar{What: what + ", beside the baseline's", Values: own(section, name, 0),
+				Limit: slices.Max(base), IsCount: true})
 		}
 		return all
 	}
 	few, many := slices.Min(f.Scale.Sizes), slices.Max(f.Scale.Sizes)
+	rateUnjudged := f.unjudged("rate")
 	all := slices.Concat(
 		counts(requestsNoEvents, "requests", requestsNoEvents, requestsBar),
 		counts("requests per Foo, with events", "requests", requestsPerFoo, requestsBar+eventsBar),
@@ -192,30 +143,33 @@ func (f *found) bars() []bar {
 		counts("writes while idle, during resyncs", "restart", idleWrites, 0),
 	)
 	all = append(all,
-		bar{what: "rate, times the sample-controller's", isLeast: true, limit: rateBar, others: f.others("rate"),
-			values: times("rate", foosPerSecond, sampleName, 0)},
-		bar{what: "CPU time of the controller, as a share of the sample-controller's", limit: cpuBar,
-			others: f.others("rate"), values: times("rate", cpuPerFoos, sampleName, 0)},
-		bar{what: "CPU time for 1,000 Foos, times the baseline's", limit: baselineBar, others: f.others("rate"),
-			values: times("rate", cpuPerFoos, baselineName, 0)},
-		bar{what: "bytes of heap for each Foo and its Deployment", limit: heapBar, values: f.heapPerFoo(ownName)},
-		bar{what: "heap for each Foo, times the baseline's", limit: baselineBar,
-			values: ratios(f.heapPerFoo(ownName), f.heapPerFoo(baselineName))})
+		measure.Bar{What: "rate, times the sample-controller's", IsLeast: true, Limit: rateBar, Unjudged: rateUnjudged,
+			Values: times("rate", foosPerSecond, sampleName, 0)},
+		measure.Bar{What: "CPU time of the controller, as a share of the sample-controller's", Limit: cpuBar,
+			Unjudged: rateUnjudged, Values: times("rate", cpuPerFoos, sampleName, 0)},
+		measure.Bar{What: "CPU time for 1,000 Foos, times the baseline's", Limit: baselineBar, Unjudged: rateUnjudged,
+			Values: times("rate", cpuPerFoos, baselineName, 0)},
+		measure.Bar{What: "bytes of heap for each Foo and its Deployment", Limit: heapBar, Values: f.heapPerFoo(ownName)},
+		measure.Bar{What: "heap for each Foo, times the baseline's", Limit: baselineBar,
+			Values: measure.Ratios(f.heapPerFoo(ownName), f.heapPerFoo(baselineName))})
 	if few < many {
-		all = append(all, bar{what: fmt.Sprintf("CPU time of a change with %d Foos, times that with %d", many, few),
-			limit: flatBar, others: f.others("restart"),
-			values: ratios(own("restart", changeCPU, many), own("restart", changeCPU, few))})
+		all = append(all, measure.Bar{What: fmt.Sprintf("CPU time of a change with %d Foos, times that with %d", many, few),
+			Limit: flatBar, Unjudged: f.unjudged("restart"),
+			Values: measure.Ratios(own("restart", changeCPU, many), own("restart", changeCPU, few))})
 	}
-	return slices.DeleteFunc(all, func(b bar) bool { return len(b.values) == 0 })
+	return slices.DeleteFunc(all, func(b measure.Bar) bool { return len(b.Values) == 0 })
 }
 
-// others returns the largest share of the machine that other processes used during a section.
-func (f *found) others(section string) float64 {
+// unjudged returns why the times of a section cannot be judged, if they cannot.
+func (f *found) unjudged(section string) string {
 	most := 0.0
 	for _, s := range f.Samples[section] {
 		most = max(most, s.Others)
 	}
-	return most
+	if most <= mostOthers {
+		return ""
+	}
+	return fmt.Sprintf("other processes used up to %.2f of the machine", most)
 }
 
 // heapPerFoo returns how many bytes each further Foo takes, in each round.
@@ -241,9 +195,9 @@ func (f *found) report(out io.Writer, directory string) error {
 	}
 	var errs []error
 	for _, b := range f.bars() {
-		claim := b.claim()
+		claim := b.Claim()
 		page.Claims = append(page.Claims, claim)
-		if b.isCount && claim.Verdict == proof.Missed {
+		if b.IsCount && claim.Verdict == proof.Missed {
 			errs = append(errs, fmt.Errorf("%s: %s; the bar is %s", claim.What, claim.Found, claim.Bar))
 		}
 	}
@@ -294,7 +248,7 @@ func (f *found) tables(s section) []proof.Table {
 	for _, other := range groups {
 		if own := f.of(s.name, ownName, other[0].Foos); other[0].Program != ownName && len(own) > 0 {
 			row(ownName+", times the "+other[0].Program, other[0].Foos, "", func(number string) []float64 {
-				return ratios(numbers(own, number), numbers(other, number))
+				return measure.Ratios(numbers(own, number), numbers(other, number))
 			})
 		}
 	}

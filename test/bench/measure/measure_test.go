@@ -3,6 +3,8 @@ package measure
 import (
 	"testing"
 	"time"
+
+	"github.com/example/memcached-operator/test/proof"
 )
 
 func TestProcess(t *testing.T) {
@@ -72,11 +74,37 @@ func TestInterval(t *testing.T) {
 		{[]float64{2, 10, 3, 123.4}, "6.5 (2 to 123, 4 rounds)"},
 		{[]float64{8, 7, 6, 5, 4, 3, 2, 1}, "4.5 (1 to 8, 8 rounds)"},
 		{[]float64{9, 8, 7, 6, 5, 4, 3, 2, 1}, "5 (2 to 8, 9 rounds)"},
-		{[]float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, "8 (4 to 12.0, 15 rounds)"},
+		{[]float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, "8 (4 to 12, 15 rounds)"},
 		{[]float64{0.0004, 2.0054}, "1.003 (0 to 2.005, 2 rounds)"},
 	} {
 		if got := IntervalOf(test.values).String(); got != test.want {
 			t.Errorf("%v: %s, want %s", test.values, got, test.want)
+		}
+	}
+}
+
+func TestBar(t *testing.T) {
+	for _, test := range []struct {
+		values          []float64
+		atMost, atLeast proof.Verdict
+	}{{[]float64{1, 2}, proof.Met, proof.Missed}, {[]float64{4, 5}, proof.Missed, proof.Met},
+		{[]float64{2, 4}, proof.NotJudged, proof.NotJudged}, {[]float64{1}, proof.NotJudged, proof.NotJudged}} {
+		for isLeast, want := range map[bool]proof.Verdict{false: test.atMost, true: test.atLeast} {
+			bar := Bar{Values: test.values, Limit: 3, IsLeast: isLeast}
+			if got := bar.Claim(); got.Verdict != want || (want == proof.NotJudged) != (got.Note != "") {
+				t.Errorf("%v, at least: %v: %+v", test.values, isLeast, got)
+			}
+			bar.Unjudged = "it is busy"
+			if got := bar.Claim(); got.Verdict != proof.NotJudged || got.Note != bar.Unjudged {
+				t.Errorf("%v: %+v", test.values, got)
+			}
+		}
+	}
+	for value, want := range map[float64]proof.Verdict{3: proof.Met, 3.001: proof.Missed} {
+		one := Bar{Values: []float64{value}, Limit: 3, IsCount: true}
+		most := Bar{Values: []float64{0, 1, 1, 1, 1, 1, 1, 1, value}, Limit: 3, IsCount: true}
+		if one.Claim().Verdict != want || most.Claim().Verdict != want {
+			t.Errorf("%v: %+v, %+v", value, one.Claim(), most.Claim())
 		}
 	}
 }

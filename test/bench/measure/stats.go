@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"github.com/example/memcached-operator/test/proof"
 )
 
 // Percentile returns the least of sorted values that so many hundredths of them do not exceed.
@@ -45,12 +47,59 @@ func (i Interval) String() string {
 
 // Digits formats a number for a table: three decimals at most, and fewer for a greater number.
 func Digits(value float64) string {
-	switch {
-	case value >= 100:
-		return fmt.Sprintf("%.0f", value)
-	case value >= 10:
-		return fmt.Sprintf("%.1f", value)
-	default:
-		return strconv.FormatFloat(math.Round(value*1000)/1000, 'f', -1, 64)
+	unit := 1000.0
+	if value >= 10 {
+		unit = 10
 	}
+	if value >= 100 {
+		unit = 1
+	}
+	return strconv.FormatFloat(math.Round(value*unit)/unit, 'f', -1, 64)
+}
+
+// Ratios returns the quotients of numbers that were measured in the same rounds; none if there are no pairs.
+func Ratios(of, to []float64) []float64 {
+	if len(of) != len(to) || slices.Contains(to, 0) {
+		return nil
+	}
+	ratios := make([]float64, len(of))
+	for i := range of {
+		ratios[i] = of[i] / to[i]
+	}
+	return ratios
+}
+
+// Bar is a limit for a number that was measured in some rounds.
+type Bar struct {
+	What     string
+	Values   []float64
+	Limit    float64
+	IsLeast  bool   // the limit is the least that is allowed, not the most
+	IsCount  bool   // every round must be within the limit, and a single round is enough
+	Unjudged string // why the values cannot be judged, if they cannot
+}
+
+// Claim judges the interval of the values.
+func (b Bar) Claim() proof.Claim {
+	i, side := IntervalOf(b.Values), "at most"
+	isMet, isMissed := i.High <= b.Limit, i.Low > b.Limit
+	if b.IsLeast {
+		side, isMet, isMissed = "at least", i.Low >= b.Limit, i.High < b.Limit
+	}
+	c := proof.Claim{What: b.What, Bar: side + " " + Digits(b.Limit), Found: i.String(), Verdict: proof.Judge(isMet),
+		Note: b.Unjudged}
+	switch {
+	case b.IsCount:
+		c.Verdict = proof.Judge(slices.Max(b.Values) <= b.Limit)
+		return c
+	case b.Unjudged != "":
+	case len(b.Values) == 1:
+		c.Note = "measured once"
+	case !isMet && !isMissed:
+		c.Note = "the interval includes the bar"
+	default:
+		return c
+	}
+	c.Verdict = proof.NotJudged
+	return c
 }

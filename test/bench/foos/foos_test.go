@@ -1,0 +1,270 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	"github.com/example/memcached-operator/test/bench/measure"
+	"github.com/example/memcached-operator/test/proof"
+	"github.com/example/memcached-operator/test/testenv"
+)
+
+// results returns two rounds of every section that meet all bars, beside another program that costs so many times as
+// much.
+func results(other string, times float64) *found {
+	f := &found{Scale: paired, Samples: map[string][]*sample{}}
+	for _, name := range []string{other, ownName, ownName, other} {
+		cost := 1.0
+		if name == other {
+			cost = times
+		}
+		f.Samples["requests"] = append(f.Samples["requests"], &sample{Program: name, Foos: 100,
+			Requests: map[string]int{"patch foos/status": 200, "create events": 100},
+			Numbers:  map[string]float64{requestsPerFoo: 3, requestsNoEvents: 2}})
+		f.Samples["rate"] = append(f.Samples["rate"], &sample{Program: name, Foos: 100,
+			Numbers: map[string]float64{foosPerSecond: 60 / cost, cpuPerFoos: 2 * cost}})
+		for _, foos := range f.Scale.Sizes {
+			f.Samples["restart"] = append(f.Samples["restart"], &sample{Program: name, Foos: foos,
+				Numbers: map[string]float64{requestsAll: 20, writes: 0, idleWrites: 0, changeCPU: 5,
+					heap: 10 + 0.004*float64(foos)}})
+		}
+	}
+	return f
+}
+
+// Requests and writes beyond a bar are an error; everything else that misses a bar is reported.
+func TestBars(t *testing.T) {
+	sampled, baseline := func() *found { return results(sampleName, 3) }, func() *found { return results(baselineName, 1) }
+	// more adds to a number of this operator, in both rounds and with the most Foos.
+	more := func(section, number string, by float64) func(*found) {
+		return func(f *found) {
+			of := f.of(section, ownName, 0)
+			for _, s := range f.of(section, ownName, of[len(of)-1].Foos) {
+				s.Numbers[number] += by
+			}
+		}
+	}
+	for name, test := range map[string]struct {
+		results func() *found
+		change  func(*found)
+		isError bool
+	}{
+		"a request per Foo too many":      {sampled, more("requests", requestsNoEvents, 0.01), true},
+		"an event per Foo too many":       {sampled, more("requests", requestsPerFoo, 0.01), true},
+		"a write while idle":              {sampled, more("restart", idleWrites, 1), true},
+		"a write of a restart":            {sampled, more("restart", writes, 1), true},
+		"requests of a restart":           {sampled, more("restart", requestsAll, 4), true},
+		"a lower rate":                    {sampled, more("rate", foosPerSecond, -20), false},
+		"more CPU time":                   {sampled, more("rate", cpuPerFoos, 2), false},
+		"a change among many costs more":  {sampled, more("restart", changeCPU, 1), false},
+		"more heap":                       {sampled, more("restart", heap, 1), false},
+		"more requests than the baseline": {baseline, more("restart", requestsAll, 1), true},
+		"more CPU than the baseline":      {baseline, more("rate", cpuPerFoos, 0.3), false},
+		"more heap than the baseline":     {baseline, more("restart", heap, 0.9), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := test.results()
+			var out strings.Builder
+			if err := f.report(&out, t.TempDir()); err != nil || strings.Contains(out.String(), string(proof.Missed)) ||
+				strings.Contains(out.String(), string(proof.NotJudged)) {
+				t.Fatalf("not all bars are met before the change: %v\n%s", err, out.String())
+			}
+			test.change(f)
+			out.Reset()
+			if err := f.report(&out, ""); (err != nil) != test.isError ||
+				!strings.Contains(out.String(), string(proof.Missed)) {
+				t.Errorf("after the change: %v\n%s", err, out.String())
+			}
+		})
+	}
+}
+
+// Where other processes used much of the machine, times are not judged, and everything else is.
+func TestBusyMachine(t *testing.T) {
+	f := results(sampleName, 3)
+	f.Samples["rate"][1].Others, f.Samples["restart"][0].Others = mostOthers+0.01, mostOthers+0.01
+	times := 0
+	for _, b := range f.bars() {
+		isTime := strings.Contains(b.What, "CPU time") || strings.HasPrefix(b.What, "rate,")
+		if isTime {
+			times++
+		}
+		if c := b.Claim(); isTime != (c.Verdict == proof.NotJudged) {
+			t.Errorf("%+v", c)
+		}
+	}
+	if times != 3 {
+		t.Errorf("there are %d bars for times", times)
+	}
+}
+
+func TestTables(t *testing.T) {
+	f := results(sampleName, 3)
+	f.Samples["rate"][2].Numbers[cpuPerFoos] = 4
+	var rows []string
+	for _, table := range append(f.tables(sections[1]), f.tables(sections[0])[1]) {
+		for _, row := range table.Rows {
+			rows = append(rows, strings.Join(row, " | "))
+		}
+	}
+	for _, want := range []string{"this operator | 100 | 60 | - | 3 (2 to 4, 2 rounds) | - | up to 0.000",
+		"this operator, times the sample-controller | 100 | 3 | - | 0.5 (0.333 to 0.667, 2 rounds) | - | ", "all | 3 | 3"} {
+		if !slices.Contains(rows, want) {
+			t.Errorf("there is no %q in\n%s", want, strings.Join(rows, "\n"))
+		}
+	}
+}
+
+// Neither the leader election nor a reader of metrics counts, and the event of the election is no write for an object.
+func TestWhichRequestsCount(t *testing.T) {
+	counted, writes := 0, 0
+	for _, request := range []testenv.Request{
+		{Verb: "get", URL: "/apis"}, {Verb: "watch", Resource: "foos"},
+		{Verb: "get", Resource: "leases"}, {Verb: "update", Resource: "leases"}, {Verb: "create", Resource: "tokenreviews"},
+		{Verb: "create", Resource: "events", Namespace: testenv.OperatorNamespace},
+		{Verb: "create", Resource: "events", Namespace: "foos-1"}, {Verb: "patch", Resource: "foos/status"},
+	} {
+		if request.User = operator.user(); by(operator)(request) && !by(sampleController)(request) {
+			counted++
+			if isWriteForObjects(request) {
+				writes++
+			}
+		}
+	}
+	if counted != 5 || writes != 2 {
+		t.Errorf("%d requests were counted, %d of them writes", counted, writes)
+	}
+}
+
+func TestRounds(t *testing.T) {
+	order := ""
+	samples, err := rounds(3, []string{"a", "b"}, func(name string) (*sample, error) {
+		order += name
+		return &sample{}, nil
+	})
+	if err != nil || order != "abbaab" || len(samples) != 6 {
+		t.Errorf("%q, %v", order, err)
+	}
+}
+
+// Foos that are not ready in time are an error that says how many are; a failed request ends a load at once.
+func TestLoad(t *testing.T) {
+	wrong := errors.New("wrong")
+	for name, test := range map[string]struct {
+		load      load
+		converges func(number int) bool
+		err       error // of the request for number 2
+		want      string
+		atMost    time.Duration
+	}{
+		"all":                         {load{count: 5}, func(int) bool { return true }, nil, "", 0},
+		"one does not":                {load{count: 5}, func(number int) bool { return number != 3 }, nil, "4 of 5 Foos", time.Hour},
+		"paced":                       {load{count: 50, pending: 1}, func(int) bool { return true }, nil, "", 0},
+		"paced, the first never does": {load{count: 5, pending: 1}, func(int) bool { return false }, nil, "0 of 5 Foos", time.Hour},
+		"a request fails":             {load{count: 5}, func(int) bool { return false }, wrong, "wrong", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o, most, begun := newObserver(), 0, time.Now()
+				_, err := test.load.run(t.Context(), o, 1, strconv.Itoa, func(_ context.Context, name string) error {
+					o.mu.Lock()
+					most = max(most, len(o.expected))
+					o.mu.Unlock()
+					if number, err := strconv.Atoi(name); err != nil || test.converges(number) {
+						o.becomes(name)
+					} else if number == 2 {
+						return test.err
+					}
+					return nil
+				})
+				if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+					t.Errorf("%v", err)
+				}
+				if pending := test.load.pending; pending > 0 && most > pending || time.Since(begun) > test.atMost {
+					t.Errorf("%d Foos were pending, for %s", most, time.Since(begun))
+				}
+			})
+		})
+	}
+}
+
+// becomes has an observer observe that a Foo is ready.
+func (o *observer) becomes(name string) {
+	o.record(watch.Modified, &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Status: samplev1alpha1.FooStatus{AvailableReplicas: 1}})
+}
+
+// Requests of the operator count until it settles, and those of the sample-controller until its CPU time is read. That
+// an operator does not settle is an error.
+func TestWhenRequestsCount(t *testing.T) {
+	everySecond := make([]float64, 400)
+	for second := range everySecond {
+		everySecond[second] = float64(second)
+	}
+	for name, test := range map[string]struct {
+		program  program
+		at       []float64 // seconds
+		want     int
+		hasError bool
+	}{
+		"none":                           {operator, nil, 0, false},
+		"late, of the operator":          {operator, []float64{0.5, 3.2, 4.5}, 3, false},
+		"late, of the sample-controller": {sampleController, []float64{0.5, 2.9, 3.2, 4.5}, 2, false},
+		"on and on":                      {operator, everySecond, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p, request := auditing(t)
+				c := &controller{Process: &measure.Process{PID: os.Getpid()}}
+				m, err := p.meter(test.program, c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, seconds := range test.at {
+					time.AfterFunc(time.Duration(seconds*float64(time.Second)), func() { request(test.program) })
+				}
+				s, err := m.readLater(t.Context(), c, 1)
+				if (err != nil) != test.hasError || err == nil && measure.All(s.Requests) != test.want {
+					t.Errorf("%+v, %v", s, err)
+				}
+			})
+		})
+	}
+}
+
+// auditing returns a plane that has an audit log and nothing else, and how to have a program send a request.
+func auditing(t *testing.T) (p *plane, request func(program)) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "audit.log")
+	log, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = log.Close() })
+	audit, err := testenv.OpenAudit(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p = &plane{ControlPlane: &testenv.ControlPlane{Audit: audit}, bench: &bench{}, pids: map[string]int{}}
+	return p, func(a program) {
+		_, err := fmt.Fprintf(log, `{"stage":"ResponseComplete","verb":"patch","user":{"username":%q},`+
+			`"objectRef":{"resource":"foos","subresource":"status"},"stageTimestamp":%q}`+"\n",
+			a.user(), time.Now().UTC().Format(metav1.RFC3339Micro))
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
