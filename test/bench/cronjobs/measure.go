@@ -71,8 +71,11 @@ func (b *bench) measure(ctx context.Context, s side) (_ []*sample, err error) {
 	creating.SetLimit(8)
 	for number := range b.count {
 		creating.Go(func() error {
-			metadata := metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("cronjob-%04d", number)}
-			return cp.Client.Create(ctx, s.cronJob(metadata, schedule(due)))
+			cronJob, err := s.cronJob(fmt.Sprintf("cronjob-%04d", number), schedule(due))
+			if err != nil {
+				return err
+			}
+			return cp.Client.Create(ctx, cronJob)
 		})
 	}
 	if err := creating.Wait(); err != nil {

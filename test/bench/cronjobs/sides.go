@@ -3,15 +3,14 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 	"github.com/example/memcached-operator/test/bench/measure"
@@ -26,7 +25,7 @@ type side struct {
 	// lead is how long it must have been running before the first run. Until it has led for a minute, ours confirms by
 	// requests what its caches show, which is not the cost of a run.
 	lead    time.Duration
-	cronJob func(metadata metav1.ObjectMeta, schedule string) client.Object
+	version string // of its kind CronJob
 	// start starts it, and returns the URL that answers when it is ready.
 	start func(context.Context, *testenv.ControlPlane) (p *measure.Process, ready string, err error)
 }
@@ -34,14 +33,9 @@ type side struct {
 // inTree is the controller of batch/v1.
 func (b *bench) inTree() side {
 	return side{
-		name: sideNames[0],
-		user: "system:serviceaccount:kube-system:cronjob-controller",
-		cronJob: func(metadata metav1.ObjectMeta, schedule string) client.Object {
-			return &batchv1.CronJob{ObjectMeta: metadata, Spec: batchv1.CronJobSpec{
-				Schedule: schedule, TimeZone: ptr.To("Etc/UTC"), SuccessfulJobsHistoryLimit: ptr.To[int32](1),
-				JobTemplate: jobTemplate(),
-			}}
-		},
+		name:    sideNames[0],
+		user:    "system:serviceaccount:kube-system:cronjob-controller",
+		version: batchv1.SchemeGroupVersion.String(),
 		start: func(_ context.Context, cp *testenv.ControlPlane) (*measure.Process, string, error) {
 			program := cmp.Or(os.Getenv("KUBE_CONTROLLER_MANAGER"),
 				filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kube-controller-manager"))
@@ -57,16 +51,11 @@ func (b *bench) inTree() side {
 // ours is the operator of this tree.
 func (b *bench) ours() side {
 	return side{
-		index: 1,
-		name:  sideNames[1],
-		user:  testenv.OperatorUser,
-		lead:  65 * time.Second,
-		cronJob: func(metadata metav1.ObjectMeta, schedule string) client.Object {
-			return &tutorialv1.CronJob{ObjectMeta: metadata, Spec: tutorialv1.CronJobSpec{
-				Schedule: schedule, TimeZone: ptr.To("Etc/UTC"), SuccessfulJobsHistoryLimit: ptr.To[int32](1),
-				JobTemplate: jobTemplate(),
-			}}
-		},
+		index:   1,
+		name:    sideNames[1],
+		user:    testenv.OperatorUser,
+		lead:    65 * time.Second,
+		version: tutorialv1.GroupVersion.String(),
 		start: func(ctx context.Context, cp *testenv.ControlPlane) (*measure.Process, string, error) {
 			kubeconfig, err := cp.Kubeconfig(ctx, testenv.OperatorNamespace, testenv.OperatorServiceAccount)
 			if err != nil {
@@ -80,13 +69,20 @@ func (b *bench) ours() side {
 	}
 }
 
-// jobTemplate is of Jobs that are complete as soon as the Job controller sees them.
-func jobTemplate() batchv1.JobTemplateSpec {
-	return batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{
-		Completions: ptr.To[int32](0),
-		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-			RestartPolicy: corev1.RestartPolicyNever,
-			Containers:    []corev1.Container{{Name: "none", Image: "none"}},
-		}},
-	}}
+// cronJob returns a CronJob of the side, whose Jobs are complete as soon as the Job controller sees them.
+func (s side) cronJob(name, schedule string) (*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{}
+	return object, yaml.Unmarshal(fmt.Appendf(nil, `
+apiVersion: %s
+kind: CronJob
+metadata: {namespace: %s, name: %s}
+spec:
+  schedule: %s
+  timeZone: Etc/UTC
+  successfulJobsHistoryLimit: 1
+  jobTemplate:
+    spec:
+      completions: 0
+      template: {spec: {restartPolicy: Never, containers: [{name: none, image: none}]}}
+`, s.version, namespace, name, schedule), object)
 }

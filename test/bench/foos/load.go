@@ -18,13 +18,10 @@ import (
 	"github.com/example/memcached-operator/test/bench/measure"
 )
 
-// makers is the largest number of concurrent requests that create or change Foos.
-const makers = 16
-
 // load is how Foos are created or changed.
 type load struct {
 	count   int
-	pending int // limits how many Foos do not match their specs yet; 0 for no limit
+	pending int // limits how many Foos do not match their specs yet
 }
 
 // run creates or changes Foos as the load says, and waits until the status of each reports that so many replicas are
@@ -35,20 +32,15 @@ func (l load) run(ctx context.Context, o *observer, replicas int32, name func(nu
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
-	if l.pending > 0 {
-		group.SetLimit(l.pending)
-	}
-	making := make(chan struct{}, makers)
+	group.SetLimit(l.pending)
 	seconds, ready := make([]float64, l.count), atomic.Int32{}
 	for number := range l.count {
 		group.Go(func() error {
-			making <- struct{}{}
 			begun, isReady := time.Now(), o.expect(name(number), replicas)
 			err := ctx.Err()
 			if err == nil {
 				err = do(ctx, name(number))
 			}
-			<-making
 			if err != nil {
 				return err
 			}

@@ -36,11 +36,9 @@ import (
 
 // scale is how much is measured.
 type scale struct {
-	Paced    int           // Foos that are created no faster than they become ready
-	Counts   int           // rounds of these
-	Burst    int           // Foos that are created at once
-	Rounds   int           // of these
-	Sizes    []int         // how many Foos exist when an operator starts
+	Foos     int           // how many are created
+	Rounds   int           // of that
+	Sizes    []int         // how many exist when an operator starts
 	Restarts int           // rounds of starts
 	Changes  int           // Foos that are scaled after each start
 	Idle     time.Duration // how long nothing changes after each start
@@ -49,10 +47,10 @@ type scale struct {
 // full is the scale of the page in docs/proof. short is enough to count requests, and paired to compare two builds in
 // 10 minutes.
 var (
-	full = scale{Paced: 1000, Counts: 6, Burst: 5000, Rounds: 8, Sizes: []int{1000, 10_000, 50_000}, Restarts: 6,
-		Changes: 1000, Idle: 100 * time.Second}
-	short  = scale{Paced: 200, Counts: 1, Sizes: []int{200}, Restarts: 1, Changes: 50, Idle: 10 * time.Second}
-	paired = scale{Paced: 200, Counts: 1, Burst: 400, Rounds: 10, Sizes: []int{100, 2000}, Restarts: 2}
+	full = scale{Foos: 2000, Rounds: 10, Sizes: []int{1000, 10_000, 50_000}, Restarts: 6, Changes: 1000,
+		Idle: 100 * time.Second}
+	short  = scale{Foos: 200, Rounds: 1, Sizes: []int{200}, Restarts: 1, Changes: 50, Idle: 10 * time.Second}
+	paired = scale{Foos: 400, Rounds: 10, Sizes: []int{100, 2000}, Restarts: 2}
 )
 
 // bench is what all sections need.
@@ -96,9 +94,6 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	for _, s := range sections {
-		if *isShort && s.name == "rate" {
-			continue
-		}
 		if err := b.measure(ctx, s, f); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}

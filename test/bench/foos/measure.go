@@ -24,7 +24,8 @@ const (
 	startTime = 10 * time.Second
 	// warmUp is how many Foos a program reconciles before it is measured.
 	warmUp = 50
-	// paced is how many Foos are pending at most where requests are counted, so few that none has to wait.
+	// paced is how many Foos are pending at most: few enough that requests do not depend on time, and enough to keep two
+	// cores busy.
 	paced = 8
 	// controllerProcess is the process that is measured.
 	controllerProcess = "controller"
@@ -159,17 +160,10 @@ func rounds[T any](count int, all []T, of func(T) (*sample, error)) ([]*sample, 
 	return samples, nil
 }
 
-// measurePaced counts the requests of Foos that are created no faster than they become ready.
-func measurePaced(ctx context.Context, p *plane) ([]*sample, error) {
-	return rounds(p.bench.Counts, p.bench.compared(), func(a program) (*sample, error) {
-		return p.measureCreation(ctx, a, load{count: p.bench.Paced, pending: paced})
-	})
-}
-
-// measureBursts measures how fast many Foos that are created at once become ready.
-func measureBursts(ctx context.Context, p *plane) ([]*sample, error) {
+// measureCreations measures the creation of Foos, no faster than they become ready.
+func measureCreations(ctx context.Context, p *plane) ([]*sample, error) {
 	return rounds(p.bench.Rounds, p.bench.compared(), func(a program) (*sample, error) {
-		return p.measureCreation(ctx, a, load{count: p.bench.Burst})
+		return p.measureCreation(ctx, a, load{count: p.bench.Foos, pending: paced})
 	})
 }
 
@@ -190,7 +184,7 @@ func (p *plane) measureCreation(ctx context.Context, a program, l load) (_ *samp
 		c.Stop()
 		err = errors.Join(err, p.clear(ctx, namespace))
 	}()
-	if _, err := p.createFoos(ctx, namespace, "warm", o, load{count: warmUp, pending: makers}); err != nil {
+	if _, err := p.createFoos(ctx, namespace, "warm", o, load{count: warmUp, pending: paced}); err != nil {
 		return nil, fmt.Errorf("warming up: %w", err)
 	}
 	if err := p.settle(ctx, a); err != nil {

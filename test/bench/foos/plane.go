@@ -140,7 +140,7 @@ func (p *plane) settings() ([]proof.Setting, error) {
 // available.
 func (p *plane) simulate(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	writing := semaphore.NewWeighted(makers)
+	writing := semaphore.NewWeighted(16)
 	var simulating sync.WaitGroup
 	simulating.Go(func() {
 		measure.Follow(ctx, p.simulating, &appsv1.DeploymentList{}, func(event watch.EventType, object client.Object) {
@@ -165,29 +165,21 @@ func (p *plane) simulate(ctx context.Context) (stop func()) {
 // finish writes the status of a Deployment whose pods are all available. It retries until that succeeds or the
 // Deployment is deleted.
 func (p *plane) finish(ctx context.Context, d *appsv1.Deployment) {
+	before := d.DeepCopy()
+	now, pods := metav1.Now(), *d.Spec.Replicas
+	condition := func(of appsv1.DeploymentConditionType, reason string) appsv1.DeploymentCondition {
+		return appsv1.DeploymentCondition{Type: of, Status: corev1.ConditionTrue, Reason: reason, LastUpdateTime: now,
+			LastTransitionTime: now}
+	}
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation,
+		Replicas: pods, UpdatedReplicas: pods, ReadyReplicas: pods, AvailableReplicas: pods,
+		Conditions: []appsv1.DeploymentCondition{condition(appsv1.DeploymentAvailable, "MinimumReplicasAvailable"),
+			condition(appsv1.DeploymentProgressing, "NewReplicaSetAvailable")}}
 	for ctx.Err() == nil {
-		now, pods := metav1.Now(), *d.Spec.Replicas
-		d.Status = appsv1.DeploymentStatus{
-			ObservedGeneration: d.Generation,
-			Replicas:           pods, UpdatedReplicas: pods, ReadyReplicas: pods, AvailableReplicas: pods,
-			Conditions: []appsv1.DeploymentCondition{
-				{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, Reason: "MinimumReplicasAvailable",
-					LastUpdateTime: now, LastTransitionTime: now},
-				{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable",
-					LastUpdateTime: now, LastTransitionTime: now},
-			},
-		}
-		err := p.simulating.Status().Update(ctx, d)
-		if apierrors.IsConflict(err) {
-			err = p.simulating.Get(ctx, client.ObjectKeyFromObject(d), d)
-		} else if err == nil {
+		err := p.simulating.Status().Patch(ctx, d.DeepCopy(), client.MergeFrom(before))
+		if err == nil || apierrors.IsNotFound(err) {
 			return
 		}
-		if apierrors.IsNotFound(err) {
-			return
-		}
-		if err != nil {
-			_ = measure.Pause(ctx, 100*time.Millisecond)
-		}
+		_ = measure.Pause(ctx, 100*time.Millisecond)
 	}
 }

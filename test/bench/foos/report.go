@@ -69,13 +69,11 @@ type section struct {
 }
 
 var sections = []section{
-	{name: "requests", measure: measurePaced, title: "Requests",
+	{name: "creation", measure: measureCreations, title: "Creation",
 		text: fmt.Sprintf("Foos are created, at most %d of them pending at a time. Seconds are from the creation of a Foo "+
-			"until its status is seen to match its spec.", paced),
-		numbers: []string{requestsPerFoo, requestsNoEvents, foosPerSecond, latencyP50, latencyP99}, isPerFoo: true},
-	{name: "rate", measure: measureBursts, title: "Rate and CPU time",
-		text: "Foos are created at once.", isPerFoo: true,
-		numbers: []string{foosPerSecond, requestsPerFoo, cpuPerFoos, systemPerFoos}},
+			"until its status is seen to match its spec.", paced), isPerFoo: true,
+		numbers: []string{requestsPerFoo, requestsNoEvents, foosPerSecond, latencyP50, latencyP99, cpuPerFoos,
+			systemPerFoos}},
 	{name: "restart", measure: measureRestarts, title: "Restart and memory",
 		text: fmt.Sprintf("The operator starts with Foos that match their specs, and one new Foo is created at the same "+
 			"time. Requests (with watches, discovery and authentication, without those for the lease and the new Foo), "+
@@ -134,21 +132,21 @@ func (f *found) bars() []measure.Bar {
 		return all
 	}
 	few, many := slices.Min(f.Scale.Sizes), slices.Max(f.Scale.Sizes)
-	rateUnjudged := f.unjudged("rate")
+	rateUnjudged := f.unjudged("creation")
 	all := slices.Concat(
-		counts(requestsNoEvents, "requests", requestsNoEvents, requestsBar),
-		counts("requests per Foo, with events", "requests", requestsPerFoo, requestsBar+eventsBar),
+		counts(requestsNoEvents, "creation", requestsNoEvents, requestsBar),
+		counts("requests per Foo, with events", "creation", requestsPerFoo, requestsBar+eventsBar),
 		counts("requests of a restart", "restart", requestsAll, startRequestsBar),
 		counts("writes of a restart", "restart", writes, 0),
 		counts("writes while idle, during resyncs", "restart", idleWrites, 0),
 	)
 	all = append(all,
 		measure.Bar{What: "rate, times the sample-controller's", IsLeast: true, Limit: rateBar, Unjudged: rateUnjudged,
-			Values: times("rate", foosPerSecond, sampleName, 0)},
+			Values: times("creation", foosPerSecond, sampleName, 0)},
 		measure.Bar{What: "CPU time of the controller, as a share of the sample-controller's", Limit: cpuBar,
-			Unjudged: rateUnjudged, Values: times("rate", cpuPerFoos, sampleName, 0)},
+			Unjudged: rateUnjudged, Values: times("creation", cpuPerFoos, sampleName, 0)},
 		measure.Bar{What: "CPU time for 1,000 Foos, times the baseline's", Limit: baselineBar, Unjudged: rateUnjudged,
-			Values: times("rate", cpuPerFoos, baselineName, 0)},
+			Values: times("creation", cpuPerFoos, baselineName, 0)},
 		measure.Bar{What: "bytes of heap for each Foo and its Deployment", Limit: heapBar, Values: f.heapPerFoo(ownName)},
 		measure.Bar{What: "heap for each Foo, times the baseline's", Limit: baselineBar,
 			Values: measure.Ratios(f.heapPerFoo(ownName), f.heapPerFoo(baselineName))})

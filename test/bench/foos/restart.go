@@ -32,7 +32,7 @@ func (p *plane) populate(ctx context.Context, count int) (namespace string, err 
 		return "", err
 	}
 	defer c.Stop()
-	if _, err := p.createFoos(ctx, namespace, "foo", o, load{count: count, pending: 20 * paced}); err != nil {
+	if _, err := p.createFoos(ctx, namespace, "foo", o, load{count: count, pending: 4 * paced}); err != nil {
 		return "", err
 	}
 	return namespace, p.settle(ctx, operator)
@@ -93,7 +93,7 @@ func (p *plane) measureRestart(ctx context.Context, a start, namespace string, r
 	group.Go(func() error {
 		prefix := fmt.Sprintf("%s%d", newPrefix, m.mark)
 		o := p.observe(ctx, namespace, client.MatchingFields{"metadata.name": prefix + "-00000"})
-		_, err := p.createFoos(ctx, namespace, prefix, o, load{count: 1})
+		_, err := p.createFoos(ctx, namespace, prefix, o, load{count: 1, pending: 1})
 		newFoo = m.seconds()
 		return err
 	})
