@@ -184,7 +184,7 @@ func (o *observer) becomes(name string) {
 // Requests of the operator count until it settles, and those of the sample-controller until its CPU time is read. That
 // an operator does not settle is an error.
 func TestWhenRequestsCount(t *testing.T) {
-	everySecond := make([]float64, 400)
+	everySecond := make([]float64, 303)
 	for second := range everySecond {
 		everySecond[second] = float64(second)
 	}
