@@ -4,31 +4,32 @@ import (
 	"strings"
 	"testing"
 	"time"
-)
 
-// samples returns both runs of a side whose Jobs all start after the same time, with so many requests for each.
-func samples(skew float64, requests int) [][]*sample {
-	s := &sample{Skews: []float64{skew, skew}, CPU: 2,
-		Requests: map[string]int{createJobs: 2, "update jobs": 2 * (requests - 1)}}
-	return [][]*sample{{s, s}}
-}
+	"github.com/example/memcached-operator/test/bench/measure"
+)
 
 // Too many requests are an error, a long skew is reported, and with few CronJobs that is not judged.
 func TestReport(t *testing.T) {
 	for _, test := range []struct {
-		count, requests int
-		skew            float64
-		want            []string
-		isError         bool
+		count          int
+		skew, requests float64
+		want           []string
+		isError        bool
 	}{
-		{skewCount, 4, 1, []string{" 0.1 ", " met", "1000 "}, false},
-		{skewCount, 4, 1.1, []string{" 0.11 ", "MISSED"}, false},
-		{skewCount, 5, 1, []string{" 5 ", "MISSED"}, true},
-		{2, 4, 9, []string{"not judged", "the bar is for 1000 CronJobs"}, false},
+		{skewCount, 1, 4, []string{" 0.1 ", " met"}, false},
+		{skewCount, 1.1, 4, []string{" 0.11 ", "MISSED"}, false},
+		{skewCount, 1, 4.01, []string{" 4.01 ", "MISSED"}, true},
+		{2, 9, 4, []string{"not judged", "the bar is for 1000 CronJobs"}, false},
 	} {
-		r := &report{Count: test.count, Pairs: [2][][]*sample{samples(10, 6), samples(test.skew, test.requests)}}
+		var samples measure.Samples
+		for range 2 {
+			samples = append(samples,
+				&measure.Sample{Program: inTreeName, Count: test.count, Numbers: map[string]float64{skewP99: 10}},
+				&measure.Sample{Program: ownName, Count: test.count,
+					Numbers: map[string]float64{skewP99: test.skew, requestsPerRun: test.requests}})
+		}
 		var out strings.Builder
-		if err := r.print(&out); (err != nil) != test.isError {
+		if err := report(&out, test.count, samples); (err != nil) != test.isError {
 			t.Errorf("%+v: %v", test, err)
 		}
 		for _, want := range test.want {

@@ -57,21 +57,20 @@ func run(ctx context.Context) (err error) {
 	if err := measure.BuildManager(ctx, testenv.Root(), filepath.Join(b.work, "manager")); err != nil {
 		return err
 	}
-	r := &report{Count: b.count}
-	for pair := range *pairs {
-		for _, s := range []side{b.inTree(), b.ours()} {
-			measure.Log("%s, %d of %d", s.name, pair+1, *pairs)
-			runs, err := b.measure(ctx, s)
-			if err != nil {
-				return fmt.Errorf("measuring %s: %w", s.name, err)
-			}
-			r.Pairs[s.index] = append(r.Pairs[s.index], runs)
+	samples, err := measure.Rounds(*pairs, []side{b.inTree(), b.ours()}, func(s side) (*measure.Sample, error) {
+		sample, err := b.measure(ctx, s)
+		if err != nil {
+			err = fmt.Errorf("measuring %s: %w", s.name, err)
 		}
+		return sample, err
+	})
+	if err != nil {
+		return err
 	}
 	if *output != "" {
-		if err := proof.Keep(*output, r); err != nil {
+		if err := proof.Keep(*output, samples); err != nil {
 			return err
 		}
 	}
-	return r.print(os.Stdout)
+	return report(os.Stdout, b.count, samples)
 }

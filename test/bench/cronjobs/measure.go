@@ -44,7 +44,7 @@ type measurement struct {
 }
 
 // measure measures both runs of one side on a new control plane.
-func (b *bench) measure(ctx context.Context, s side) (_ []*sample, err error) {
+func (b *bench) measure(ctx context.Context, s side) (_ *measure.Sample, err error) {
 	cp, err := testenv.StartWith(testenv.Settings{AuditPolicy: measure.AuditPolicy(s.user)})
 	if err != nil {
 		return nil, err
@@ -84,15 +84,56 @@ func (b *bench) measure(ctx context.Context, s side) (_ []*sample, err error) {
 	if err := m.settle(ctx, due[0], 0); err != nil {
 		return nil, fmt.Errorf("before the first run: %w", err)
 	}
-	first, err := m.run(ctx, due[0], due[1], b.count)
-	if err != nil {
-		return nil, fmt.Errorf("the first run: %w", err)
+	return m.runs(ctx, due)
+}
+
+// runs measures both runs: times are of both, and requests of the second.
+func (m *measurement) runs(ctx context.Context, due [2]time.Time) (*measure.Sample, error) {
+	s := &measure.Sample{Program: m.side.name, Count: m.count}
+	ends := [2]time.Time{due[1], due[1].Add(2*time.Duration(m.count)*perRun + spare)}
+	var skews []float64
+	cpu := 0.0
+	for run := range due {
+		if err := measure.Pause(ctx, time.Until(due[run])); err != nil {
+			return nil, err
+		}
+		before, err := measure.CPUSeconds(m.controller.PID)
+		if err != nil {
+			return nil, err
+		}
+		if err := m.settle(ctx, ends[run], (run+1)*m.count); err != nil {
+			return nil, fmt.Errorf("run %d: %w", run+1, err)
+		}
+		after, err := measure.CPUSeconds(m.controller.PID)
+		if err != nil {
+			return nil, err
+		}
+		cpu += after - before
+		s.Requests = measure.Counted(m.requests(due[run]))
+		late := m.skews(due[run])
+		if requested := s.Requests["create jobs"]; len(late) != m.count || requested != m.count {
+			return nil, fmt.Errorf("%d of %d Jobs were created at their time, by %d requests", len(late), m.count, requested)
+		}
+		skews = append(skews, late...)
 	}
-	second, err := m.run(ctx, due[1], due[1].Add(2*time.Duration(b.count)*perRun+spare), 2*b.count)
-	if err != nil {
-		return nil, fmt.Errorf("the second run: %w", err)
+	slices.Sort(skews)
+	s.Numbers = map[string]float64{skewP50: measure.Percentile(skews, 50), skewP99: measure.Percentile(skews, 99),
+		skewMost: skews[len(skews)-1], cpuPerRun: 1000 * cpu / float64(len(skews)),
+		requestsPerRun: float64(measure.All(s.Requests)) / float64(m.count)}
+	return s, nil
+}
+
+// skews returns how many seconds after a time the watch showed each Job that came later.
+func (m *measurement) skews(due time.Time) []float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var skews []float64
+	for _, at := range m.seen {
+		if !at.Before(due) {
+			skews = append(skews, at.Sub(due).Seconds())
+		}
 	}
-	return []*sample{first, second}, nil
+	return skews
 }
 
 // dueTimes returns the two minutes that everything is due in: the first leaves time to create the CronJobs, the second
@@ -131,34 +172,6 @@ func (m *measurement) record(event watch.EventType, object client.Object) {
 // requests returns those of the controller since a time.
 func (m *measurement) requests(since time.Time) []testenv.Request {
 	return m.cp.Audit.Since(0, func(r testenv.Request) bool { return r.Verb != "watch" && !r.At.Before(since) })
-}
-
-// run returns what a run costs until the side has settled, with so many Jobs created in all.
-func (m *measurement) run(ctx context.Context, due, deadline time.Time, created int) (*sample, error) {
-	if err := measure.Pause(ctx, time.Until(due)); err != nil {
-		return nil, err
-	}
-	before, err := measure.CPUSeconds(m.controller.PID)
-	if err != nil {
-		return nil, err
-	}
-	if err := m.settle(ctx, deadline, created); err != nil {
-		return nil, err
-	}
-	after, err := measure.CPUSeconds(m.controller.PID)
-	s := &sample{CPU: after - before, Requests: measure.Counted(m.requests(due))}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, at := range m.seen {
-		if !at.Before(due) {
-			s.Skews = append(s.Skews, at.Sub(due).Seconds())
-		}
-	}
-	slices.Sort(s.Skews)
-	if requested := s.Requests[createJobs]; len(s.Skews) != m.count || requested != m.count {
-		return nil, fmt.Errorf("%d of %d Jobs were created at their time, by %d requests", len(s.Skews), m.count, requested)
-	}
-	return s, err
 }
 
 // settle waits until so many Jobs have been created and are complete and the controller sends no more requests.

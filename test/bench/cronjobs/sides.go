@@ -19,9 +19,8 @@ import (
 
 // side is one of the controllers that are compared.
 type side struct {
-	index int
-	name  string
-	user  string // that it makes its requests as
+	name string
+	user string // that it makes its requests as
 	// lead is how long it must have been running before the first run. Until it has led for a minute, ours confirms by
 	// requests what its caches show, which is not the cost of a run.
 	lead    time.Duration
@@ -33,7 +32,7 @@ type side struct {
 // inTree is the controller of batch/v1.
 func (b *bench) inTree() side {
 	return side{
-		name:    sideNames[0],
+		name:    inTreeName,
 		user:    "system:serviceaccount:kube-system:cronjob-controller",
 		version: batchv1.SchemeGroupVersion.String(),
 		start: func(_ context.Context, cp *testenv.ControlPlane) (*measure.Process, string, error) {
@@ -51,8 +50,7 @@ func (b *bench) inTree() side {
 // ours is the operator of this tree.
 func (b *bench) ours() side {
 	return side{
-		index:   1,
-		name:    sideNames[1],
+		name:    ownName,
 		user:    testenv.OperatorUser,
 		lead:    65 * time.Second,
 		version: tutorialv1.GroupVersion.String(),

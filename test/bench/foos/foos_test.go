@@ -24,18 +24,18 @@ import (
 // results returns two rounds of every section that meet all bars, beside another program that costs so many times as
 // much.
 func results(other string, times float64) *found {
-	f := &found{Scale: paired, Samples: map[string][]*sample{}}
+	f := &found{Scale: paired, Samples: map[string]measure.Samples{}}
 	for _, name := range []string{other, ownName, ownName, other} {
 		cost := 1.0
 		if name == other {
 			cost = times
 		}
-		f.Samples["creation"] = append(f.Samples["creation"], &sample{Program: name, Foos: 100,
+		f.Samples["creation"] = append(f.Samples["creation"], &measure.Sample{Program: name, Count: 100,
 			Requests: map[string]int{"patch foos/status": 200, "create events": 100},
 			Numbers: map[string]float64{requestsPerFoo: 3, requestsNoEvents: 2, foosPerSecond: 60 / cost,
 				cpuPerFoos: 2 * cost}})
 		for _, foos := range f.Scale.Sizes {
-			f.Samples["restart"] = append(f.Samples["restart"], &sample{Program: name, Foos: foos,
+			f.Samples["restart"] = append(f.Samples["restart"], &measure.Sample{Program: name, Count: foos,
 				Numbers: map[string]float64{requestsAll: 20, writes: 0, idleWrites: 0, changeCPU: 5,
 					heap: 10 + 0.004*float64(foos)}})
 		}
@@ -49,8 +49,8 @@ func TestBars(t *testing.T) {
 	// more adds to a number of this operator, in both rounds and with the most Foos.
 	more := func(section, number string, by float64) func(*found) {
 		return func(f *found) {
-			of := f.of(section, ownName, 0)
-			for _, s := range f.of(section, ownName, of[len(of)-1].Foos) {
+			of := f.Samples[section].Of(ownName, 0)
+			for _, s := range of.Of(ownName, of[len(of)-1].Count) {
 				s.Numbers[number] += by
 			}
 		}
@@ -120,17 +120,6 @@ func TestWhichRequestsCount(t *testing.T) {
 	}
 	if counted != 5 || writes != 2 {
 		t.Errorf("%d requests were counted, %d of them writes", counted, writes)
-	}
-}
-
-func TestRounds(t *testing.T) {
-	order := ""
-	samples, err := rounds(3, []string{"a", "b"}, func(name string) (*sample, error) {
-		order += name
-		return &sample{}, nil
-	})
-	if err != nil || order != "abbaab" || len(samples) != 6 {
-		t.Errorf("%q, %v", order, err)
 	}
 }
 

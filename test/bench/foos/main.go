@@ -89,7 +89,7 @@ func run(ctx context.Context) (err error) {
 	if err := b.build(ctx); err != nil {
 		return err
 	}
-	f := &found{Scale: b.scale, Baseline: b.baseline, Samples: map[string][]*sample{}}
+	f := &found{Scale: b.scale, Baseline: b.baseline, Samples: map[string]measure.Samples{}}
 	if f.Operator, err = proof.Operator(testenv.Root()); err != nil {
 		return err
 	}

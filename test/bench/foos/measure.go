@@ -33,16 +33,6 @@ const (
 	newPrefix = "new-"
 )
 
-// sample is what one program has done in one round of a section.
-type sample struct {
-	Program  string
-	Foos     int                // how many exist, or are created
-	Numbers  map[string]float64 // by name
-	Requests map[string]int
-	CPU      map[string]float64 // seconds, by process
-	Others   float64            // the share of the machine that other processes used
-}
-
 // meter measures what a program does from a moment on.
 type meter struct {
 	plane   *plane
@@ -74,16 +64,16 @@ func (m *meter) requests(filters ...func(testenv.Request) bool) []testenv.Reques
 }
 
 // read returns what has been used so far, with so many Foos.
-func (m *meter) read(c *controller, foos int) (*sample, error) {
+func (m *meter) read(c *controller, foos int) (*measure.Sample, error) {
 	usage, err := m.plane.usage(c)
 	cpu, others := usage.Since(m.usage)
-	return &sample{Program: m.program.name, Foos: foos, Numbers: map[string]float64{},
+	return &measure.Sample{Program: m.program.name, Count: foos, Numbers: map[string]float64{},
 		Requests: measure.Counted(m.requests()), CPU: cpu, Others: others}, errors.Join(err, c.Alive())
 }
 
 // readLater returns what the program has used for so many Foos that are ready now. Its CPU time is read countedAfter
 // from now. Its requests count until it settles, or until then if it never does.
-func (m *meter) readLater(ctx context.Context, c *controller, foos int) (*sample, error) {
+func (m *meter) readLater(ctx context.Context, c *controller, foos int) (*measure.Sample, error) {
 	if err := measure.Pause(ctx, countedAfter); err != nil {
 		return nil, err
 	}
@@ -141,34 +131,15 @@ func (p *plane) settle(ctx context.Context, a program) error {
 	return nil
 }
 
-// rounds has everything measured in turn, in every other round from the last to the first, so that what changes slowly
-// on the machine affects all of it.
-func rounds[T any](count int, all []T, of func(T) (*sample, error)) ([]*sample, error) {
-	var samples []*sample
-	all = slices.Clone(all)
-	for round := range count {
-		for _, one := range all {
-			s, err := of(one)
-			if err != nil {
-				return nil, err
-			}
-			measure.Log("round %d of %d: %s, %d Foos: %v", round+1, count, s.Program, s.Foos, s.Numbers)
-			samples = append(samples, s)
-		}
-		slices.Reverse(all)
-	}
-	return samples, nil
-}
-
 // measureCreations measures the creation of Foos, no faster than they become ready.
-func measureCreations(ctx context.Context, p *plane) ([]*sample, error) {
-	return rounds(p.bench.Rounds, p.bench.compared(), func(a program) (*sample, error) {
+func measureCreations(ctx context.Context, p *plane) (measure.Samples, error) {
+	return measure.Rounds(p.bench.Rounds, p.bench.compared(), func(a program) (*measure.Sample, error) {
 		return p.measureCreation(ctx, a, load{count: p.bench.Foos, pending: paced})
 	})
 }
 
 // measureCreation has a program that has just started reconcile Foos in a new namespace, and deletes all of it again.
-func (p *plane) measureCreation(ctx context.Context, a program, l load) (_ *sample, err error) {
+func (p *plane) measureCreation(ctx context.Context, a program, l load) (_ *measure.Sample, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	namespace, err := p.namespace(ctx)

@@ -30,7 +30,7 @@ type found struct {
 	Operator string // a hash of the sources of this operator
 	Baseline string // the program that this operator was compared with; empty for the sample-controller
 	Settings []proof.Setting
-	Samples  map[string][]*sample // by section, in the order of the rounds
+	Samples  map[string]measure.Samples // by section, in the order of the rounds
 }
 
 // Numbers that are measured.
@@ -61,7 +61,7 @@ const (
 // section is a part of what is measured.
 type section struct {
 	name     string
-	measure  func(context.Context, *plane) ([]*sample, error)
+	measure  func(context.Context, *plane) (measure.Samples, error)
 	title    string
 	text     string
 	numbers  []string
@@ -99,33 +99,17 @@ var introduction = []string{
 		"sends no more.", countedAfter),
 }
 
-// of returns the samples of a program with so many Foos, in the order of the rounds. 0 is any number.
-func (f *found) of(section, program string, foos int) []*sample {
-	return slices.DeleteFunc(slices.Clone(f.Samples[section]), func(s *sample) bool {
-		return s.Program != program || foos > 0 && s.Foos != foos
-	})
-}
-
-// numbers returns one number of samples; none if it was not measured in all of them.
-func numbers(samples []*sample, name string) []float64 {
-	var values []float64
-	for _, s := range samples {
-		if value, isMeasured := s.Numbers[name]; isMeasured {
-			values = append(values, value)
-		}
-	}
-	return values[:len(values):len(values)]
-}
-
 // bars returns all bars, also of what was not measured.
 func (f *found) bars() []measure.Bar {
-	own := func(section, name string, foos int) []float64 { return numbers(f.of(section, ownName, foos), name) }
+	own := func(section, name string, foos int) []float64 {
+		return f.Samples[section].Of(ownName, foos).Numbers(name)
+	}
 	times := func(section, name, other string, foos int) []float64 {
-		return measure.Ratios(own(section, name, foos), numbers(f.of(section, other, foos), name))
+		return measure.Ratios(own(section, name, foos), f.Samples[section].Of(other, foos).Numbers(name))
 	}
 	counts := func(what, section, name string, limit float64) []measure.Bar {
 		all := []measure.Bar{{What: what, Values: own(section, name, 0), Limit: limit, IsCount: true}}
-		if base := numbers(f.of(section, baselineName, 0), name); len(base) > 0 {
+		if base := f.Samples[section].Of(baselineName, 0).Numbers(name); len(base) > 0 {
 			all = append(all, measure.Bar{What: what + ", beside the baseline's", Values: own(section, name, 0),
 				Limit: slices.Max(base), IsCount: true})
 		}
@@ -160,20 +144,16 @@ func (f *found) bars() []measure.Bar {
 
 // unjudged returns why the times of a section cannot be judged, if they cannot.
 func (f *found) unjudged(section string) string {
-	most := 0.0
-	for _, s := range f.Samples[section] {
-		most = max(most, s.Others)
+	if most := f.Samples[section].Others(); most > mostOthers {
+		return fmt.Sprintf("other processes used up to %.2f of the machine", most)
 	}
-	if most <= mostOthers {
-		return ""
-	}
-	return fmt.Sprintf("other processes used up to %.2f of the machine", most)
+	return ""
 }
 
 // heapPerFoo returns how many bytes each further Foo takes, in each round.
 func (f *found) heapPerFoo(program string) []float64 {
 	few, many := slices.Min(f.Scale.Sizes), slices.Max(f.Scale.Sizes)
-	less, more := numbers(f.of("restart", program, few), heap), numbers(f.of("restart", program, many), heap)
+	less, more := f.Samples["restart"].Of(program, few).Numbers(heap), f.Samples["restart"].Of(program, many).Numbers(heap)
 	if few == many || len(less) != len(more) {
 		return nil
 	}
@@ -201,7 +181,8 @@ func (f *found) report(out io.Writer, directory string) error {
 	}
 	for _, s := range sections {
 		if len(f.Samples[s.name]) > 0 {
-			page.Sections = append(page.Sections, proof.Section{Title: s.title, Text: []string{s.text}, Tables: f.tables(s)})
+			page.Sections = append(page.Sections, proof.Section{Title: s.title, Text: []string{s.text},
+				Tables: f.Samples[s.name].Tables(ownName, s.numbers, s.isPerFoo)})
 		}
 	}
 	errs = append(errs, page.Print(out))
@@ -209,67 +190,4 @@ func (f *found) report(out io.Writer, directory string) error {
 		errs = append(errs, page.Write(directory))
 	}
 	return errors.Join(errs...)
-}
-
-// tables returns the numbers of a section, those of this operator as multiples of another program's, and the requests.
-func (f *found) tables(s section) []proof.Table {
-	t := proof.Table{Columns: slices.Concat([]string{"program", "Foos"}, s.numbers, []string{"CPU used by others"})}
-	row := func(name string, foos int, others string, values func(number string) []float64) {
-		cells := []string{name, fmt.Sprint(foos)}
-		for _, number := range s.numbers {
-			cell := "-"
-			if all := values(number); len(all) > 0 {
-				cell = measure.IntervalOf(all).String()
-			}
-			cells = append(cells, cell)
-		}
-		t.Rows = append(t.Rows, append(cells, others))
-	}
-	groups := f.groups(s.name)
-	var heads []string
-	var requests []map[string]int
-	var by []int
-	for _, of := range groups {
-		sum, count, others := map[string]int{}, 0, 0.0
-		for _, one := range of {
-			measure.Add(sum, one.Requests)
-			count, others = count+1, max(others, one.Others)
-		}
-		if s.isPerFoo {
-			count *= of[0].Foos
-		}
-		heads, requests, by = append(heads, fmt.Sprintf("%s, %d Foos", of[0].Program, of[0].Foos)),
-			append(requests, sum), append(by, count)
-		row(of[0].Program, of[0].Foos, fmt.Sprintf("up to %.3f", others),
-			func(number string) []float64 { return numbers(of, number) })
-	}
-	for _, other := range groups {
-		if own := f.of(s.name, ownName, other[0].Foos); other[0].Program != ownName && len(own) > 0 {
-			row(ownName+", times the "+other[0].Program, other[0].Foos, "", func(number string) []float64 {
-				return measure.Ratios(numbers(own, number), numbers(other, number))
-			})
-		}
-	}
-	return []proof.Table{t, measure.RequestTable("Requests", heads, requests, by)}
-}
-
-// groups returns the samples of a section by program and number of Foos.
-func (f *found) groups(section string) [][]*sample {
-	type key struct {
-		program string
-		foos    int
-	}
-	groups, keys := map[key][]*sample{}, []key{}
-	for _, s := range f.Samples[section] {
-		k := key{s.Program, s.Foos}
-		if groups[k] == nil {
-			keys = append(keys, k)
-		}
-		groups[k] = append(groups[k], s)
-	}
-	all := make([][]*sample, len(keys))
-	for i, k := range keys {
-		all[i] = groups[k]
-	}
-	return all
 }

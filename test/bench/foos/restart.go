@@ -46,7 +46,7 @@ type start struct {
 
 // measureRestarts starts operators with different numbers of Foos that match their specs. Each number has a namespace,
 // and an operator watches only that, so that the numbers can be measured in turn. If there is only one, it watches all.
-func measureRestarts(ctx context.Context, p *plane) ([]*sample, error) {
+func measureRestarts(ctx context.Context, p *plane) (measure.Samples, error) {
 	namespaces, replicas, starts := map[int]string{}, map[int]int32{}, []start{}
 	for _, foos := range p.bench.Sizes {
 		var err error
@@ -58,13 +58,13 @@ func measureRestarts(ctx context.Context, p *plane) ([]*sample, error) {
 		}
 		replicas[foos] = 1
 	}
-	return rounds(p.bench.Restarts, starts, func(s start) (*sample, error) {
+	return measure.Rounds(p.bench.Restarts, starts, func(s start) (*measure.Sample, error) {
 		replicas[s.foos] = 3 - replicas[s.foos] // Foos are scaled up and down in turn
 		return p.measureRestart(ctx, s, namespaces[s.foos], replicas[s.foos])
 	})
 }
 
-func (p *plane) measureRestart(ctx context.Context, a start, namespace string, replicas int32) (*sample, error) {
+func (p *plane) measureRestart(ctx context.Context, a start, namespace string, replicas int32) (*measure.Sample, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	m, err := p.meter(a.program, nil)
@@ -129,13 +129,13 @@ func (p *plane) measureRestart(ctx context.Context, a start, namespace string, r
 }
 
 // measureIdle records what an operator requests while nothing changes, but all Foos are reconciled again.
-func (p *plane) measureIdle(ctx context.Context, c *controller, s *sample, a program) error {
+func (p *plane) measureIdle(ctx context.Context, c *controller, s *measure.Sample, a program) error {
 	before, beforeErr := p.passes(c)
 	m, err := p.meter(a, c)
 	if err := errors.Join(beforeErr, err, measure.Pause(ctx, p.bench.Idle)); err != nil {
 		return err
 	}
-	idle, err := m.read(c, s.Foos)
+	idle, err := m.read(c, s.Count)
 	if err != nil {
 		return err
 	}
@@ -143,15 +143,15 @@ func (p *plane) measureIdle(ctx context.Context, c *controller, s *sample, a pro
 		float64(len(m.requests(testenv.Request.IsWrite)))
 	s.Numbers[idleCPU] = idle.CPU[controllerProcess] / p.bench.Idle.Seconds()
 	after, err := p.passes(c)
-	if err == nil && after-before < s.Foos {
-		err = fmt.Errorf("%d of %d Foos were reconciled again: there was no resync", after-before, s.Foos)
+	if err == nil && after-before < s.Count {
+		err = fmt.Errorf("%d of %d Foos were reconciled again: there was no resync", after-before, s.Count)
 	}
 	return err
 }
 
 // measureChanges scales Foos, and records the CPU time of the controller for that.
 func (p *plane) measureChanges(ctx context.Context, a start, c *controller, namespace string, replicas int32,
-	s *sample) error {
+	s *measure.Sample) error {
 	changes := min(p.bench.Changes, a.foos)
 	o := p.observe(ctx, namespace)
 	m, err := p.meter(a.program, c)
@@ -191,7 +191,7 @@ func (p *plane) reconciled(ctx context.Context, c *controller, foos int) error {
 var liveHeap = regexp.MustCompile(`# HeapAlloc = ([0-9]+)`)
 
 // measureMemory has an operator collect its garbage, and records the heap that is left and the memory of the process.
-func (c *controller) measureMemory(s *sample) error {
+func (c *controller) measureMemory(s *measure.Sample) error {
 	response, err := http.Get(c.profiles + "/debug/pprof/heap?gc=1&debug=1")
 	if err != nil {
 		return err

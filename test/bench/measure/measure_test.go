@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/example/memcached-operator/test/proof"
 )
 
@@ -106,5 +108,27 @@ func TestBar(t *testing.T) {
 		if one.Claim().Verdict != want || most.Claim().Verdict != want {
 			t.Errorf("%v: %+v, %+v", value, one.Claim(), most.Claim())
 		}
+	}
+}
+
+func TestSamples(t *testing.T) {
+	order := ""
+	samples, err := Rounds(3, []string{"a", "b"}, func(name string) (*Sample, error) {
+		order += name
+		return &Sample{Program: name, Count: 2, Numbers: map[string]float64{"s": float64(len(order)), name: 7},
+			Requests: map[string]int{"get": 2}, Others: 0.01}, nil
+	})
+	if err != nil || order != "abbaab" {
+		t.Errorf("%q, %v", order, err)
+	}
+	want := []proof.Table{
+		{Columns: []string{"program", "objects", "s", "a", "CPU used by others"}, Rows: [][]string{
+			{"a", "2", "4 (1 to 5, 3 rounds)", "7", "up to 0.010"}, {"b", "2", "3 (2 to 6, 3 rounds)", "-", "up to 0.010"},
+			{"a, times the b", "2", "0.833 (0.5 to 1.333, 3 rounds)", "-", ""}}},
+		{Title: "Requests", Columns: []string{"request", "a, 2 objects", "b, 2 objects"},
+			Rows: [][]string{{"get", "1", "1"}, {"all", "1", "1"}}},
+	}
+	if diff := cmp.Diff(want, samples.Tables("a", []string{"s", "a"}, true)); diff != "" {
+		t.Error(diff)
 	}
 }
