@@ -2,6 +2,7 @@ package proof
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -103,5 +104,34 @@ func TestRowsThatDoNotFit(t *testing.T) {
 	p.Sections[0].Tables[0].Rows[0] = []string{"ours"}
 	if err := p.Write(t.TempDir()); err == nil {
 		t.Error("the page was written")
+	}
+}
+
+// A revision says whether there are changes beside documents.
+func TestOperator(t *testing.T) {
+	root := t.TempDir()
+	git := func(arguments ...string) {
+		t.Helper()
+		arguments = append([]string{"-C", root, "-c", "user.name=test", "-c", "user.email=test@example.com"}, arguments...)
+		if out, err := exec.Command("git", arguments...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	git("init", "-q")
+	git("commit", "-q", "--allow-empty", "-m", "empty")
+	for _, test := range []struct {
+		file      string
+		isChanged bool
+	}{{"docs/proof/bench.md", false}, {"cmd/main.go", true}} {
+		if err := write(filepath.Join(root, test.file), nil); err != nil {
+			t.Fatal(err)
+		}
+		revision, err := Operator(root)
+		if err != nil || len(revision) < 12 || strings.Contains(revision, "changes") != test.isChanged {
+			t.Errorf("%s: %q, %v", test.file, revision, err)
+		}
+	}
+	if _, err := Operator(t.TempDir()); err == nil {
+		t.Error("a directory without a revision has one")
 	}
 }

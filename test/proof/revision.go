@@ -1,0 +1,40 @@
+package proof
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+)
+
+// Operator returns the revision of a repository that is tested, and whether files other than documents differ from it.
+func Operator(root string) (string, error) {
+	var results []string
+	for _, arguments := range [][]string{{"rev-parse", "--short=12", "HEAD"}, {"status", "--porcelain", "--", ".", ":!docs"}} {
+		out, err := exec.Command("git", append([]string{"-C", root}, arguments...)...).Output()
+		if err != nil {
+			return "", fmt.Errorf("git %s: %w", strings.Join(arguments, " "), err)
+		}
+		results = append(results, strings.TrimSpace(string(out)))
+	}
+	if results[1] != "" {
+		return results[0] + ", with uncommitted changes", nil
+	}
+	return results[0], nil
+}
+
+// OperatorOf returns what [Operator] does if no program replaces the one built from the tree.
+func OperatorOf(root, program string) (string, error) {
+	if program != "" {
+		return "another", nil
+	}
+	return Operator(root)
+}
+
+// Suite returns the revision of the tests: that of the repository.
+func Suite(root string, _ ...string) (string, error) { return Operator(root) }
+
+// OperatorSetting returns the setting for the result of [Operator].
+func OperatorSetting(revision string) Setting { return Setting{Name: "revision", Value: revision} }
+
+// SuiteSetting returns the setting for the result of [Suite].
+func SuiteSetting(revision string) Setting { return Setting{Name: "revision of the suite", Value: revision} }
