@@ -19,9 +19,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/go-logr/logr"
-	ctrl "sigs.k8s.io/controller-runtime"
-
 	"github.com/example/memcached-operator/test/bench/measure"
 	"github.com/example/memcached-operator/test/proof"
 	"github.com/example/memcached-operator/test/testenv"
@@ -33,16 +30,15 @@ const maxCount = 5000
 // bench is what all measurements need.
 type bench struct {
 	count int
-	work  string // a directory that is removed in the end
+	work  string // a directory for logs and programs
 }
 
 func main() {
 	measure.Main("bench-cronjobs", run)
 }
 
-func run(ctx context.Context) (err error) {
-	ctrl.SetLogger(logr.Discard()) // that of envtest
-	b := &bench{}
+func run(ctx context.Context, work string) error {
+	b := &bench{work: work}
 	flag.IntVar(&b.count, "count", 1000, "how many CronJobs are due at the same time")
 	pairs := flag.Int("pairs", 1, "how many times to measure both sides")
 	output := flag.String("json", "", "a `file` for all that was measured, as JSON")
@@ -50,10 +46,6 @@ func run(ctx context.Context) (err error) {
 	if b.count < 1 || b.count > maxCount || *pairs < 1 {
 		return fmt.Errorf("-count must be 1 to %d, and -pairs at least 1", maxCount)
 	}
-	if b.work, err = os.MkdirTemp("", "bench-cronjobs-"); err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(b.work) }()
 	if err := measure.BuildManager(ctx, testenv.Root(), filepath.Join(b.work, "manager")); err != nil {
 		return err
 	}

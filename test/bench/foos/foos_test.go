@@ -127,17 +127,18 @@ func TestWhichRequestsCount(t *testing.T) {
 func TestLoad(t *testing.T) {
 	wrong := errors.New("wrong")
 	for name, test := range map[string]struct {
-		load      load
-		converges func(number int) bool
-		err       error // of the request for number 2
-		want      string
-		atMost    time.Duration
+		load   load
+		ready  int   // how many become ready
+		err    error // of the request for number 2
+		want   string
+		atMost time.Duration
 	}{
-		"all":                         {load{count: 5, pending: 5}, func(int) bool { return true }, nil, "", 0},
-		"one does not":                {load{count: 5, pending: 5}, func(number int) bool { return number != 3 }, nil, "4 of 5 Foos", time.Hour},
-		"paced":                       {load{count: 50, pending: 1}, func(int) bool { return true }, nil, "", 0},
-		"paced, the first never does": {load{count: 5, pending: 1}, func(int) bool { return false }, nil, "0 of 5 Foos", time.Hour},
-		"a request fails":             {load{count: 5, pending: 5}, func(int) bool { return false }, wrong, "wrong", 0},
+		"all":                     {load{5, 5}, 5, nil, "", 0},
+		"some do not":             {load{5, 5}, 3, nil, "3 of 5 Foos", time.Hour},
+		"one at a time":           {load{50, 1}, 50, nil, "", 0},
+		"the first does not":      {load{5, 1}, 0, nil, "0 of 5 Foos", time.Hour},
+		"a request fails":         {load{5, 5}, 0, wrong, "wrong", 0},
+		"a request fails, others": {load{50, 3}, 0, wrong, "wrong", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -146,7 +147,7 @@ func TestLoad(t *testing.T) {
 					o.mu.Lock()
 					most = max(most, len(o.expected))
 					o.mu.Unlock()
-					if number, err := strconv.Atoi(name); err != nil || test.converges(number) {
+					if number, err := strconv.Atoi(name); err != nil || number < test.ready {
 						o.becomes(name)
 					} else if number == 2 {
 						return test.err

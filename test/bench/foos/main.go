@@ -26,9 +26,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/go-logr/logr"
-	ctrl "sigs.k8s.io/controller-runtime"
-
 	"github.com/example/memcached-operator/test/bench/measure"
 	"github.com/example/memcached-operator/test/proof"
 	"github.com/example/memcached-operator/test/testenv"
@@ -57,16 +54,15 @@ var (
 type bench struct {
 	scale
 	programs, baseline string
-	work               string // a directory that is removed in the end
+	work               string // a directory for logs and programs
 }
 
 func main() {
 	measure.Main("bench", run)
 }
 
-func run(ctx context.Context) (err error) {
-	ctrl.SetLogger(logr.Discard()) // that of envtest
-	b := &bench{scale: full}
+func run(ctx context.Context, work string) (err error) {
+	b := &bench{scale: full, work: work}
 	isShort := flag.Bool("short", false, "only count requests, with few Foos")
 	file := flag.String("json", "", "a `file` for all that was measured")
 	page := flag.String("proof", "", "the `directory` to write the page to")
@@ -81,10 +77,6 @@ func run(ctx context.Context) (err error) {
 	case b.baseline != "":
 		b.scale = paired
 	}
-	if b.work, err = os.MkdirTemp("", "bench-foos-"); err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(b.work) }()
 	b.programs = cmp.Or(b.programs, b.work)
 	if err := b.build(ctx); err != nil {
 		return err

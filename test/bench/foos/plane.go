@@ -117,11 +117,7 @@ func (p *plane) clear(ctx context.Context, namespace string) error {
 
 // settings returns what the numbers depend on, beside the programs.
 func (p *plane) settings() ([]proof.Setting, error) {
-	versions, err := discovery.NewDiscoveryClientForConfig(p.Config)
-	if err != nil {
-		return nil, err
-	}
-	version, err := versions.ServerVersion()
+	version, err := discovery.NewDiscoveryClientForConfigOrDie(p.Config).ServerVersion()
 	if err != nil {
 		return nil, err
 	}

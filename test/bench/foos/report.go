@@ -78,7 +78,8 @@ var sections = []section{
 		text: fmt.Sprintf("The operator starts with Foos that match their specs, and one new Foo is created at the same "+
 			"time. Requests (with watches, discovery and authentication, without those for the lease and the new Foo), "+
 			"writes for objects and CPU time are those until %s after all Foos are reconciled; the heap is that after a "+
-			"garbage collection then, and the most memory is what a memory limit must allow. Then Foos are scaled.", startTime),
+			"garbage collection then, and the most memory is what a memory limit must allow. Then nothing changes for a "+
+			"while, but all Foos are reconciled again. At last, some are scaled.", startTime),
 		numbers: []string{readyAfter, newAfter, allAfter, requestsAll, writes, startCPU, heap, memory, mostMemory,
 			idleRequests, idleWrites, idleCPU, changeCPU, requestsPerChange}},
 }
@@ -116,24 +117,23 @@ func (f *found) bars() []measure.Bar {
 		return all
 	}
 	few, many := slices.Min(f.Scale.Sizes), slices.Max(f.Scale.Sizes)
-	rateUnjudged := f.unjudged("creation")
 	all := slices.Concat(
 		counts(requestsNoEvents, "creation", requestsNoEvents, requestsBar),
 		counts("requests per Foo, with events", "creation", requestsPerFoo, requestsBar+eventsBar),
 		counts("requests of a restart", "restart", requestsAll, startRequestsBar),
 		counts("writes of a restart", "restart", writes, 0),
 		counts("writes while idle, during resyncs", "restart", idleWrites, 0),
-	)
-	all = append(all,
-		measure.Bar{What: "rate, times the sample-controller's", IsLeast: true, Limit: rateBar, Unjudged: rateUnjudged,
-			Values: times("creation", foosPerSecond, sampleName, 0)},
-		measure.Bar{What: "CPU time of the controller, as a share of the sample-controller's", Limit: cpuBar,
-			Unjudged: rateUnjudged, Values: times("creation", cpuPerFoos, sampleName, 0)},
-		measure.Bar{What: "CPU time for 1,000 Foos, times the baseline's", Limit: baselineBar, Unjudged: rateUnjudged,
-			Values: times("creation", cpuPerFoos, baselineName, 0)},
-		measure.Bar{What: "bytes of heap for each Foo and its Deployment", Limit: heapBar, Values: f.heapPerFoo(ownName)},
-		measure.Bar{What: "heap for each Foo, times the baseline's", Limit: baselineBar,
-			Values: measure.Ratios(f.heapPerFoo(ownName), f.heapPerFoo(baselineName))})
+		[]measure.Bar{
+			{What: "rate, times the sample-controller's", IsLeast: true, Limit: rateBar, Unjudged: f.unjudged("creation"),
+				Values: times("creation", foosPerSecond, sampleName, 0)},
+			{What: "CPU time of the controller, as a share of the sample-controller's", Limit: cpuBar,
+				Unjudged: f.unjudged("creation"), Values: times("creation", cpuPerFoos, sampleName, 0)},
+			{What: "CPU time for 1,000 Foos, times the baseline's", Limit: baselineBar, Unjudged: f.unjudged("creation"),
+				Values: times("creation", cpuPerFoos, baselineName, 0)},
+			{What: "bytes of heap for each Foo and its Deployment", Limit: heapBar, Values: f.heapPerFoo(ownName)},
+			{What: "heap for each Foo, times the baseline's", Limit: baselineBar,
+				Values: measure.Ratios(f.heapPerFoo(ownName), f.heapPerFoo(baselineName))},
+		})
 	if few < many {
 		all = append(all, measure.Bar{What: fmt.Sprintf("CPU time of a change with %d Foos, times that with %d", many, few),
 			Limit: flatBar, Unjudged: f.unjudged("restart"),

@@ -3,6 +3,7 @@ package measure
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,16 +12,23 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/watch"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 var begun = time.Now()
 
-// Main runs a benchmark until it ends or a signal interrupts it. If it fails, the exit code is 1.
-func Main(name string, run func(context.Context) error) {
+// Main runs a benchmark, with a directory that is removed in the end, until it ends or a signal interrupts it. If it
+// fails, the exit code is 1.
+func Main(name string, run func(ctx context.Context, work string) error) {
+	ctrl.SetLogger(logr.Discard()) // that of envtest
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx)
+	work, err := os.MkdirTemp("", name+"-")
+	if err == nil {
+		err = errors.Join(run(ctx, work), os.RemoveAll(work))
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
