@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"runtime"
 	"testing"
 	"time"
 
@@ -24,21 +25,15 @@ func TestProcess(t *testing.T) {
 	if now, most, err := Memory(p.PID); err != nil || now == 0 || most < now {
 		t.Errorf("memory: %d, %d, %v", now, most, err)
 	}
-	named, unnamed := map[string]int{"sh": p.PID}, map[string]int{}
-	var before [2]Usage
-	for i, pids := range []map[string]int{named, unnamed} {
-		if before[i], err = ReadUsage(pids); err != nil {
-			t.Fatal(err)
-		}
+	pids := map[string]int{"sh": p.PID}
+	before, err := ReadUsage(pids)
+	if err != nil {
+		t.Fatal(err)
 	}
 	err = p.WaitUntil(t.Context(), "its CPU time counts", func() bool {
-		isCounted := true
-		for i, pids := range []map[string]int{named, unnamed} {
-			after, err := ReadUsage(pids)
-			cpu, others := after.Since(before[i])
-			isCounted = isCounted && err == nil && (cpu["sh"] > 0) == (i == 0) && (i == 0 || others > 0)
-		}
-		return isCounted
+		after, err := ReadUsage(pids)
+		cpu, _ := after.Since(before)
+		return err == nil && cpu["sh"] > 0 && after.machine > before.machine
 	})
 	if err != nil {
 		t.Error(err)
@@ -49,8 +44,18 @@ func TestProcess(t *testing.T) {
 		time.Since(begun) > time.Minute {
 		t.Errorf("waiting for a process that has ended: %v", err)
 	}
-	if _, err := ReadUsage(named); err == nil {
+	if _, err := ReadUsage(pids); err == nil {
 		t.Error("a process that has ended has a CPU time")
+	}
+}
+
+func TestUsage(t *testing.T) {
+	begun := time.Now()
+	before := Usage{begun, map[string]float64{"old": 5}, 100}
+	after := Usage{begun.Add(10 * time.Second), map[string]float64{"old": 6, "new": 2}, 103 + float64(runtime.NumCPU())}
+	cpu, others := after.Since(before)
+	if cpu["old"] != 1 || cpu["new"] != 2 || others != 0.1 {
+		t.Errorf("%v, and others %v", cpu, others)
 	}
 }
 
