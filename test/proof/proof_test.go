@@ -19,8 +19,8 @@ func page() *Page {
 		Sections: []Section{
 			{Title: "Memory", Text: []string{"Of the <process>."},
 				Tables: []Table{{Title: "RSS", Columns: []string{"side", "MB", "how"},
-					Rows: [][]string{{"ours", "40", "read"}, {"theirs", "120", "read"}}},
-					{Columns: []string{"side"}, Rows: [][]string{{"ours"}}}}},
+					Rows: [][]string{{"this", "40", "read"}, {"others", "120", "read"}}},
+					{Columns: []string{"side"}, Rows: [][]string{{"this"}}}}},
 			{Title: "Time"},
 		},
 	}
@@ -47,12 +47,12 @@ Of the <process>.
 
 | side | MB | how |
 |---|---:|---|
-| ours | 40 | read |
-| theirs | 120 | read |
+| this | 40 | read |
+| others | 120 | read |
 
 | side |
 |---|
-| ours |
+| this |
 
 ## Time
 
@@ -71,10 +71,10 @@ A sample
 Memory
  RSS
   side    MB   how
-  ours    40   read
-  theirs  120  read
+  this    40   read
+  others  120  read
   side
-  ours
+  this
 
 Time
 
@@ -101,7 +101,7 @@ func TestPage(t *testing.T) {
 
 func TestRowsThatDoNotFit(t *testing.T) {
 	p := page()
-	p.Sections[0].Tables[0].Rows[0] = []string{"ours"}
+	p.Sections[0].Tables[0].Rows[0] = []string{"this"}
 	if err := p.Write(t.TempDir()); err == nil {
 		t.Error("the page was written")
 	}

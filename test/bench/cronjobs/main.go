@@ -1,4 +1,4 @@
-// Command cronjobs compares the controller of our CronJobs with that of batch/v1: many CronJobs that are due in the
+// Command cronjobs compares the controller of this operator's CronJobs with that of batch/v1: many CronJobs that are due in the
 // same minute. It measures how late their Jobs start, and what a run costs in requests and CPU time.
 //
 // "make bench-cronjobs" runs it, on a machine that runs nothing else. Each side has a control plane of its own, and is
@@ -9,7 +9,7 @@
 // Every CronJob is due twice. The second time, an old Job has to be deleted, as in the long run: that run is compared.
 // Times are those of a watch on this machine.
 //
-// The exit code is 1 if ours sends too many requests. No duration makes it fail.
+// The exit code is 1 if this operator sends too many requests. No duration makes it fail.
 package main
 
 import (
@@ -49,7 +49,7 @@ func run(ctx context.Context, work string) error {
 	if err := measure.BuildManager(ctx, testenv.Root(), filepath.Join(b.work, "manager")); err != nil {
 		return err
 	}
-	samples, err := measure.Rounds(*pairs, []side{b.inTree(), b.ours()}, func(s side) (*measure.Sample, error) {
+	samples, err := measure.Rounds(*pairs, []side{b.inTree(), b.operator()}, func(s side) (*measure.Sample, error) {
 		sample, err := b.measure(ctx, s)
 		if err != nil {
 			err = fmt.Errorf("measuring %s: %w", s.name, err)

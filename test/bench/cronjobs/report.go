@@ -19,7 +19,7 @@ const (
 // What is measured.
 const (
 	inTreeName     = "in-tree default"
-	ownName        = "ours"
+	ownName        = "this operator"
 	skewP50        = "p50 of the start skew, s"
 	skewP99        = "p99 of the start skew, s"
 	skewMost       = "longest start skew, s"
@@ -27,7 +27,7 @@ const (
 	requestsPerRun = "requests per run, second time"
 )
 
-// report prints tables and claims. It returns an error if ours sends too many requests.
+// report prints tables and claims. It returns an error if this operator sends too many requests.
 func report(out io.Writer, count int, samples measure.Samples) error {
 	of := func(side, number string) []float64 { return samples.Of(side, count).Numbers(number) }
 	skew := measure.Bar{What: "p99 of the start skew, as a share of the in-tree default's", Limit: skewBar,
@@ -40,7 +40,7 @@ func report(out io.Writer, count int, samples measure.Samples) error {
 	page := proof.Page{
 		Title:    fmt.Sprintf("%d CronJobs due in the same minute, twice", count),
 		Settings: []proof.Setting{{Name: "CPUs", Value: fmt.Sprint(runtime.NumCPU())}},
-		Sections: []proof.Section{{Title: "In-tree and ours", Tables: samples.Tables(ownName,
+		Sections: []proof.Section{{Title: "Both controllers", Tables: samples.Tables(ownName,
 			[]string{skewP50, skewP99, skewMost, cpuPerRun, requestsPerRun}, true)}},
 		Claims: []proof.Claim{skew.Claim(), claim},
 	}
@@ -48,7 +48,7 @@ func report(out io.Writer, count int, samples measure.Samples) error {
 		return err
 	}
 	if claim.Verdict == proof.Missed {
-		return fmt.Errorf("ours sends %s requests per run; the bar is %d", claim.Found, requestsBar)
+		return fmt.Errorf("this operator sends %s requests per run; the bar is %d", claim.Found, requestsBar)
 	}
 	return nil
 }

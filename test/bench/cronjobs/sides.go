@@ -21,7 +21,7 @@ import (
 type side struct {
 	name string
 	user string // that it makes its requests as
-	// lead is how long it must have been running before the first run. Until it has led for a minute, ours confirms by
+	// lead is how long it must have been running before the first run. Until it has led for a minute, the operator confirms by
 	// requests what its caches show, which is not the cost of a run.
 	lead    time.Duration
 	version string // of its kind CronJob
@@ -47,8 +47,8 @@ func (b *bench) inTree() side {
 	}
 }
 
-// ours is the operator of this tree.
-func (b *bench) ours() side {
+// operator is that of this tree.
+func (b *bench) operator() side {
 	return side{
 		name:    ownName,
 		user:    testenv.OperatorUser,

@@ -54,7 +54,7 @@ type plane struct {
 	token                        string // to read metrics with
 }
 
-// start starts a control plane that has nothing but our kinds and the rights of the programs.
+// start starts a control plane that has nothing but the operator's kinds and the rights of the programs.
 func (b *bench) start(ctx context.Context) (_ *plane, err error) {
 	cp, err := testenv.StartWith(testenv.Settings{
 		AuditPolicy: measure.AuditPolicy(operator.user(), sampleController.user()),

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/example/memcached-operator/test/bench/measure"
 	"github.com/example/memcached-operator/test/testenv"
@@ -38,11 +37,6 @@ func (b *bench) compared() []program {
 		return []program{operator, sampleController}
 	}
 	return []program{{name: baselineName, file: b.baseline, isOperator: true}, operator}
-}
-
-// operators returns the operators among these.
-func (b *bench) operators() []program {
-	return slices.DeleteFunc(b.compared(), func(a program) bool { return !a.isOperator })
 }
 
 func (a program) account() (namespace, name string) {

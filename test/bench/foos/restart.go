@@ -53,8 +53,10 @@ func measureRestarts(ctx context.Context, p *plane) (measure.Samples, error) {
 		if namespaces[foos], err = p.populate(ctx, foos); err != nil {
 			return nil, err
 		}
-		for _, a := range p.bench.operators() {
-			starts = append(starts, start{a, foos})
+		for _, a := range p.bench.compared() {
+			if a.isOperator {
+				starts = append(starts, start{a, foos})
+			}
 		}
 		replicas[foos] = 1
 	}
@@ -83,21 +85,8 @@ func (p *plane) measureRestart(ctx context.Context, a start, namespace string, r
 		return nil, err
 	}
 	defer c.Stop()
-	var group errgroup.Group
-	var newFoo, ready float64
-	group.Go(func() error {
-		err := c.ready(ctx)
-		ready = m.seconds()
-		return err
-	})
-	group.Go(func() error {
-		prefix := fmt.Sprintf("%s%d", newPrefix, m.mark)
-		o := p.observe(ctx, namespace, client.MatchingFields{"metadata.name": prefix + "-00000"})
-		_, err := p.createFoos(ctx, namespace, prefix, o, load{count: 1, pending: 1})
-		newFoo = m.seconds()
-		return err
-	})
-	if err := errors.Join(group.Wait(), p.reconciled(ctx, c, a.foos)); err != nil {
+	ready, newFoo, err := p.observeStart(ctx, m, c, namespace)
+	if err := errors.Join(err, p.reconciled(ctx, c, a.foos)); err != nil {
 		return nil, err
 	}
 	passed := m.seconds()
@@ -126,6 +115,27 @@ func (p *plane) measureRestart(ctx context.Context, a start, namespace string, r
 		return s, p.measureChanges(ctx, a, c, namespace, replicas, s)
 	}
 	return s, nil
+}
+
+// observeStart creates a Foo while an operator starts. It returns the seconds until the operator was ready, and until the
+// Foo was.
+func (p *plane) observeStart(ctx context.Context, m *meter, c *controller, namespace string) (ready, newFoo float64,
+	err error) {
+	var group errgroup.Group
+	group.Go(func() error {
+		err := c.ready(ctx)
+		ready = m.seconds()
+		return err
+	})
+	group.Go(func() error {
+		prefix := fmt.Sprintf("%s%d", newPrefix, m.mark)
+		o := p.observe(ctx, namespace, client.MatchingFields{"metadata.name": prefix + "-00000"})
+		_, err := p.createFoos(ctx, namespace, prefix, o, load{count: 1, pending: 1})
+		newFoo = m.seconds()
+		return err
+	})
+	err = group.Wait()
+	return ready, newFoo, err
 }
 
 // measureIdle records what an operator requests while nothing changes, but all Foos are reconciled again.
