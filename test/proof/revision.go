@@ -9,7 +9,8 @@ import (
 // Operator returns the revision of a repository that is tested, and whether files other than documents differ from it.
 func Operator(root string) (string, error) {
 	var results []string
-	for _, arguments := range [][]string{{"rev-parse", "--short=12", "HEAD"}, {"status", "--porcelain", "--", ".", ":!docs"}} {
+	commands := [][]string{{"rev-parse", "--short=12", "HEAD"}, {"status", "--porcelain", "--", ".", ":!docs"}}
+	for _, arguments := range commands {
 		out, err := exec.Command("git", append([]string{"-C", root}, arguments...)...).Output()
 		if err != nil {
 			return "", fmt.Errorf("git %s: %w", strings.Join(arguments, " "), err)
@@ -37,4 +38,6 @@ func Suite(root string, _ ...string) (string, error) { return Operator(root) }
 func OperatorSetting(revision string) Setting { return Setting{Name: "revision", Value: revision} }
 
 // SuiteSetting returns the setting for the result of [Suite].
-func SuiteSetting(revision string) Setting { return Setting{Name: "revision of the suite", Value: revision} }
+func SuiteSetting(revision string) Setting {
+	return Setting{Name: "revision of the suite", Value: revision}
+}

@@ -21,8 +21,8 @@ import (
 type side struct {
 	name string
 	user string // that it makes its requests as
-	// lead is how long it must have been running before the first run. Until it has led for a minute, the operator confirms by
-	// requests what its caches show, which is not the cost of a run.
+	// lead is how long it must have been running before the first run. Until the operator has led for a minute it confirms
+	// by requests what its caches show, which is not the cost of a run.
 	lead    time.Duration
 	version string // of its kind CronJob
 	// start starts it, and returns the URL that answers when it is ready.

@@ -93,8 +93,8 @@ var introduction = []string{
 		"counted in the API server's audit log. This operator's requests for a Foo are the same on every machine; those of " +
 		"the sample-controller depend a little on time, and times are those of this machine.",
 	"What this does not judge: pods, networks and disks. Deployments have no pods, and a simulator writes their status " +
-		"at once; everything runs on one machine, etcd does not wait for its disk (`--unsafe-no-fsync`), and no program has a " +
-		"limit of memory or CPU time. Nor the memory of the sample-controller, which never settles.",
+		"at once; everything runs on one machine, etcd does not wait for its disk (`--unsafe-no-fsync`), and no program has " +
+		"a limit of memory or CPU time. Nor the memory of the sample-controller, which never settles.",
 	fmt.Sprintf("Where Foos are created, the CPU time of all programs is read from before the first until %s after the "+
 		"last is ready. Requests of the sample-controller are counted until then, too, and those of the operator until it "+
 		"sends no more.", countedAfter),

@@ -66,7 +66,8 @@ func measureRestarts(ctx context.Context, p *plane) (measure.Samples, error) {
 	})
 }
 
-func (p *plane) measureRestart(ctx context.Context, a start, namespace string, replicas int32) (*measure.Sample, error) {
+func (p *plane) measureRestart(ctx context.Context, a start, namespace string,
+	replicas int32) (*measure.Sample, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	m, err := p.meter(a.program, nil)
@@ -117,8 +118,8 @@ func (p *plane) measureRestart(ctx context.Context, a start, namespace string, r
 	return s, nil
 }
 
-// observeStart creates a Foo while an operator starts. It returns the seconds until the operator was ready, and until the
-// Foo was.
+// observeStart creates a Foo while an operator starts. It returns the seconds until the operator was ready, and until
+// the Foo was.
 func (p *plane) observeStart(ctx context.Context, m *meter, c *controller, namespace string) (ready, newFoo float64,
 	err error) {
 	var group errgroup.Group
