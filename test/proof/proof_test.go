@@ -1,16 +1,15 @@
 package proof
 
 import (
-	"encoding/json"
-	"maps"
-	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
 
-// page has all there is.
+// page has everything that a page can have.
 func page() *Page {
 	return &Page{
 		Name: "sample", Title: "A sample", Text: []string{"It begins.", "It goes on."},
@@ -20,11 +19,10 @@ func page() *Page {
 		Sections: []Section{
 			{Title: "Memory", Text: []string{"Of the <process>."},
 				Tables: []Table{{Title: "RSS", Columns: []string{"side", "MB", "how"},
-					Rows: [][]string{{"ours", "40", "read"}, {"theirs", "120", "read"}}},
-					{Columns: []string{"side"}, Rows: [][]string{{"ours"}}}}},
+					Rows: [][]string{{"this", "40", "read"}, {"others", "120", "read"}}},
+					{Columns: []string{"side"}, Rows: [][]string{{"this"}}}}},
 			{Title: "Time"},
 		},
-		Data: map[string][]float64{"b": {2}, "a": {1}},
 	}
 }
 
@@ -49,12 +47,12 @@ Of the <process>.
 
 | side | MB | how |
 |---|---:|---|
-| ours | 40 | read |
-| theirs | 120 | read |
+| this | 40 | read |
+| others | 120 | read |
 
 | side |
 |---|
-| ours |
+| this |
 
 ## Time
 
@@ -63,79 +61,77 @@ Of the <process>.
 | setting | value |
 |---|---:|
 | CPUs | 2 |
-
-All data: [sample.json](sample.json).
 `
 
 const wantText = `
 A sample
-  CPUs: 2
+  setting  value
+  CPUs     2
 
 Memory
  RSS
-  side     MB  how
-  ours     40  read
-  theirs  120  read
+  side    MB   how
+  this    40   read
+  others  120  read
   side
-  ours
+  this
 
 Time
 
 Bars
   what      bar        found  verdict     note
-  requests  at most 3      2  met
+  requests  at most 3  2      met
   gap       none              not judged  a|b
 `
 
-func written(t *testing.T, p *Page) map[string]string {
-	t.Helper()
-	directory := filepath.Join(t.TempDir(), "new")
-	if err := p.Write(directory); err != nil {
-		t.Fatal(err)
-	}
-	files := map[string]string{}
-	entries, err := os.ReadDir(directory)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, entry := range entries {
-		content, err := os.ReadFile(filepath.Join(directory, entry.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		files[entry.Name()] = string(content)
-	}
-	return files
-}
-
 func TestPage(t *testing.T) {
-	once, again := written(t, page()), written(t, page())
-	if len(once) != 2 || !maps.Equal(once, again) {
-		t.Errorf("two runs with the same data wrote %v and %v", once, again)
+	directory := filepath.Join(t.TempDir(), "new")
+	if err := page().Write(directory); err != nil {
+		t.Fatal(err)
 	}
-	if got := once["sample.md"]; got != wantMarkdown {
-		t.Errorf("the page is\n%s", got)
-	}
-	if !json.Valid([]byte(once["sample.json"])) {
-		t.Errorf("this is not JSON: %s", once["sample.json"])
+	if written, err := os.ReadFile(filepath.Join(directory, "sample.md")); err != nil || string(written) != wantMarkdown {
+		t.Errorf("the page is\n%s\n%v", written, err)
 	}
 	var text strings.Builder
-	if err := page().Print(&text); err != nil || text.String() != wantText {
-		t.Errorf("what is printed is\n%s\n%v", text.String(), err)
+	if err := page().Print(&text); err != nil ||
+		regexp.MustCompile(` +\n`).ReplaceAllString(text.String(), "\n") != wantText {
+		t.Errorf("the terminal shows\n%s\n%v", text.String(), err)
 	}
 }
 
-func TestWhatCannotBeWrittenIsRefused(t *testing.T) {
-	for name, change := range map[string]func(*Page){
-		"a row with a cell too few":   func(p *Page) { p.Sections[0].Tables[0].Rows[0] = []string{"ours"} },
-		"data that cannot be encoded": func(p *Page) { p.Data = math.Inf(1) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := page()
-			change(p)
-			if err := p.Write(t.TempDir()); err == nil {
-				t.Error("it was written")
-			}
-		})
+func TestRowsThatDoNotFit(t *testing.T) {
+	p := page()
+	p.Sections[0].Tables[0].Rows[0] = []string{"this"}
+	if err := p.Write(t.TempDir()); err == nil {
+		t.Error("the page was written")
+	}
+}
+
+// A revision says whether there are changes beside documents.
+func TestOperator(t *testing.T) {
+	root := t.TempDir()
+	git := func(arguments ...string) {
+		t.Helper()
+		arguments = append([]string{"-C", root, "-c", "user.name=test", "-c", "user.email=test@example.com"}, arguments...)
+		if out, err := exec.Command("git", arguments...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	git("init", "-q")
+	git("commit", "-q", "--allow-empty", "-m", "empty")
+	for _, test := range []struct {
+		file      string
+		isChanged bool
+	}{{"docs/proof/bench.md", false}, {"cmd/main.go", true}} {
+		if err := write(filepath.Join(root, test.file), nil); err != nil {
+			t.Fatal(err)
+		}
+		revision, err := Operator(root)
+		if err != nil || len(revision) < 12 || strings.Contains(revision, "changes") != test.isChanged {
+			t.Errorf("%s: %q, %v", test.file, revision, err)
+		}
+	}
+	if _, err := Operator(t.TempDir()); err == nil {
+		t.Error("a directory without a revision has one")
 	}
 }

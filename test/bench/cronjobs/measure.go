@@ -5,31 +5,46 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/memcached-operator/test/bench/measure"
 	"github.com/example/memcached-operator/test/testenv"
 )
 
 const (
-	// quiet is how long nothing must have been requested to say that a side is at rest.
+	// quiet is how long a side that has settled sends no requests.
 	quiet = 5 * time.Second
-	// patience is how much longer than guessed anything may take.
-	patience = 3 * time.Minute
-	// requestsPerRun is a guess of how many requests a first run takes, and some.
-	requestsPerRun = 6
-	// created is how many CronJobs can be made in a second, at least.
-	created = 40
+	// perRun is how long a run takes at most: the in-tree controller sends 20 requests a second, and up to 6 for a run.
+	perRun = 300 * time.Millisecond
+	// perCreation is how long it takes at most to create a CronJob.
+	perCreation = 25 * time.Millisecond
+	// spare is how much longer anything may take.
+	spare = 3 * time.Minute
+
+	namespace = metav1.NamespaceDefault
 )
 
-// namespace has the CronJobs.
-const namespace = metav1.NamespaceDefault
+// measurement is one side while it is measured.
+type measurement struct {
+	side       side
+	count      int
+	cp         *testenv.ControlPlane
+	controller *measure.Process
 
-// measure measures one side on a new control plane.
-func (b *bench) measure(ctx context.Context, s side) (_ *result, err error) {
+	mu       sync.Mutex
+	seen     map[string]time.Time // when the watch first showed a Job, by its name
+	finished map[string]time.Time // when the watch showed that it is complete
+}
+
+// measure measures both runs of one side on a new control plane.
+func (b *bench) measure(ctx context.Context, s side) (_ *measure.Sample, err error) {
 	cp, err := testenv.StartWith(testenv.Settings{AuditPolicy: measure.AuditPolicy(s.user)})
 	if err != nil {
 		return nil, err
@@ -40,26 +55,94 @@ func (b *bench) measure(ctx context.Context, s side) (_ *result, err error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	m := &measurement{side: s, count: b.count, cp: cp, jobs: watchJobs(ctx, cp.Client)}
-	if m.controller, err = s.start(ctx, cp); err != nil {
+	m := &measurement{side: s, count: b.count, cp: cp, seen: map[string]time.Time{}, finished: map[string]time.Time{}}
+	go measure.Follow(ctx, cp.Client, &batchv1.JobList{}, m.record, client.InNamespace(namespace))
+	var ready string
+	if m.controller, ready, err = s.start(ctx, cp); err != nil {
 		return nil, err
 	}
 	defer m.controller.Stop()
-	m.due = dueTimes(time.Now(), s, b.count)
-	measure.Log("%d CronJobs, due at %s and %s", b.count, m.due[0].Format(time.TimeOnly), m.due[1].Format(time.TimeOnly))
-	if err := m.makeCronJobs(ctx); err != nil {
+	if err := m.controller.WaitUntil(ctx, "it is ready", measure.Answers(ready)); err != nil {
 		return nil, err
 	}
-	return m.run(ctx)
+	due := dueTimes(time.Now(), s.lead, b.count)
+	measure.Log("%d CronJobs, due at %s and %s", b.count, due[0].Format(time.TimeOnly), due[1].Format(time.TimeOnly))
+	var creating errgroup.Group
+	creating.SetLimit(8)
+	for number := range b.count {
+		creating.Go(func() error {
+			cronJob, err := s.cronJob(fmt.Sprintf("cronjob-%04d", number), schedule(due))
+			if err != nil {
+				return err
+			}
+			return cp.Client.Create(ctx, cronJob)
+		})
+	}
+	if err := creating.Wait(); err != nil {
+		return nil, err
+	}
+	if err := m.settle(ctx, due[0], 0); err != nil {
+		return nil, fmt.Errorf("before the first run: %w", err)
+	}
+	return m.runs(ctx, due)
 }
 
-// dueTimes returns the two minutes that everything is due in: the first leaves time to make the CronJobs and to come to
-// rest, the second to end what the first has begun.
-func dueTimes(now time.Time, s side, count int) [2]time.Time {
-	lead := quiet + 20*time.Second + time.Duration(count)*time.Second/created
-	first := now.Add(max(lead, s.settling)).Truncate(time.Minute).Add(time.Minute)
-	work := time.Duration(count) * requestsPerRun * time.Second / time.Duration(s.rate)
-	return [2]time.Time{first, first.Add((quiet + 10*time.Second + work).Truncate(time.Minute) + time.Minute)}
+// runs measures both runs: times are of both, and requests of the second.
+func (m *measurement) runs(ctx context.Context, due [2]time.Time) (*measure.Sample, error) {
+	s := &measure.Sample{Program: m.side.name, Count: m.count}
+	ends := [2]time.Time{due[1], due[1].Add(2*time.Duration(m.count)*perRun + spare)}
+	var skews []float64
+	cpu := 0.0
+	for run := range due {
+		if err := measure.Pause(ctx, time.Until(due[run])); err != nil {
+			return nil, err
+		}
+		before, err := measure.CPUSeconds(m.controller.PID)
+		if err != nil {
+			return nil, err
+		}
+		if err := m.settle(ctx, ends[run], (run+1)*m.count); err != nil {
+			return nil, fmt.Errorf("run %d: %w", run+1, err)
+		}
+		after, err := measure.CPUSeconds(m.controller.PID)
+		if err != nil {
+			return nil, err
+		}
+		cpu += after - before
+		s.Requests = measure.Counted(m.requests(due[run]))
+		late := m.skews(due[run])
+		if requested := s.Requests["create jobs"]; len(late) != m.count || requested != m.count {
+			return nil, fmt.Errorf("%d of %d Jobs were created at their time, by %d requests", len(late), m.count, requested)
+		}
+		skews = append(skews, late...)
+	}
+	slices.Sort(skews)
+	s.Numbers = map[string]float64{skewP50: measure.Percentile(skews, 50), skewP99: measure.Percentile(skews, 99),
+		skewMost: skews[len(skews)-1], cpuPerRun: 1000 * cpu / float64(len(skews)),
+		requestsPerRun: float64(measure.All(s.Requests)) / float64(m.count)}
+	return s, nil
+}
+
+// skews returns how many seconds after a time the watch showed each Job that came later.
+func (m *measurement) skews(due time.Time) []float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var skews []float64
+	for _, at := range m.seen {
+		if !at.Before(due) {
+			skews = append(skews, at.Sub(due).Seconds())
+		}
+	}
+	return skews
+}
+
+// dueTimes returns the two minutes that everything is due in: the first leaves time to create the CronJobs, the second
+// for the first run to end.
+func dueTimes(now time.Time, lead time.Duration, count int) [2]time.Time {
+	lead = max(lead, quiet+20*time.Second+time.Duration(count)*perCreation)
+	first := now.Add(lead).Truncate(time.Minute).Add(time.Minute)
+	return [2]time.Time{first, first.Add((quiet + 10*time.Second + time.Duration(count)*perRun).Truncate(time.Minute) +
+		time.Minute)}
 }
 
 // schedule returns what is due at two minutes less than an hour apart, and at no other time between half an hour before
@@ -73,94 +156,44 @@ func schedule(due [2]time.Time) string {
 	return fmt.Sprintf("%d,%d %s * * *", first.Minute(), second.Minute(), hours)
 }
 
-// measurement is one side while it is measured.
-type measurement struct {
-	side       side
-	count      int
-	cp         *testenv.ControlPlane
-	controller *measure.Process
-	jobs       *jobs
-	due        [2]time.Time
-}
-
-// makeCronJobs creates the CronJobs of a side.
-func (m *measurement) makeCronJobs(ctx context.Context) error {
-	var making errgroup.Group
-	making.SetLimit(8)
-	for number := range m.count {
-		making.Go(func() error {
-			metadata := metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("cronjob-%04d", number)}
-			return m.cp.Client.Create(ctx, m.side.cronJob(metadata, schedule(m.due)))
-		})
+// record records the state of a Job.
+func (m *measurement) record(event watch.EventType, object client.Object) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now, job := time.Now(), object.(*batchv1.Job)
+	if m.seen[job.Name].IsZero() {
+		m.seen[job.Name] = now
 	}
-	return making.Wait()
-}
-
-// requests returns those of the controller so far that pass all filters.
-func (m *measurement) requests(filters ...func(testenv.Request) bool) []testenv.Request {
-	return m.cp.Audit.Since(0, append(filters, func(r testenv.Request) bool { return r.Verb != "watch" })...)
-}
-
-// run waits for both times and returns what was measured. The CPU time of a run is read until the side is at rest.
-func (m *measurement) run(ctx context.Context) (*result, error) {
-	result := &result{Side: m.side.name}
-	if _, err := m.rest(ctx, m.due[0], 0); err != nil {
-		return nil, fmt.Errorf("before the first time: %w", err)
+	if event != watch.Deleted && job.Status.CompletionTime != nil && m.finished[job.Name].IsZero() {
+		m.finished[job.Name] = now
 	}
-	for i, due := range m.due {
-		if err := measure.Pause(ctx, time.Until(due)); err != nil {
-			return nil, err
-		}
-		deadline := due.Add(2*time.Duration(m.count)*requestsPerRun*time.Second/time.Duration(m.side.rate) + patience)
-		if i == 0 {
-			deadline = m.due[1]
-		}
-		before, err := measure.CPUSeconds(m.controller.PID)
-		if err != nil {
-			return nil, err
-		}
-		end, err := m.rest(ctx, deadline, (i+1)*m.count)
-		if err != nil {
-			return nil, fmt.Errorf("the runs of %s: %w", due.Format(time.TimeOnly), err)
-		}
-		after, err := measure.CPUSeconds(m.controller.PID)
-		if err != nil {
-			return nil, err
-		}
-		measure.Log("%d Jobs are complete %.0f s after they were due", m.count, end.Sub(due).Seconds())
-		tick := tickOf(due, m.jobs.of(due))
-		tick.CPU = after - before
-		tick.Requests = measure.Counted(m.requests(func(r testenv.Request) bool { return !r.At.Before(due) }))
-		if made := tick.Requests[createJobs]; made != len(tick.Skews) {
-			return nil, fmt.Errorf("%d Jobs were made for %s, and the audit log has %d requests that made some",
-				len(tick.Skews), due, made)
-		}
-		result.Ticks = append(result.Ticks, tick)
-	}
-	return result, nil
 }
 
-// rest waits until so many Jobs have been made and are complete and the controller requests nothing more, and returns
-// when the last thing happened.
-func (m *measurement) rest(ctx context.Context, deadline time.Time, made int) (time.Time, error) {
-	begun := time.Now()
-	for {
-		total, finished, lastFinished := m.jobs.progress()
-		last := slices.MaxFunc([]time.Time{begun, lastFinished}, time.Time.Compare)
-		if requests := m.requests(); len(requests) > 0 && requests[len(requests)-1].At.After(last) {
-			last = requests[len(requests)-1].At
+// requests returns those of the controller since a time.
+func (m *measurement) requests(since time.Time) []testenv.Request {
+	return m.cp.Audit.Since(0, func(r testenv.Request) bool { return r.Verb != "watch" && !r.At.Before(since) })
+}
+
+// settle waits until so many Jobs have been created and are complete and the controller sends no more requests.
+func (m *measurement) settle(ctx context.Context, deadline time.Time, created int) error {
+	for last := time.Now(); ; {
+		m.mu.Lock()
+		seen, finished := len(m.seen), len(m.finished)
+		m.mu.Unlock()
+		if finished < created || len(m.requests(time.Now().Add(-quiet))) > 0 {
+			last = time.Now()
 		}
 		switch {
-		case total > made:
-			return last, fmt.Errorf("%d Jobs were made instead of %d", total, made)
-		case total == made && finished == made && time.Since(last) > quiet:
-			return last, nil
+		case seen > created:
+			return fmt.Errorf("%d Jobs were created instead of %d", seen, created)
+		case time.Since(last) > quiet:
+			return nil
 		case time.Now().After(deadline):
-			return last, fmt.Errorf("of %d Jobs %d were made until %s, %d of them are complete, and the last request was "+
-				"%.0f s before", made, total, deadline.Format(time.TimeOnly), finished, time.Since(last).Seconds())
+			return fmt.Errorf("of %d Jobs %d were created until %s, %d of them are complete", created, seen,
+				deadline.Format(time.TimeOnly), finished)
 		}
 		if err := errors.Join(m.controller.Alive(), measure.Pause(ctx, 500*time.Millisecond)); err != nil {
-			return last, err
+			return err
 		}
 	}
 }

@@ -1,250 +1,108 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 
+	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
 	"github.com/example/memcached-operator/test/bench/measure"
 	"github.com/example/memcached-operator/test/proof"
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// batchOf returns a batch that took so many seconds.
-func batchOf(program string, seconds, cpu float64, requests map[string]int) *batch {
-	return &batch{Program: program, Foos: 100, Seconds: seconds, Latency: latency{0.01, 0.05},
-		Requests: requests,
-		Cost:     measure.Cost{CPU: map[string]float64{controllerProcess: cpu, apiServer: 3, etcd: 1}}}
-}
-
-// three returns three requests for each of 100 Foos.
-func three() map[string]int {
-	return map[string]int{"patch deployments": 100, "patch foos/status": 100, "create events": 100}
-}
-
-// everything returns results of every section that meet all bars.
-func everything() *found {
-	f := &found{Scale: short, Operator: "0123456789ab",
-		Paced: []*batch{batchOf(operator.name, 1, 1, three()), batchOf(sampleController.name, 5, 1, three())},
-		Idle: []*idleness{{Program: operator.name, Foos: 200, Seconds: 600, Resyncs: 3},
-			{Program: sampleController.name, Foos: 200, Seconds: 600, Writes: 900}}}
-	for range 2 {
-		f.Bursts = append(f.Bursts, batchOf(operator.name, 1.2, 1, three()),
-			batchOf(sampleController.name, 5, 3, three()))
-		for _, count := range f.Scale.Sizes {
-			f.Sizes = append(f.Sizes, sizeOf(operator.name, count))
+// results returns two rounds of every section that meet all bars, beside another program that costs so many times as
+// much.
+func results(other string, times float64) *found {
+	f := &found{Scale: paired, Samples: map[string]measure.Samples{}}
+	for _, name := range []string{other, ownName, ownName, other} {
+		cost := 1.0
+		if name == other {
+			cost = times
 		}
-		f.Restarts = append(f.Restarts, &restart{Program: operator.name, Ready: 2, Passed: 3,
-			Requests: map[string]int{"watch foos": 1}, First: 2.5})
-	}
-	return f
-}
-
-func sizeOf(program string, count int) *size {
-	return &size{Program: program, Foos: count, Heap: int64(10e6 + 4000*count),
-		RSS: int64(30e6 + 5000*count), Change: batchOf(program, 1, 0.1, three())}
-}
-
-// compared returns results of this operator beside a baseline that costs the same.
-func compared() *found {
-	f := everything()
-	f.Baseline, f.Idle = "/before", nil
-	f.Paced[1] = batchOf(baselineName, 1, 1, three())
-	for round := range 2 {
-		f.Bursts[2*round+1] = batchOf(baselineName, 1.2, 1, three())
-		for _, count := range f.Scale.Sizes {
-			f.Sizes = append(f.Sizes, sizeOf(baselineName, count))
+		f.Samples["creation"] = append(f.Samples["creation"], &measure.Sample{Program: name, Count: 100,
+			Requests: map[string]int{"patch foos/status": 200, "create events": 100},
+			Numbers: map[string]float64{requestsPerFoo: 3, requestsNoEvents: 2, foosPerSecond: 60 / cost,
+				cpuPerFoos: 2 * cost}})
+		for _, foos := range f.Scale.Sizes {
+			f.Samples["restart"] = append(f.Samples["restart"], &measure.Sample{Program: name, Count: foos,
+				Numbers: map[string]float64{requestsAll: 20, writes: 0, idleWrites: 0, changeCPU: 5,
+					heap: 10 + 0.004*float64(foos)}})
 		}
-		f.Restarts = append(f.Restarts,
-			&restart{Program: baselineName, Requests: map[string]int{"watch foos": 1}})
 	}
 	return f
 }
 
 // Requests and writes beyond a bar are an error; everything else that misses a bar is reported.
-func TestWhatMissesABar(t *testing.T) {
-	cpu := func(seconds float64, batches ...*batch) {
-		for _, b := range batches {
-			b.CPU[controllerProcess] = seconds
+func TestBars(t *testing.T) {
+	sampled, baseline := func() *found { return results(sampleName, 3) }, func() *found { return results(baselineName, 1) }
+	// more adds to a number of this operator, in both rounds and with the most Foos.
+	more := func(section, number string, by float64) func(*found) {
+		return func(f *found) {
+			of := f.Samples[section].Of(ownName, 0)
+			for _, s := range of.Of(ownName, of[len(of)-1].Count) {
+				s.Numbers[number] += by
+			}
 		}
 	}
 	for name, test := range map[string]struct {
-		f       *found
+		results func() *found
 		change  func(*found)
 		isError bool
 	}{
-		"a request too many per Foo": {everything(), func(f *found) { f.Paced[0].Requests["patch foos/status"]++ },
-			true},
-		"an event too many per Foo": {everything(), func(f *found) { f.Paced[0].Requests["create events"]++ }, true},
-		"a write at rest":           {everything(), func(f *found) { f.Idle[0].Writes = 1 }, true},
-		"a write of a restart":      {everything(), func(f *found) { f.Restarts[0].Writes = 1 }, true},
-		"requests of a restart":     {everything(), func(f *found) { f.Restarts[0].Requests["list foos"] = 25 }, true},
-		"half the rate": {everything(), func(f *found) { f.Bursts[0].Seconds, f.Bursts[2].Seconds = 9, 9 },
-			false},
-		"much CPU time":            {everything(), func(f *found) { cpu(9, f.Bursts[0], f.Bursts[2]) }, false},
-		"a change that costs more": {everything(), func(f *found) { cpu(1, f.Sizes[1].Change, f.Sizes[3].Change) }, false},
-		"much memory":              {everything(), func(f *found) { f.Sizes[1].Heap, f.Sizes[3].Heap = 1e9, 1e9 }, false},
-		"more requests than the baseline": {compared(), func(f *found) { f.Paced[1].Requests["create events"]-- },
-			true},
-		"more of a restart": {compared(), func(f *found) { f.Restarts[0].Requests["list foos"] = 1 }, true},
-		"more CPU time than the baseline": {compared(), func(f *found) { cpu(1.2, f.Bursts[0], f.Bursts[2]) },
-			false},
-		"more heap than the baseline": {compared(), func(f *found) { f.Sizes[1].Heap += 1e5; f.Sizes[3].Heap += 1e5 },
-			false},
-		"more for a change than it": {compared(), func(f *found) { cpu(0.112, f.Sizes[1].Change, f.Sizes[3].Change) },
-			false},
+		"a request per Foo too many":      {sampled, more("creation", requestsNoEvents, 0.01), true},
+		"an event per Foo too many":       {sampled, more("creation", requestsPerFoo, 0.01), true},
+		"a write while idle":              {sampled, more("restart", idleWrites, 1), true},
+		"a write of a restart":            {sampled, more("restart", writes, 1), true},
+		"requests of a restart":           {sampled, more("restart", requestsAll, 4), true},
+		"a lower rate":                    {sampled, more("creation", foosPerSecond, -20), false},
+		"more CPU time":                   {sampled, more("creation", cpuPerFoos, 2), false},
+		"a change among many costs more":  {sampled, more("restart", changeCPU, 1), false},
+		"more heap":                       {sampled, more("restart", heap, 1), false},
+		"more requests than the baseline": {baseline, more("restart", requestsAll, 1), true},
+		"more CPU than the baseline":      {baseline, more("creation", cpuPerFoos, 0.3), false},
+		"more heap than the baseline":     {baseline, more("restart", heap, 0.9), false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			f := test.results()
 			var out strings.Builder
-			if err := test.f.report(&out, ""); err != nil || strings.Contains(out.String(), string(proof.Missed)) ||
+			if err := f.report(&out, t.TempDir()); err != nil || strings.Contains(out.String(), string(proof.Missed)) ||
 				strings.Contains(out.String(), string(proof.NotJudged)) {
-				t.Fatalf("all bars are met, and yet: %v\n%s", err, out.String())
+				t.Fatalf("not all bars are met before the change: %v\n%s", err, out.String())
 			}
-			test.change(test.f)
+			test.change(f)
 			out.Reset()
-			if err := test.f.report(&out, ""); (err != nil) != test.isError || !strings.Contains(out.String(),
-				string(proof.Missed)) {
-				t.Errorf("the error is %v; is no bar missed?\n%s", err, out.String())
+			if err := f.report(&out, ""); (err != nil) != test.isError ||
+				!strings.Contains(out.String(), string(proof.Missed)) {
+				t.Errorf("after the change: %v\n%s", err, out.String())
 			}
 		})
 	}
 }
 
-func TestReport(t *testing.T) {
-	directory := t.TempDir()
-	var out strings.Builder
-	if err := everything().report(&out, directory); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"bench.md", "bench.json"} {
-		if _, err := os.Stat(filepath.Join(directory, name)); err != nil {
-			t.Error(err)
-		}
-	}
-	if err := (&found{Scale: short}).report(&out, t.TempDir()); err != nil {
-		t.Errorf("nothing was measured, and yet: %v", err)
-	}
-}
-
-func TestIntervalsAgainstBars(t *testing.T) {
-	for _, test := range []struct {
-		low, high       float64
-		atMost, atLeast proof.Verdict
-	}{{1, 2, proof.Met, proof.Missed}, {3, 4, proof.NotJudged, proof.Met}, {4, 5, proof.Missed, proof.Met},
-		{2, 4, proof.NotJudged, proof.NotJudged}} {
-		i := measure.Interval{Low: test.low, High: test.high}
-		if got := atMost("", i, 3); got.Verdict != test.atMost {
-			t.Errorf("%v to %v is at most 3: %+v", test.low, test.high, got)
-		}
-		if got := atLeast("", i, 3); got.Verdict != test.atLeast {
-			t.Errorf("%v to %v is at least 3: %+v", test.low, test.high, got)
-		}
-	}
-}
-
-// Where other processes used much of the machine, times are not judged, and everything else is.
+// Times are not judged where other processes used much of the machine.
 func TestBusyMachine(t *testing.T) {
-	isOfTime := func(what string) bool { return strings.Contains(what, "CPU time") || strings.HasPrefix(what, "rate,") }
-	for name, results := range map[string]func() *found{"the sample-controller": everything, "a baseline": compared} {
-		for _, others := range []float64{mostOthers, mostOthers + 0.01} {
-			f := results()
-			f.Bursts[1].Others, f.Sizes[0].Change.Others = others, others
-			counts, rest := f.claims()
-			times := 0
-			for _, claim := range append(counts, rest...) {
-				isJudged := others == mostOthers || !isOfTime(claim.What)
-				if isOfTime(claim.What) {
-					times++
-				}
-				if isJudged != (claim.Verdict == proof.Met) || isJudged != (claim.Note == "" ||
-					!strings.Contains(claim.Note, "other processes")) {
-					t.Errorf("%s, others used %v: %+v", name, others, claim)
-				}
-			}
-			if times != 3 {
-				t.Errorf("%s: there are %d claims about times", name, times)
-			}
+	f := results(sampleName, 3)
+	f.Samples["creation"][1].Others, f.Samples["restart"][0].Others = mostOthers+0.01, mostOthers+0.01
+	for _, b := range f.bars() {
+		isTime := strings.Contains(b.What, "CPU time") || strings.HasPrefix(b.What, "rate,")
+		if c := b.Claim(); isTime != (c.Verdict == proof.NotJudged) {
+			t.Errorf("%+v", c)
 		}
 	}
 }
 
-// Each table of times has what other processes used, the most of all rounds. Ratios have an interval, and what is
-// unknown is "-".
-func TestTables(t *testing.T) {
-	rowOf := func(table proof.Table, name string) string {
-		i := slices.IndexFunc(table.Rows, func(row []string) bool { return row[0] == name })
-		if i < 0 {
-			t.Fatalf("there is no row %q in %v", name, table.Rows)
-		}
-		return strings.Join(table.Rows[i], " | ")
-	}
-	f := everything()
-	f.Paced[0].Others, f.Bursts[2].Others, f.Idle[0].Others, f.Restarts[1].Others = 0.011, 0.012, 0.014, 0.015
-	for want, table := range map[string]proof.Table{"0.011": f.requestsSection().Tables[1],
-		"0.012": f.rateSection().Tables[0], "0.014": f.idleSection().Tables[0], "0.015": f.restartSection().Tables[0]} {
-		if row := rowOf(table, operator.name); table.Columns[len(table.Columns)-1] != othersColumn ||
-			!strings.HasSuffix(row, " | "+want) {
-			t.Errorf("there is no %s in %q: %s", want, row, table.Columns)
-		}
-	}
-	f.Restarts[0].First, f.Restarts[1].First = 0, 0
-	for want, table := range map[string]proof.Table{
-		"Foos per second | 4.17 (4.17 to 4.17 in 2 rounds)":       f.rateSection().Tables[1],
-		"this operator | 4000 (4000 to 4000 in 2 rounds) | ":      f.sizesSection(resource.MustParse("1Gi")).Tables[1],
-		"this operator | 2.00 | 3.00 | 1 | 0 | - | - | - | 0.015": f.restartSection().Tables[0],
-		"all | 3.000 | 3.000": f.requestsSection().Tables[0],
-		"sample-controller | 200 | 600 | every 30 s | 0 | 900 | 0.0000": f.idleSection().Tables[0],
-	} {
-		name, _, _ := strings.Cut(want, " | ")
-		if row := rowOf(table, name); !strings.HasPrefix(row, want) {
-			t.Errorf("%s, want %s", row, want)
-		}
-	}
-}
-
-// How many Foos the memory limit is enough for is interpolated, never extrapolated.
-func TestCapacity(t *testing.T) {
-	f := &found{Scale: scale{Sizes: []int{1000, 10_000, 50_000}}}
-	for round := range 3 {
-		for i, peak := range []int64{80e6, 200e6, 700e6} {
-			f.Sizes = append(f.Sizes, &size{Program: operator.name, Foos: f.Scale.Sizes[i], Peak: peak + int64(round)*1e6})
-		}
-	}
-	for limit, want := range map[int64]string{
-		50e6: "fewer than 1000", 102e6: "about 2500", 202e6: "about 10000", 268e6: "about 15200", 702e6: "about 50000",
-		800e6: "more than 50000",
-	} {
-		if got := f.capacity(limit); got != want {
-			t.Errorf("%d bytes are enough for %s, not %s", limit, got, want)
-		}
-	}
-	if limit, err := memoryLimit(); err != nil || limit.Value() < 1<<20 {
-		t.Errorf("the limit of config/manager is %s, %v", limit.String(), err)
-	}
-}
-
-func TestLimitIsLifted(t *testing.T) {
-	directory := t.TempDir()
-	module := filepath.Join(testenv.Root(), "test", "bench", "samplecontroller")
-	modfile, err := liftLimit(t.Context(), module, directory)
-	if err != nil {
-		t.Fatal(err)
-	}
-	used, err := measure.Go(t.Context(), module, "list", "-modfile="+modfile, "-m", "-f", "{{.Dir}}", "k8s.io/client-go")
-	if err != nil || !strings.HasPrefix(used, directory) {
-		t.Errorf("the client-go that is used is in %s, %v", used, err)
-	}
-	changed, err := os.ReadFile(filepath.Join(directory, "client-go", limitFile))
-	if err != nil || strings.Contains(string(changed), limit) || !strings.Contains(string(changed), noLimit) {
-		t.Errorf("the limit is not lifted: %v", err)
-	}
-}
-
-// Neither the leader election nor who reads metrics counts, and the event of the election is no write for an object.
+// Neither the leader election nor a reader of metrics counts, and the event of the election is no write for an object.
 func TestWhichRequestsCount(t *testing.T) {
 	counted, writes := 0, 0
 	for _, request := range []testenv.Request{
@@ -265,10 +123,112 @@ func TestWhichRequestsCount(t *testing.T) {
 	}
 }
 
-func TestOrder(t *testing.T) {
-	both := []program{operator, sampleController}
-	if there, back := order(0, both), order(1, both); there[0] != operator || back[0] != sampleController ||
-		both[0] != operator {
-		t.Error("every other round is in reverse order")
+// Foos that are not ready in time are an error that says how many are; a failed request ends a load at once.
+func TestLoad(t *testing.T) {
+	wrong := errors.New("wrong")
+	for name, test := range map[string]struct {
+		load   load
+		ready  int   // how many become ready
+		err    error // of the request for number 2
+		want   string
+		atMost time.Duration
+	}{
+		"all":                     {load{5, 5}, 5, nil, "", 0},
+		"some do not":             {load{5, 5}, 3, nil, "3 of 5 Foos", time.Hour},
+		"one at a time":           {load{50, 1}, 50, nil, "", 0},
+		"the first does not":      {load{5, 1}, 0, nil, "0 of 5 Foos", time.Hour},
+		"a request fails":         {load{5, 5}, 0, wrong, "wrong", 0},
+		"a request fails, others": {load{50, 3}, 0, wrong, "wrong", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o, most, begun := newObserver(), 0, time.Now()
+				_, err := test.load.run(t.Context(), o, 1, strconv.Itoa, func(_ context.Context, name string) error {
+					o.mu.Lock()
+					most = max(most, len(o.expected))
+					o.mu.Unlock()
+					if number, err := strconv.Atoi(name); err != nil || number < test.ready {
+						o.becomes(name)
+					} else if number == 2 {
+						return test.err
+					}
+					return nil
+				})
+				if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+					t.Errorf("%v", err)
+				}
+				if most > test.load.pending || time.Since(begun) > test.atMost {
+					t.Errorf("%d Foos were pending, for %s", most, time.Since(begun))
+				}
+			})
+		})
+	}
+}
+
+// becomes has an observer observe that a Foo is ready.
+func (o *observer) becomes(name string) {
+	o.record(watch.Modified, &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Status: samplev1alpha1.FooStatus{AvailableReplicas: 1}})
+}
+
+// Requests of the operator count until it settles, and those of the sample-controller until its CPU time is read. That
+// an operator does not settle is an error.
+func TestWhenRequestsCount(t *testing.T) {
+	everySecond := make([]float64, 303)
+	for second := range everySecond {
+		everySecond[second] = float64(second)
+	}
+	for name, test := range map[string]struct {
+		program  program
+		at       []float64 // seconds
+		want     int
+		hasError bool
+	}{
+		"none":                           {operator, nil, 0, false},
+		"late, of the operator":          {operator, []float64{0.5, 3.2, 4.5}, 3, false},
+		"late, of the sample-controller": {sampleController, []float64{0.5, 2.9, 3.2, 4.5}, 2, false},
+		"on and on":                      {operator, everySecond, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p, request := auditing(t)
+				c := &controller{Process: &measure.Process{PID: os.Getpid()}}
+				m, err := p.meter(test.program, c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, seconds := range test.at {
+					time.AfterFunc(time.Duration(seconds*float64(time.Second)), func() { request(test.program) })
+				}
+				s, err := m.readLater(t.Context(), c, 1)
+				if (err != nil) != test.hasError || err == nil && measure.All(s.Requests) != test.want {
+					t.Errorf("%+v, %v", s, err)
+				}
+			})
+		})
+	}
+}
+
+// auditing returns a plane that has an audit log and nothing else, and how to have a program send a request.
+func auditing(t *testing.T) (p *plane, request func(program)) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "audit.log")
+	log, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = log.Close() })
+	audit, err := testenv.OpenAudit(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p = &plane{ControlPlane: &testenv.ControlPlane{Audit: audit}, bench: &bench{}, pids: map[string]int{}}
+	return p, func(a program) {
+		_, err := fmt.Fprintf(log, `{"stage":"ResponseComplete","verb":"patch","user":{"username":%q},`+
+			`"objectRef":{"resource":"foos","subresource":"status"},"stageTimestamp":%q}`+"\n",
+			a.user(), time.Now().UTC().Format(metav1.RFC3339Micro))
+		if err != nil {
+			t.Error(err)
+		}
 	}
 }

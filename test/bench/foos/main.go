@@ -1,13 +1,12 @@
 // Command foos measures what the operator costs, beside the Kubernetes sample-controller, whose kind Foo it manages:
 // requests, rate, CPU time, memory, and what a restart costs.
 //
-// "make bench" runs it. It takes hours, on a machine that runs nothing else; "make bench-short" only counts requests
-// and takes minutes. Two programs are compared, each a process with its own service account, on one etcd and one API
-// server, one at a time:
+// "make bench" takes hours, on a machine that runs nothing else; "make bench-short" only counts requests and takes
+// minutes. Two programs are compared, each a process with its own service account, on one etcd and one API server, one
+// at a time:
 //
 //   - this operator, as config/manager starts it, but without its memory limit;
-//   - the sample-controller, whose clients would send 5 requests a second: that limit of client-go is lifted before it
-//     is built.
+//   - the sample-controller, without client-go's limit of 5 requests a second.
 //
 // With --baseline=PROGRAM, another build of the operator takes the place of the sample-controller, which shows what a
 // change of the code costs.
@@ -19,118 +18,84 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
-	"slices"
-	"strings"
-
-	"github.com/go-logr/logr"
-	ctrl "sigs.k8s.io/controller-runtime"
+	"time"
 
 	"github.com/example/memcached-operator/test/bench/measure"
 	"github.com/example/memcached-operator/test/proof"
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// section is a part of what is measured.
-type section struct {
-	name     string
-	isShort  bool // it counts requests, so it belongs to the short form
-	isPaired bool // it compares the operator with a baseline
-	measure  func(context.Context, *plane, *found) error
+// scale is how much is measured.
+type scale struct {
+	Foos     int           // how many are created
+	Rounds   int           // of that
+	Sizes    []int         // how many exist when an operator starts
+	Restarts int           // rounds of starts
+	Changes  int           // Foos that are scaled after each start
+	Idle     time.Duration // how long nothing changes after each start
 }
 
-var sections = []section{
-	{name: "requests", isShort: true, isPaired: true, measure: measurePaced},
-	{name: "restart", isShort: true, isPaired: true, measure: measureRestarts},
-	{name: "idle", isShort: true, measure: measureIdle},
-	{name: "rate", isPaired: true, measure: measureBursts},
-	{name: "sizes", isPaired: true, measure: measureSizes},
-}
+// full is the scale of the page in docs/proof. short is enough to count requests, and paired to compare two builds in
+// 10 minutes.
+var (
+	full = scale{Foos: 2000, Rounds: 10, Sizes: []int{1000, 10_000, 50_000}, Restarts: 6, Changes: 1000,
+		Idle: 100 * time.Second}
+	short  = scale{Foos: 200, Rounds: 1, Sizes: []int{200}, Restarts: 1, Changes: 50, Idle: 10 * time.Second}
+	paired = scale{Foos: 400, Rounds: 10, Sizes: []int{100, 2000}, Restarts: 2}
+)
 
 // bench is what all sections need.
 type bench struct {
-	short              bool
-	rounds             int
-	only, file, output string
+	scale
 	programs, baseline string
-	work               string // a directory that is removed in the end
+	work               string // a directory for logs and programs
 }
 
 func main() {
 	measure.Main("bench", run)
 }
 
-func (b *bench) parse() error {
-	flag.BoolVar(&b.short, "short", false, "only count requests, with few Foos")
-	flag.IntVar(&b.rounds, "rounds", 0, "how often to measure what is compared (default: 8, 1 with -short, 3 with "+
-		"-baseline)")
-	flag.StringVar(&b.only, "only", "", "measure only these `sections`, comma-separated: "+strings.Join(names(sections),
-		", "))
-	flag.StringVar(&b.file, "json", "", "a `file` for all that was measured (default: none)")
-	flag.StringVar(&b.output, "proof", "", "the `directory` to write the page to (default: none)")
-	flag.StringVar(&b.programs, "programs", "", "a `directory` for the programs, to build them faster the next time "+
-		"(default: a temporary one)")
-	flag.StringVar(&b.baseline, "baseline", "", "another build of the operator, a `program` to compare this one with, "+
-		"in pairs")
+func run(ctx context.Context, work string) (err error) {
+	b := &bench{scale: full, work: work}
+	isShort := flag.Bool("short", false, "only count requests, with few Foos")
+	file := flag.String("json", "", "a `file` for all that was measured")
+	page := flag.String("proof", "", "the `directory` to write the page to")
+	flag.StringVar(&b.programs, "programs", "", "a `directory` for the programs, to build them faster the next time")
+	flag.StringVar(&b.baseline, "baseline", "", "another build of the operator, a `program` to compare this one with")
 	flag.Parse()
 	switch {
-	case b.output != "" && (b.only != "" || b.baseline != ""):
-		return errors.New("-proof cannot be used with -only or -baseline: the page is about one whole run")
-	case b.short && b.baseline != "":
-		return errors.New("-baseline cannot be used with -short")
-	case b.baseline == "":
-		return nil
+	case *isShort && b.baseline != "" || *page != "" && (*isShort || b.baseline != ""):
+		return errors.New("only one of -short, -baseline and -proof can be used")
+	case *isShort:
+		b.scale = short
+	case b.baseline != "":
+		b.scale = paired
 	}
-	var err error
-	if b.baseline, err = filepath.Abs(b.baseline); err == nil {
-		_, err = os.Stat(b.baseline)
-	}
-	return err
-}
-
-func run(ctx context.Context) (err error) {
-	ctrl.SetLogger(logr.Discard()) // that of envtest
-	b := &bench{}
-	if err := b.parse(); err != nil {
+	b.programs = cmp.Or(b.programs, b.work)
+	if err := b.build(ctx); err != nil {
 		return err
 	}
-	chosen, err := b.choose()
-	if err != nil {
-		return err
-	}
-	f := &found{Scale: b.scale(), Baseline: b.baseline}
+	f := &found{Scale: b.scale, Baseline: b.baseline, Samples: map[string]measure.Samples{}}
 	if f.Operator, err = proof.Operator(testenv.Root()); err != nil {
 		return err
 	}
-	if b.work, err = os.MkdirTemp("", "bench-foos-"); err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(b.work) }()
-	if b.programs == "" {
-		b.programs = b.work
-	}
-	if b.programs, err = filepath.Abs(b.programs); err != nil {
-		return err
-	}
-	if err := errors.Join(os.MkdirAll(b.programs, 0o755), b.build(ctx)); err != nil {
-		return err
-	}
-	for _, section := range chosen {
-		if err := b.measure(ctx, section, f); err != nil {
-			return fmt.Errorf("%s: %w", section.name, err)
+	for _, s := range sections {
+		if err := b.measure(ctx, s, f); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
-	if b.file != "" {
-		if err := proof.Keep(b.file, f); err != nil {
+	if *file != "" {
+		if err := proof.Keep(*file, f); err != nil {
 			return err
 		}
 	}
-	return f.report(os.Stdout, b.output)
+	return f.report(os.Stdout, *page)
 }
 
 // measure measures one section on a new control plane, so that nothing is left of what was measured before.
@@ -147,30 +112,6 @@ func (b *bench) measure(ctx context.Context, s section, f *found) (err error) {
 	if f.Settings, err = p.settings(); err != nil {
 		return err
 	}
-	return s.measure(ctx, p, f)
-}
-
-// choose returns the sections that are named, or those that belong to the form of the benchmark.
-func (b *bench) choose() ([]section, error) {
-	var chosen []section
-	if b.only == "" {
-		for _, section := range sections {
-			if (section.isShort || !b.short) && (section.isPaired || b.baseline == "") {
-				chosen = append(chosen, section)
-			}
-		}
-		return chosen, nil
-	}
-	for name := range strings.SplitSeq(b.only, ",") {
-		i := slices.Index(names(sections), name)
-		if i < 0 {
-			return nil, fmt.Errorf("there is no section %q; there are %s", name, strings.Join(names(sections), ", "))
-		}
-		chosen = append(chosen, sections[i])
-	}
-	return chosen, nil
-}
-
-func names(sections []section) []string {
-	return each(sections, func(s section) string { return s.name })
+	f.Samples[s.name], err = s.measure(ctx, p)
+	return err
 }

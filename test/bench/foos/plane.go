@@ -11,12 +11,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/procfs"
 	"golang.org/x/sync/semaphore"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
@@ -40,9 +38,6 @@ const (
 // benchNamespace has the service accounts of rights.yaml.
 const benchNamespace = "bench"
 
-// sampleUser is whom the sample-controller makes its requests as.
-const sampleUser = "system:serviceaccount:" + benchNamespace + ":" + sampleAccount
-
 // Flags of the control plane that differ from those of testenv: space for all objects, and fast deletion.
 var (
 	etcdFlags      = map[string]string{"quota-backend-bytes": "8589934592"}
@@ -59,10 +54,10 @@ type plane struct {
 	token                        string // to read metrics with
 }
 
-// start starts a control plane that has nothing but our kinds and the rights of the programs.
+// start starts a control plane that has nothing but the operator's kinds and the rights of the programs.
 func (b *bench) start(ctx context.Context) (_ *plane, err error) {
 	cp, err := testenv.StartWith(testenv.Settings{
-		AuditPolicy: measure.AuditPolicy(testenv.OperatorUser, sampleUser),
+		AuditPolicy: measure.AuditPolicy(operator.user(), sampleController.user()),
 		Etcd:        etcdFlags, APIServer: apiServerFlags,
 	})
 	if err != nil {
@@ -97,7 +92,7 @@ func (b *bench) start(ctx context.Context) (_ *plane, err error) {
 	return p, err
 }
 
-// namespace creates a new namespace.
+// namespace creates a namespace.
 func (p *plane) namespace(ctx context.Context) (string, error) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "foos-"}}
 	err := p.making.Create(ctx, namespace)
@@ -106,18 +101,14 @@ func (p *plane) namespace(ctx context.Context) (string, error) {
 
 // clear deletes the Foos and Deployments of a namespace. No controller collects garbage.
 func (p *plane) clear(ctx context.Context, namespace string) error {
-	for _, kind := range []struct {
-		object client.Object
-		list   client.ObjectList
-	}{{&samplev1alpha1.Foo{}, &samplev1alpha1.FooList{}}, {&appsv1.Deployment{}, &appsv1.DeploymentList{}}} {
-		var deleteErr error
-		isEmpty := func(ctx context.Context) (bool, error) {
-			// of many, the answer may time out
-			deleteErr = p.making.DeleteAllOf(ctx, kind.object, client.InNamespace(namespace))
-			err := p.making.List(ctx, kind.list, client.InNamespace(namespace), client.Limit(1))
-			return meta.LenList(kind.list) == 0, err
-		}
-		if err := wait.PollUntilContextTimeout(ctx, time.Second, 10*time.Minute, true, isEmpty); err != nil {
+	var deleteErr error
+	for _, object := range []client.Object{&samplev1alpha1.Foo{}, &appsv1.Deployment{}} {
+		err := wait.PollUntilContextTimeout(ctx, time.Second, 10*time.Minute, true,
+			func(ctx context.Context) (bool, error) {
+				deleteErr = p.making.DeleteAllOf(ctx, object, client.InNamespace(namespace))
+				return deleteErr == nil, nil // of many objects, the answer may time out
+			})
+		if err != nil {
 			return fmt.Errorf("deleting all objects of the namespace %s: %w", namespace, errors.Join(err, deleteErr))
 		}
 	}
@@ -126,25 +117,12 @@ func (p *plane) clear(ctx context.Context, namespace string) error {
 
 // settings returns what the numbers depend on, beside the programs.
 func (p *plane) settings() ([]proof.Setting, error) {
-	versions, err := discovery.NewDiscoveryClientForConfig(p.Config)
-	if err != nil {
-		return nil, err
-	}
-	version, err := versions.ServerVersion()
-	if err != nil {
-		return nil, err
-	}
-	proc, err := procfs.NewDefaultFS()
-	if err != nil {
-		return nil, err
-	}
-	cpus, err := proc.CPUInfo()
+	version, err := discovery.NewDiscoveryClientForConfigOrDie(p.Config).ServerVersion()
 	if err != nil {
 		return nil, err
 	}
 	return []proof.Setting{
-		{Name: "machine", Value: fmt.Sprintf("%d CPUs (%s), %s/%s", runtime.NumCPU(), cpus[0].ModelName, runtime.GOOS,
-			runtime.GOARCH)},
+		{Name: "machine", Value: fmt.Sprintf("%d CPUs, %s/%s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)},
 		{Name: "Go", Value: runtime.Version()},
 		{Name: "Kubernetes", Value: version.GitVersion},
 		{Name: "etcd", Value: fmt.Sprintf("--unsafe-no-fsync, %v", etcdFlags)},
@@ -158,7 +136,7 @@ func (p *plane) settings() ([]proof.Setting, error) {
 // available.
 func (p *plane) simulate(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	writing := semaphore.NewWeighted(makers)
+	writing := semaphore.NewWeighted(16)
 	var simulating sync.WaitGroup
 	simulating.Go(func() {
 		measure.Follow(ctx, p.simulating, &appsv1.DeploymentList{}, func(event watch.EventType, object client.Object) {
@@ -183,27 +161,21 @@ func (p *plane) simulate(ctx context.Context) (stop func()) {
 // finish writes the status of a Deployment whose pods are all available. It retries until that succeeds or the
 // Deployment is deleted.
 func (p *plane) finish(ctx context.Context, d *appsv1.Deployment) {
+	before := d.DeepCopy()
+	now, pods := metav1.Now(), *d.Spec.Replicas
+	condition := func(of appsv1.DeploymentConditionType, reason string) appsv1.DeploymentCondition {
+		return appsv1.DeploymentCondition{Type: of, Status: corev1.ConditionTrue, Reason: reason, LastUpdateTime: now,
+			LastTransitionTime: now}
+	}
+	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation,
+		Replicas: pods, UpdatedReplicas: pods, ReadyReplicas: pods, AvailableReplicas: pods,
+		Conditions: []appsv1.DeploymentCondition{condition(appsv1.DeploymentAvailable, "MinimumReplicasAvailable"),
+			condition(appsv1.DeploymentProgressing, "NewReplicaSetAvailable")}}
 	for ctx.Err() == nil {
-		now, pods := metav1.Now(), *d.Spec.Replicas
-		d.Status = appsv1.DeploymentStatus{
-			ObservedGeneration: d.Generation,
-			Replicas:           pods, UpdatedReplicas: pods, ReadyReplicas: pods, AvailableReplicas: pods,
-			Conditions: []appsv1.DeploymentCondition{
-				{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, Reason: "MinimumReplicasAvailable",
-					LastUpdateTime: now, LastTransitionTime: now},
-				{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable",
-					LastUpdateTime: now, LastTransitionTime: now},
-			},
-		}
-		err := p.simulating.Status().Update(ctx, d)
+		err := p.simulating.Status().Patch(ctx, d.DeepCopy(), client.MergeFrom(before))
 		if err == nil || apierrors.IsNotFound(err) {
 			return
 		}
-		if !apierrors.IsConflict(err) {
-			time.Sleep(100 * time.Millisecond)
-		}
-		if apierrors.IsNotFound(p.simulating.Get(ctx, client.ObjectKeyFromObject(d), d)) {
-			return
-		}
+		_ = measure.Pause(ctx, 100*time.Millisecond)
 	}
 }

@@ -4,107 +4,220 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
 	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/memcached-operator/test/bench/measure"
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-const (
-	// newFoos is how many Foos are created when an operator starts.
-	newFoos = 50
-	// startTime is how long after it has reconciled all Foos an operator is still measured.
-	startTime = 10 * time.Second
-)
-
-// restart is what a start with many Foos costs that match their specs.
-type restart struct {
-	Program string `json:"program"`
-	// Ready is how many seconds after its start the caches were filled, Passed when every Foo had been reconciled.
-	Ready  float64 `json:"ready"`
-	Passed float64 `json:"passed"`
-	// Requests are all until startTime after that, with watches, but without those for the lease. Writes are those for
-	// objects.
-	Requests map[string]int `json:"requests"`
-	Writes   int            `json:"writes"`
-	// First and Last are how many seconds after another start the first and the last of the new Foos were ready.
-	First float64 `json:"first"`
-	Last  float64 `json:"last"`
-	measure.Cost
+// populate has the operator reconcile new Foos in a new namespace, and stops it when it has settled.
+func (p *plane) populate(ctx context.Context, count int) (namespace string, err error) {
+	measure.Log("creating %d Foos", count)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if namespace, err = p.namespace(ctx); err != nil {
+		return "", err
+	}
+	o := p.observe(ctx, namespace)
+	c, err := p.startReady(ctx, operator, namespace)
+	if err != nil {
+		return "", err
+	}
+	defer c.Stop()
+	if _, err := p.createFoos(ctx, namespace, "foo", o, load{count: count, pending: 4 * paced}); err != nil {
+		return "", err
+	}
+	return namespace, p.settle(ctx, operator)
 }
 
-func (r *restart) programName() string { return r.Program }
+// start is one of an operator with a number of Foos.
+type start struct {
+	program
+	foos int
+}
 
-// measureRestarts starts operators with many Foos that match their specs, in rounds: once with nothing else to do, and
-// once more while new Foos are created.
-func measureRestarts(ctx context.Context, p *plane, f *found) error {
-	if _, err := p.populate(ctx, f.Scale.Restart); err != nil {
+// measureRestarts starts operators with different numbers of Foos that match their specs. Each number has a namespace,
+// and an operator watches only that, so that the numbers can be measured in turn. If there is only one, it watches all.
+func measureRestarts(ctx context.Context, p *plane) (measure.Samples, error) {
+	namespaces, replicas, starts := map[int]string{}, map[int]int32{}, []start{}
+	for _, foos := range p.bench.Sizes {
+		var err error
+		if namespaces[foos], err = p.populate(ctx, foos); err != nil {
+			return nil, err
+		}
+		for _, a := range p.bench.compared() {
+			if a.isOperator {
+				starts = append(starts, start{a, foos})
+			}
+		}
+		replicas[foos] = 1
+	}
+	return measure.Rounds(p.bench.Restarts, starts, func(s start) (*measure.Sample, error) {
+		replicas[s.foos] = 3 - replicas[s.foos] // Foos are scaled up and down in turn
+		return p.measureRestart(ctx, s, namespaces[s.foos], replicas[s.foos])
+	})
+}
+
+func (p *plane) measureRestart(ctx context.Context, a start, namespace string,
+	replicas int32) (*measure.Sample, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	m, err := p.meter(a.program, nil)
+	if err != nil {
+		return nil, err
+	}
+	watched, flags := namespace, []string{}
+	if len(p.bench.Sizes) == 1 {
+		watched = ""
+	}
+	if p.bench.Idle > 0 { // three resyncs
+		flags = append(flags, "--sync-period="+(p.bench.Idle*3/10).String())
+	}
+	c, err := p.start(ctx, a.program, watched, flags...)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Stop()
+	ready, newFoo, err := p.observeStart(ctx, m, c, namespace)
+	if err := errors.Join(err, p.reconciled(ctx, c, a.foos)); err != nil {
+		return nil, err
+	}
+	passed := m.seconds()
+	if err := measure.Pause(ctx, startTime); err != nil {
+		return nil, err
+	}
+	s, err := m.read(c, a.foos)
+	if err != nil {
+		return nil, err
+	}
+	requests := p.Audit.Since(m.mark, by(a.program), isForOldFoos)
+	s.Requests = measure.Counted(requests)
+	s.Numbers[requestsAll], s.Numbers[writes] = float64(len(requests)),
+		float64(len(m.requests(isForOldFoos, isWriteForObjects)))
+	s.Numbers[readyAfter], s.Numbers[newAfter], s.Numbers[allAfter] = ready, newFoo, passed
+	s.Numbers[startCPU] = s.CPU[controllerProcess]
+	if err := c.measureMemory(s); err != nil {
+		return nil, err
+	}
+	if p.bench.Idle > 0 {
+		if err := p.measureIdle(ctx, c, s, a.program); err != nil {
+			return nil, err
+		}
+	}
+	if p.bench.Changes > 0 {
+		return s, p.measureChanges(ctx, a, c, namespace, replicas, s)
+	}
+	return s, nil
+}
+
+// observeStart creates a Foo while an operator starts. It returns the seconds until the operator was ready, and until
+// the Foo was.
+func (p *plane) observeStart(ctx context.Context, m *meter, c *controller, namespace string) (ready, newFoo float64,
+	err error) {
+	var group errgroup.Group
+	group.Go(func() error {
+		err := c.ready(ctx)
+		ready = m.seconds()
+		return err
+	})
+	group.Go(func() error {
+		prefix := fmt.Sprintf("%s%d", newPrefix, m.mark)
+		o := p.observe(ctx, namespace, client.MatchingFields{"metadata.name": prefix + "-00000"})
+		_, err := p.createFoos(ctx, namespace, prefix, o, load{count: 1, pending: 1})
+		newFoo = m.seconds()
+		return err
+	})
+	err = group.Wait()
+	return ready, newFoo, err
+}
+
+// measureIdle records what an operator requests while nothing changes, but all Foos are reconciled again.
+func (p *plane) measureIdle(ctx context.Context, c *controller, s *measure.Sample, a program) error {
+	before, beforeErr := p.passes(c)
+	m, err := p.meter(a, c)
+	if err := errors.Join(beforeErr, err, measure.Pause(ctx, p.bench.Idle)); err != nil {
 		return err
 	}
-	for round := range f.Scale.Restarts {
-		for _, a := range order(round, p.bench.operators()) {
-			measure.Log("%s, round %d: starting with %d Foos", a.name, round+1, f.Scale.Restart)
-			r := &restart{Program: a.name}
-			if err := p.startAlone(ctx, a, r, f.Scale.Restart); err != nil {
-				return fmt.Errorf("restarting %s: %w", a.name, err)
-			}
-			if err := p.startAmongNew(ctx, a, r); err != nil {
-				return fmt.Errorf("restarting %s with new Foos: %w", a.name, err)
-			}
-			measure.Log("  ready after %.1f s, %d requests, %d of them writes; the first new Foo after %.1f s",
-				r.Ready, measure.All(r.Requests), r.Writes, r.First)
-			f.Restarts = append(f.Restarts, r)
-		}
+	idle, err := m.read(c, s.Count)
+	if err != nil {
+		return err
+	}
+	s.Numbers[idleRequests], s.Numbers[idleWrites] = float64(measure.All(idle.Requests)),
+		float64(len(m.requests(testenv.Request.IsWrite)))
+	s.Numbers[idleCPU] = idle.CPU[controllerProcess] / p.bench.Idle.Seconds()
+	after, err := p.passes(c)
+	if err == nil && after-before < s.Count {
+		err = fmt.Errorf("%d of %d Foos were reconciled again: there was no resync", after-before, s.Count)
+	}
+	return err
+}
+
+// measureChanges scales Foos, and records the CPU time of the controller for that.
+func (p *plane) measureChanges(ctx context.Context, a start, c *controller, namespace string, replicas int32,
+	s *measure.Sample) error {
+	changes := min(p.bench.Changes, a.foos)
+	o := p.observe(ctx, namespace)
+	m, err := p.meter(a.program, c)
+	if err != nil {
+		return err
+	}
+	err = p.scaleFoos(ctx, namespace, a.foos, replicas, o, load{count: changes, pending: paced})
+	if err != nil {
+		return err
+	}
+	changed, err := m.readLater(ctx, c, changes)
+	if err != nil {
+		return err
+	}
+	s.Numbers[changeCPU], s.Numbers[requestsPerChange] = changed.Numbers[cpuPerFoos], changed.Numbers[requestsPerFoo]
+	s.Others = max(s.Others, changed.Others)
+	return nil
+}
+
+// passes returns how many passes an operator has made for Foos.
+func (p *plane) passes(c *controller) (int, error) { return c.metrics.Passes(p.token, "foo") }
+
+// reconciled waits until an operator has reconciled every Foo since its start. It polls so rarely that this does not
+// affect the results.
+func (p *plane) reconciled(ctx context.Context, c *controller, foos int) error {
+	limit := 2*time.Minute + time.Duration(foos)*10*time.Millisecond
+	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, limit, true, func(context.Context) (bool, error) {
+		passes, err := p.passes(c)
+		return err == nil && passes >= foos, c.Alive()
+	})
+	if err != nil {
+		return fmt.Errorf("waiting until all of %d Foos are reconciled: %w", foos, err)
 	}
 	return nil
 }
 
-// startAlone starts an operator, and records what that costs.
-func (p *plane) startAlone(ctx context.Context, a program, result *restart, foos int) error {
-	mark, before, begun := p.Audit.Now(), p.cpu(nil), time.Now()
-	c, err := p.startReady(ctx, a, nil)
-	if err != nil {
-		return err
-	}
-	defer c.Stop()
-	result.Ready = time.Since(begun).Seconds()
-	if err := p.passed(ctx, c, foos); err != nil {
-		return err
-	}
-	result.Passed = time.Since(begun).Seconds()
-	if err := measure.Pause(ctx, startTime); err != nil {
-		return err
-	}
-	result.Requests = measure.Counted(p.Audit.Since(mark, by(a)))
-	result.Writes = len(p.Audit.Since(mark, by(a), isWriteForObjects))
-	result.Cost, err = before.Until(p.cpu(c))
-	return errors.Join(err, c.Alive())
-}
+var liveHeap = regexp.MustCompile(`# HeapAlloc = ([0-9]+)`)
 
-// startAmongNew starts an operator while new Foos are created, and records when these are ready.
-func (p *plane) startAmongNew(ctx context.Context, a program, result *restart) error {
-	namespace, err := p.namespace(ctx)
+// measureMemory has an operator collect its garbage, and records the heap that is left and the memory of the process.
+func (c *controller) measureMemory(s *measure.Sample) error {
+	response, err := http.Get(c.profiles + "/debug/pprof/heap?gc=1&debug=1")
 	if err != nil {
 		return err
 	}
-	o := p.observe(ctx, namespace)
-	defer o.stop()
-	begun := time.Now()
-	c, err := p.start(ctx, a, nil)
+	defer response.Body.Close()
+	profile, err := io.ReadAll(response.Body)
 	if err != nil {
 		return err
 	}
-	err = errors.Join(p.createFoos(ctx, namespace, "new", o, load{count: newFoos}), c.Alive())
-	c.Stop() // before the new Foos are deleted
-	if err != nil {
-		return err
+	match := liveHeap.FindSubmatch(profile)
+	if match == nil {
+		return errors.New("the heap profile does not have the size of the heap")
 	}
-	done := o.take()
-	result.First, result.Last = done[0].to.Sub(begun).Seconds(), done[len(done)-1].to.Sub(begun).Seconds()
-	return p.clear(ctx, namespace)
-}
-
-// isWriteForObjects returns whether a request writes something for an object, and not the event of the leader election.
-func isWriteForObjects(r testenv.Request) bool {
-	return r.IsWrite() && r.Namespace != testenv.OperatorNamespace
+	bytes, err := strconv.ParseFloat(string(match[1]), 64)
+	now, most, memoryErr := measure.Memory(c.PID)
+	s.Numbers[heap], s.Numbers[memory], s.Numbers[mostMemory] = bytes/1e6, float64(now)/1e6, float64(most)/1e6
+	return errors.Join(err, memoryErr)
 }

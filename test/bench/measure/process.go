@@ -16,25 +16,24 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Process is a program that runs. It differs from testenv.Manager: it may be any program, it runs without what finds
-// defects at the cost of CPU time, and it logs to a file, so that this process spends no CPU time on its log.
+// Process is a running program. Unlike testenv.Manager it may be any program, runs without what finds defects at the
+// cost of CPU time, and logs to a file, so that this process spends no CPU time on its log.
 type Process struct {
-	PID int
-	Log string // the file that has what it prints
-
+	PID     int
+	log     string // a file
 	command *exec.Cmd
 	ended   chan struct{} // closed when it has ended
 }
 
-// Start starts a program with none of the developer's environment. What it prints goes to a new file in a directory,
-// which is also its home.
+// Start starts a program with none of the developer's environment. Its output goes to a new file in a directory, which
+// is also its home.
 func Start(directory string, environment []string, program string, args ...string) (*Process, error) {
 	file, err := os.CreateTemp(directory, filepath.Base(program)+"-*.log")
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	p := &Process{Log: file.Name(), command: exec.Command(program, args...), ended: make(chan struct{})}
+	p := &Process{log: file.Name(), command: exec.Command(program, args...), ended: make(chan struct{})}
 	p.command.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + directory, "TMPDIR=" + directory},
 		environment...)
 	p.command.Stdout, p.command.Stderr = file, file
@@ -49,21 +48,19 @@ func Start(directory string, environment []string, program string, args ...strin
 	return p, nil
 }
 
-// WaitUntil waits up to two minutes until a process is as wanted, and fails if it ends before.
-func (p *Process) WaitUntil(ctx context.Context, what string, is func() bool) error {
+// WaitUntil waits up to two minutes for a condition, and fails if the process ends before.
+func (p *Process) WaitUntil(ctx context.Context, what string, isTrue func() bool) error {
 	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 2*time.Minute, true,
-		func(context.Context) (bool, error) {
-			return is(), p.Alive()
-		})
+		func(context.Context) (bool, error) { return isTrue(), p.Alive() })
 	if err != nil {
-		return fmt.Errorf("waiting for %s until %s: %w\n%s", filepath.Base(p.command.Path), what, err, p.logEnd())
+		return fmt.Errorf("waiting for %s until %s: %w", filepath.Base(p.command.Path), what, err)
 	}
 	return nil
 }
 
-// Stop ends the process as Kubernetes does, and waits until it has ended.
+// Stop stops the process as Kubernetes does, and waits until it has ended.
 func (p *Process) Stop() {
-	_ = p.command.Process.Signal(syscall.SIGTERM) // one that has ended needs none
+	_ = p.command.Process.Signal(syscall.SIGTERM) // it may have ended
 	select {
 	case <-p.ended:
 	case <-time.After(20 * time.Second):
@@ -76,33 +73,28 @@ func (p *Process) Stop() {
 func (p *Process) Alive() error {
 	select {
 	case <-p.ended:
-		return fmt.Errorf("the process has ended: %s", p.logEnd())
+		return fmt.Errorf("the process has ended: %s", p.output())
 	default:
 		return nil
 	}
 }
 
-func (p *Process) logEnd() string {
-	logged, _ := os.ReadFile(p.Log)
-	return string(logged[max(0, len(logged)-2000):])
+func (p *Process) output() string {
+	output, _ := os.ReadFile(p.log)
+	return string(output)
 }
 
 // Has returns a condition: the process has printed a text.
 func (p *Process) Has(text string) func() bool {
-	return func() bool {
-		logged, _ := os.ReadFile(p.Log)
-		return strings.Contains(string(logged), text)
-	}
+	return func() bool { return strings.Contains(p.output(), text) }
 }
 
 // Answers returns a condition: a URL answers 200, with any certificate.
 func Answers(url string) func() bool {
-	asking := &http.Client{
-		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true},
-		Timeout:   time.Second,
-	}
+	insecure := &http.Client{Timeout: time.Second, Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
 	return func() bool {
-		response, err := asking.Get(url)
+		response, err := insecure.Get(url)
 		if err != nil {
 			return false
 		}
@@ -111,7 +103,7 @@ func Answers(url string) func() bool {
 	}
 }
 
-// Child returns the ID of the one running process of a name that this process has started itself.
+// Child returns the ID of the one running child process of this process with a name.
 func Child(name string) (int, error) {
 	processes, err := procfs.AllProcs()
 	if err != nil {

@@ -4,10 +4,24 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/example/memcached-operator/test/proof"
 	"github.com/example/memcached-operator/test/testenv"
 )
+
+// AuditPolicy returns the policy of an API server that logs every request of some users, and no others.
+func AuditPolicy(users ...string) string {
+	return `
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+  users: ["` + strings.Join(users, `", "`) + `"]
+- level: None
+`
+}
 
 // Counted returns how many requests of each sort there are; those that failed are sorts of their own.
 func Counted(requests []testenv.Request) map[string]int {
@@ -39,21 +53,22 @@ func All(counts map[string]int) int {
 }
 
 // RequestTable returns a table of how many requests of each sort controllers sent, those of each divided by a number.
-func RequestTable(head string, controllers []string, requests []map[string]int, by []int, format string) proof.Table {
-	t, sorts := proof.Table{Columns: append([]string{head}, controllers...)}, map[string]int{}
-	row := func(name string, of func(map[string]int) int) {
-		cells := append(make([]string, 0, 1+len(requests)), name)
-		for i, counts := range requests {
-			cells = append(cells, fmt.Sprintf(format, float64(of(counts))/float64(by[i])))
-		}
-		t.Rows = append(t.Rows, cells)
-	}
+func RequestTable(title string, controllers []string, requests []map[string]int, by []int) proof.Table {
+	sorts := map[string]int{}
 	for _, counts := range requests {
 		Add(sorts, counts)
 	}
-	for _, sort := range slices.Sorted(maps.Keys(sorts)) {
-		row(sort, func(counts map[string]int) int { return counts[sort] })
+	t := proof.Table{Title: title, Columns: append([]string{"request"}, controllers...)}
+	for _, sort := range append(slices.Sorted(maps.Keys(sorts)), "all") {
+		row := []string{sort}
+		for i, counts := range requests {
+			count := counts[sort]
+			if sort == "all" {
+				count = All(counts)
+			}
+			row = append(row, Digits(float64(count)/float64(by[i])))
+		}
+		t.Rows = append(t.Rows, row)
 	}
-	row("all", All)
 	return t
 }

@@ -186,7 +186,6 @@ func (r *Report) Page(operator string) *proof.Page {
 		},
 		Claims:   r.claims(),
 		Sections: []proof.Section{{Title: "Fields", Tables: []proof.Table{table}}},
-		Data:     r,
 	}
 }
 
