@@ -230,8 +230,7 @@ func (r *Recorder) Count(namespace string) int {
 	return len(r.versions[namespace])
 }
 
-// List reads all objects of a resource from the API server, in a namespace or, if that is empty, in all. The recorder
-// may be behind, and not equally far for all resources.
+// List reads all objects of a resource from the API server, in a namespace or, if that is empty, in all.
 func (r *Recorder) List(ctx context.Context, resource, namespace string) ([]unstructured.Unstructured, error) {
 	list, err := r.client.Resource(recorded[resource]).Namespace(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {

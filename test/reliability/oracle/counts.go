@@ -1,13 +1,12 @@
 package oracle
 
 import (
-	"maps"
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -67,46 +66,36 @@ func made(run *Run) (creates, deletes map[string]int) {
 	return creates, deletes
 }
 
-// isForGone reports whether an object was created for a resource that was deleted by then, but that the operator's cache
-// may still have shown. That does not excuse a child that the resource has had before: the operator recreates one only
-// after it has read the resource from the API server.
+// isForGone reports whether an object was created for a resource that was deleted by then, but that the operator's
+// cache may still have shown. That does not excuse a child that the resource has had before: the operator recreates one
+// only after it has read the resource from the API server.
 func isForGone(run *Run, creation *proxy.Request) bool {
 	var owner types.UID
-	for _, version := range run.Versions {
-		if controller := metav1.GetControllerOf(version.Object); controller != nil &&
-			string(version.Object.GetUID()) == creation.AnsweredUID {
-			owner = controller.UID
-			break
+	for _, version := range slices.Backward(run.Versions) {
+		if string(version.Object.GetUID()) == creation.AnsweredUID {
+			owner = cmp.Or(controllerOf(version.Object), owner)
 		}
 	}
 	isGone, created := false, history.Key{Resource: creation.Resource, Name: creation.Name}
+	unbounded := unboundedSince(run)
 	rv, _ := strconv.ParseInt(creation.AnsweredRV, 10, 64)
 	for _, version := range run.Versions {
-		controller := metav1.GetControllerOf(version.Object)
 		switch {
 		case version.RV >= rv:
 		case version.IsGone && version.Object.GetUID() == owner:
-			isGone = mayStillBeSeen(run, version.At, creation.At)
-		case version.Key == created && controller != nil && controller.UID == owner &&
-			version.At.Before(knownAt(run, creation)):
+			isGone = !unbounded.IsZero() && !creation.At.Before(unbounded) || creation.At.Sub(version.At) <= maxLag(run)
+		case version.Key == created && controllerOf(version.Object) == owner && version.At.Before(knownAt(run, creation)):
 			return false
 		}
 	}
 	return isGone
 }
 
-// mayStillBeSeen reports whether the operator's cache may show at one time what another time ended.
-func mayStillBeSeen(run *Run, over, at time.Time) bool {
-	unbounded := unboundedSince(run)
-	return !unbounded.IsZero() && !at.Before(unbounded) || at.Sub(over) <= maxLag(run)
-}
-
 // knownAt returns the time up to which the operator knows what it has done before a request: that of the request, or
 // when the process was frozen, since it goes on with what it knew then.
 func knownAt(run *Run, request *proxy.Request) time.Time {
-	for i := range run.Requests {
-		if before := &run.Requests[i]; before.Fault != nil && before.Fault.Kind == proxy.Freeze &&
-			before.At.Before(request.At) {
+	for _, before := range run.Requests {
+		if hasFault(&before, proxy.Freeze) && before.At.Before(request.At) {
 			return before.At
 		}
 	}
@@ -116,12 +105,27 @@ func knownAt(run *Run, request *proxy.Request) time.Time {
 // carriedOut returns the requests of a run. Those that the API server carried out without an answer before it went away
 // are there as if it had answered: the history shows what they did.
 func carriedOut(run *Run) []proxy.Request {
-	requests := slices.Clone(run.Requests)
-	known := map[effect]bool{}
-	for i := range requests {
-		known[effectOf(&requests[i])] = true
+	type effect struct { // the creation or deletion of an object
+		uid    string
+		isGone bool
 	}
-	unexplained := effectsOf(run.Versions, known)
+	requests, explained := slices.Clone(run.Requests), sets.New[effect]()
+	for _, request := range requests {
+		switch {
+		case request.Verb == "delete" && request.IsDone():
+			explained.Insert(effect{request.OnlyUID, true})
+		case request.IsCreation():
+			explained.Insert(effect{request.AnsweredUID, false})
+		}
+	}
+	var unexplained []history.Version
+	for _, version := range run.Versions {
+		what := effect{string(version.Object.GetUID()), version.IsGone}
+		if !explained.Has(what) {
+			unexplained = append(unexplained, version)
+		}
+		explained.Insert(what)
+	}
 	for i := range requests {
 		request := &requests[i]
 		if request.Status != 0 || !request.IsWrite() || neverArrived(request) {
@@ -132,12 +136,12 @@ func carriedOut(run *Run) []proxy.Request {
 			continue
 		}
 		version := unexplained[found]
+		unexplained = slices.Delete(unexplained, found, found+1)
 		request.Status, request.AnsweredUID = http.StatusCreated, string(version.Object.GetUID())
 		if version.IsGone {
 			request.Status = http.StatusOK
 		}
 		request.AnsweredRV = strconv.FormatInt(version.RV, 10)
-		unexplained = slices.Delete(unexplained, found, found+1)
 	}
 	return requests
 }
@@ -149,38 +153,6 @@ func neverArrived(request *proxy.Request) bool {
 
 func hasFault(request *proxy.Request, kinds ...proxy.Kind) bool {
 	return request.Fault != nil && slices.Contains(kinds, request.Fault.Kind)
-}
-
-// effect is the creation or deletion of an object.
-type effect struct {
-	uid    string
-	isGone bool
-}
-
-// effectOf returns what an answered request did.
-func effectOf(request *proxy.Request) effect {
-	switch {
-	case request.Verb == "delete" && request.IsDone():
-		return effect{request.OnlyUID, true}
-	case request.IsCreation():
-		return effect{request.AnsweredUID, false}
-	}
-	return effect{}
-}
-
-// effectsOf returns the first and the last version of each deleted object, and the first one of the others, but not
-// those that are known.
-func effectsOf(versions []history.Version, known map[effect]bool) []history.Version {
-	var effects []history.Version
-	seen := maps.Clone(known)
-	for _, version := range versions {
-		what := effect{string(version.Object.GetUID()), version.IsGone}
-		if !seen[what] {
-			effects = append(effects, version)
-		}
-		seen[what] = true
-	}
-	return effects
 }
 
 // isBy reports whether a request can have had an effect.

@@ -48,7 +48,9 @@ func (w *statusWrite) hadProblem(reason string) bool {
 	case cachev1alpha1.ReasonNodeNotStarting:
 		return w.hadNode(cannotStart)
 	case cachev1alpha1.ReasonNodeUnschedulable:
-		return w.hadNode(isUnschedulable)
+		return w.hadNode(func(pod *corev1.Pod) bool {
+			return hasCondition(pod, corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable)
+		})
 	case tutorialv1.ReasonLastRunFailed:
 		return ever(w.versions, w, history.Jobs, func(job *batchv1.Job) bool { return !failedAt(job).IsZero() })
 	}
@@ -98,10 +100,8 @@ func (w *statusWrite) lastFine() time.Time {
 
 // isRefused reports whether the API server, or the proxy in its place, denied a request.
 func isRefused(r *proxy.Request) bool {
-	if r.Fault != nil {
-		return r.Fault.Kind == proxy.Refuse && r.Fault.Code == http.StatusForbidden
-	}
-	return r.Status == http.StatusForbidden
+	return r.Fault == nil && r.Status == http.StatusForbidden ||
+		hasFault(r, proxy.Refuse) && r.Fault.Code == http.StatusForbidden
 }
 
 // hasFailed reports whether a request of a pass has failed, other than the status write. An object that does not exist,
@@ -168,8 +168,9 @@ func cannotStart(pod *corev1.Pod) bool {
 	})
 }
 
-func isUnschedulable(pod *corev1.Pod) bool {
+// hasCondition reports whether a pod has a condition with a status and, if one is given, a reason.
+func hasCondition(pod *corev1.Pod, kind corev1.PodConditionType, status corev1.ConditionStatus, reason ...string) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+		return c.Type == kind && c.Status == status && (len(reason) == 0 || slices.Contains(reason, c.Reason))
 	})
 }

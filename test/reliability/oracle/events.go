@@ -47,19 +47,15 @@ func events(run *Run, reference *Reference) []string {
 func compareEvents(actual map[string]int, bounds map[string][2]int, more int,
 	fewerAreFine func(reason string) bool) []string {
 	var found problems
-	for reason, n := range actual {
-		most := bounds[reason][1] + more
+	for reason := range sets.KeySet(actual).Union(sets.KeySet(bounds)) {
+		n, fewest, most := actual[reason], bounds[reason][0], bounds[reason][1]+more
 		found.addIf(n > most, "%d events %s, where %d report news", n, reason, most)
-	}
-	for reason, bound := range bounds {
-		found.addIf(actual[reason] < bound[0] && !fewerAreFine(reason), "%d events %s, not %d", actual[reason], reason,
-			bound[0])
+		found.addIf(n < fewest && !fewerAreFine(reason), "%d events %s, not %d", n, reason, fewest)
 	}
 	return found
 }
 
-// hasReportedNameTaken reports whether a status has. When two resources swap names at the same moment, the names may be
-// free again before that.
+// hasReportedNameTaken reports whether a status has: when two resources swap names at once, none may be taken by then.
 func hasReportedNameTaken(run *Run) bool {
 	return slices.ContainsFunc(run.Versions, func(version history.Version) bool {
 		said := history.As[history.Reported](version.Object)
@@ -68,8 +64,8 @@ func hasReportedNameTaken(run *Run) bool {
 	})
 }
 
-// sent returns the number of events by reason, before everything was reconciled once more. A patch of an event continues
-// a series.
+// sent returns the number of events by reason, before everything was reconciled once more. A patch of an event
+// continues a series.
 func sent(run *Run) map[string]int {
 	counts, reasons := map[string]int{}, map[string]string{}
 	for _, request := range run.Requests[:run.Anew] {
@@ -85,8 +81,7 @@ func sent(run *Run) map[string]int {
 	return counts
 }
 
-// isOfPass reports whether a request is made by a reconcile pass, and not by a cache: a write, or a read of one
-// resource.
+// isOfPass reports whether a reconcile pass, and not a cache, made a request: a write, or a read of one resource.
 func isOfPass(request *proxy.Request) bool {
 	return isOfInterest(request) && request.Verb != "watch" && (request.IsWrite() || request.Name != "")
 }

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 
 	"github.com/example/memcached-operator/internal/child"
 	"github.com/example/memcached-operator/test/reliability/history"
@@ -37,17 +39,11 @@ func guarantee(run *Run, _ *Reference) []string {
 
 // unguarded returns what is wrong with a write; nothing if it is safe.
 func unguarded(run *Run, request *proxy.Request, owners sets.Set[types.UID]) string {
-	parent, isStatus := strings.CutSuffix(request.Resource, "/status")
-	isOfOurs := history.IsOurs(parent)
-	switch {
+	switch parent, isStatus := strings.CutSuffix(request.Resource, "/status"); {
 	case request.Verb == "update" || request.Verb == "deletecollection":
 		return "is never needed"
-	case isOfOurs && !isStatus:
-		return "changes a resource that its user owns"
-	case isOfOurs && request.OnlyUID == "" && request.OnlyRV == "":
-		return "is for any resource of that name"
-	case isOfOurs:
-		return ""
+	case history.IsOurs(parent):
+		return unguardedToOurs(request, isStatus)
 	case request.Verb == "delete" && request.OnlyUID == "":
 		return "is for any object of that name"
 	case request.Verb == "patch" && request.Force && request.OnlyUID == "":
@@ -64,6 +60,17 @@ func unguarded(run *Run, request *proxy.Request, owners sets.Set[types.UID]) str
 	return unowned(run, request, owners)
 }
 
+// unguardedToOurs returns what is wrong with a write to a resource of the operator's kinds.
+func unguardedToOurs(request *proxy.Request, isStatus bool) string {
+	switch {
+	case !isStatus:
+		return "changes a resource that its user owns"
+	case request.OnlyUID == "" && request.OnlyRV == "":
+		return "is for any resource of that name"
+	}
+	return ""
+}
+
 const notOwned = "is to an object that the operator does not control"
 
 // unowned returns what is wrong with the object that a write was made to; nothing if the operator controls it.
@@ -74,18 +81,15 @@ func unowned(run *Run, request *proxy.Request, owners sets.Set[types.UID]) strin
 		return ""
 	case !owners.Has(ownerOf(before)):
 		return notOwned
-	case after == nil:
-		return ""
-	}
-	if was, is := metav1.GetControllerOf(before), metav1.GetControllerOf(after); was != nil && is != nil &&
-		was.UID != is.UID {
+	case after != nil && controllerOf(before) != "" && controllerOf(after) != "" &&
+		controllerOf(before) != controllerOf(after):
 		return "takes an object from one of the operator's resources for another"
 	}
 	return ""
 }
 
-// unguardedToJob returns what is wrong with a patch of a Job: it may only restore a lost owner reference, in the version
-// that it names.
+// unguardedToJob returns what is wrong with a patch of a Job: it may only restore a lost owner reference, in the
+// version that it names.
 func unguardedToJob(run *Run, request *proxy.Request, owners sets.Set[types.UID]) string {
 	if request.OnlyUID == "" || request.OnlyRV == "" {
 		return "is for any version of any Job of that name"
@@ -105,7 +109,7 @@ func unguardedToJob(run *Run, request *proxy.Request, owners sets.Set[types.UID]
 	switch {
 	case !owners.Has(ownerOf(before)):
 		return notOwned
-	case metav1.GetControllerOf(before) != nil:
+	case controllerOf(before) != "":
 		return "is to a Job that has its owner"
 	case after != nil && !isOnlyOwned(before, after):
 		return "changes more of a Job than its lost owner reference"
@@ -115,8 +119,7 @@ func unguardedToJob(run *Run, request *proxy.Request, owners sets.Set[types.UID]
 
 // isOnlyOwned reports whether two versions differ only in that the later one has its owner reference again.
 func isOnlyOwned(before, after *unstructured.Unstructured) bool {
-	owner := metav1.GetControllerOf(after)
-	if owner == nil || owner.UID != ownerOf(before) {
+	if owner := controllerOf(after); owner == "" || owner != ownerOf(before) {
 		return false
 	}
 	before, after = before.DeepCopy(), after.DeepCopy()
@@ -129,11 +132,22 @@ func isOnlyOwned(before, after *unstructured.Unstructured) bool {
 }
 
 // touched returns the object that a write was made to, before and after it. Both are nil if the write changed nothing;
-// the second one is nil of a deletion, and of a write without an answer, whose outcome is unknown.
+// the second one is nil of a deletion, and of a write without an answer, whose outcome is unknown. The latter names its
+// object by the UID, or else that is unknown too: the recorder may be late.
 func touched(run *Run, request *proxy.Request) (before, after *unstructured.Unstructured) {
-	if request.Status == 0 && !neverArrived(request) {
-		return targetOf(run, request), nil
+	if request.Status != 0 || neverArrived(request) {
+		return around(run, request)
 	}
+	for _, version := range run.Versions {
+		if request.OnlyUID != "" && string(version.Object.GetUID()) == request.OnlyUID && !version.At.After(request.At) {
+			before = version.Object
+		}
+	}
+	return before, nil
+}
+
+// around is touched for a write with an answer.
+func around(run *Run, request *proxy.Request) (before, after *unstructured.Unstructured) {
 	for _, version := range run.Versions {
 		switch {
 		case version.Resource != request.Resource || version.Name != request.Name:
@@ -153,22 +167,12 @@ func touched(run *Run, request *proxy.Request) (before, after *unstructured.Unst
 	return nil, nil
 }
 
-// targetOf returns the object that a request without an answer names by its UID, as it was then; nil if it names none:
-// the recorder may be late, so the object of that name at that time is unknown.
-func targetOf(run *Run, request *proxy.Request) *unstructured.Unstructured {
-	var target *unstructured.Unstructured
-	for _, version := range run.Versions {
-		if request.OnlyUID != "" && string(version.Object.GetUID()) == request.OnlyUID && !version.At.After(request.At) {
-			target = version.Object
-		}
-	}
-	return target
-}
-
 // ownerOf returns the UID of an object's controller, or without one, of the resource that it was created for.
 func ownerOf(object *unstructured.Unstructured) types.UID {
-	if controller := metav1.GetControllerOf(object); controller != nil {
-		return controller.UID
-	}
-	return types.UID(object.GetAnnotations()[child.OwnerAnnotation])
+	return cmp.Or(controllerOf(object), types.UID(object.GetAnnotations()[child.OwnerAnnotation]))
+}
+
+// controllerOf returns the UID of an object's controller; an empty one if it has none.
+func controllerOf(object *unstructured.Unstructured) types.UID {
+	return ptr.Deref(metav1.GetControllerOfNoCopy(object), metav1.OwnerReference{}).UID
 }

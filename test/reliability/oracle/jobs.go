@@ -22,7 +22,7 @@ func oncePerTick(run *Run, _ *Reference) []string {
 		if version.Resource == history.CronJobs && version.IsGone {
 			deleted.Insert(version.Object.GetUID())
 		}
-		controller := metav1.GetControllerOf(version.Object)
+		controller := metav1.GetControllerOfNoCopy(version.Object)
 		if version.Resource != history.Jobs || controller == nil || controller.Kind != "CronJob" ||
 			deleted.Has(controller.UID) {
 			continue
@@ -40,8 +40,8 @@ func oncePerTick(run *Run, _ *Reference) []string {
 	return found
 }
 
-// latestTick finds Jobs that the operator has created for a scheduled time after a later one had passed: of missed runs,
-// only the latest is started.
+// latestTick finds Jobs that the operator has created for a scheduled time after a later one had passed: of missed
+// runs, only the latest is started.
 func latestTick(run *Run, _ *Reference) []string {
 	created := sets.New[string]() // by UID
 	for i := range run.Requests {
@@ -74,14 +74,14 @@ func oneAtATime(run *Run, _ *Reference) []string {
 		if version.Resource == history.CronJobs {
 			policies[version.Object.GetUID()] = history.As[tutorialv1.CronJob](version.Object).Spec.ConcurrencyPolicy
 		}
-		controller := metav1.GetControllerOf(version.Object)
-		if version.Resource != history.Jobs || controller == nil {
+		owner := controllerOf(version.Object)
+		if version.Resource != history.Jobs || owner == "" {
 			continue
 		}
-		if active[controller.UID] == nil {
-			active[controller.UID] = sets.New[string]()
+		if active[owner] == nil {
+			active[owner] = sets.New[string]()
 		}
-		jobs, policy := active[controller.UID], policies[controller.UID]
+		jobs, policy := active[owner], policies[owner]
 		if version.IsGone || jobstate.IsFinished(history.As[batchv1.Job](version.Object)) {
 			jobs.Delete(version.Name)
 		} else {

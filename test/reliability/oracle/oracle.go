@@ -1,5 +1,5 @@
-// Package oracle judges a run of the operator by what was recorded of it, and by nothing else. An oracle decides whether
-// the outcome of a test is right: https://doi.org/10.1109/TSE.2014.2372785.
+// Package oracle judges a run of the operator by what was recorded of it, and by nothing else. An oracle decides
+// whether the outcome of a test is right: https://doi.org/10.1109/TSE.2014.2372785.
 package oracle
 
 import (

@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -11,8 +12,8 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// hygiene finds panics, data races and exits that were not requested; errors in the log once everything has settled; and
-// any error in the log of a run without faults.
+// hygiene finds panics, data races and exits that were not requested; errors in the log once everything has settled;
+// and any error in the log of a run without faults.
 func hygiene(run *Run, _ *Reference) []string {
 	found := problems(slices.Clone(run.Ends))
 	for _, defect := range testenv.Defects(run.Log) {
@@ -55,8 +56,7 @@ func (e entry) isOfShutdown(entries []entry) bool {
 // watching is the function that reads a watch.
 const watching = "k8s.io/apimachinery/pkg/watch.(*StreamWatcher).receive"
 
-// eventAPIs is how many goroutines of a function the first event starts, which may never come: one for each API of
-// events.
+// eventAPIs is how many goroutines of a function the first event may start: one for each API of events.
 const eventAPIs = 2
 
 // goroutines finds more goroutines after a run than without faults or in a new process, and more after resyncs than
@@ -94,13 +94,9 @@ func goroutines(run *Run, reference *Reference) []string {
 	return found
 }
 
-func isOfConnection(function string) bool {
-	return strings.HasPrefix(function, "net/http.") || strings.HasPrefix(function, "golang.org/x/net/http2.")
-}
-
-func isOfEvents(function string) bool {
-	return strings.HasPrefix(function, "k8s.io/client-go/tools/events.") ||
-		strings.HasPrefix(function, "k8s.io/client-go/tools/record.") ||
-		strings.HasPrefix(function, "k8s.io/apimachinery/pkg/watch.(*Broadcaster).") ||
-		function == "k8s.io/apimachinery/pkg/util/wait.UntilWithContext"
-}
+// Functions that connections and events start.
+var (
+	isOfConnection = regexp.MustCompile(`^(net/http|golang\.org/x/net/http2)\.`).MatchString
+	isOfEvents     = regexp.MustCompile(`^k8s\.io/(client-go/tools/(events|record)\.|` +
+		`apimachinery/pkg/(watch\.\(\*Broadcaster\)\.|util/wait\.UntilWithContext$))`).MatchString
+)

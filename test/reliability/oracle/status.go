@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -26,10 +27,10 @@ func statuses(run *Run, _ *Reference) []string {
 		if kind == nil || version.IsGone {
 			continue
 		}
-		previous := before[object.GetUID()]
+		previous := cmp.Or(before[object.GetUID()], &unstructured.Unstructured{})
 		before[object.GetUID()] = object
 		if !hasConditions(object) && !hasConditions(previous) ||
-			previous != nil && equality.Semantic.DeepEqual(previous.Object["status"], object.Object["status"]) {
+			equality.Semantic.DeepEqual(previous.Object["status"], object.Object["status"]) {
 			continue
 		}
 		w := &statusWrite{run: run, kind: kind, versions: run.Versions[:i], self: version, previous: previous,
@@ -37,7 +38,11 @@ func statuses(run *Run, _ *Reference) []string {
 		if unbounded.IsZero() || version.At.Before(unbounded) {
 			w.since = version.At.Add(-lag)
 		}
-		w.findObserved()
+		for _, v := range slices.Backward(run.Versions[:i+1]) {
+			if v.Object.GetUID() == object.GetUID() && v.Object.GetGeneration() == w.said.Status.ObservedGeneration {
+				w.observed = v.Object // the first version of this generation
+			}
+		}
 		w.judgeGenerations()
 		w.judgeDegraded()
 		if kind.Deploys {
@@ -52,11 +57,8 @@ func statuses(run *Run, _ *Reference) []string {
 	return found
 }
 
-// hasConditions reports whether a status was written; not for nil.
+// hasConditions reports whether a status was written.
 func hasConditions(object *unstructured.Unstructured) bool {
-	if object == nil {
-		return false
-	}
 	_, has, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	return has
 }
@@ -111,7 +113,7 @@ type statusWrite struct {
 	kind     *kinds.Kind
 	versions []history.Version
 	self     history.Version
-	previous *unstructured.Unstructured // nil for the first version
+	previous *unstructured.Unstructured // empty for the first version
 	said     *history.Reported
 	// observed is the resource in the observed generation; nil if that is from before the recording.
 	observed *unstructured.Unstructured
@@ -119,16 +121,6 @@ type statusWrite struct {
 	superseded []time.Time
 	// since is the oldest state that the status may be computed from; zero for any.
 	since time.Time
-}
-
-func (w *statusWrite) findObserved() {
-	for _, version := range append(slices.Clone(w.versions), w.self) {
-		if version.Key == w.self.Key && version.Object.GetUID() == w.self.Object.GetUID() &&
-			version.Object.GetGeneration() == w.said.Status.ObservedGeneration {
-			w.observed = version.Object
-			return
-		}
-	}
 }
 
 // judgeGenerations finds generations that do not exist yet or go back, and conditions that are missing or of another
@@ -141,7 +133,7 @@ func (w *statusWrite) judgeGenerations() {
 		w.addIf(c == nil, "does not report whether it is %s", condition)
 		w.addIf(c != nil && c.ObservedGeneration != observed, "reports %s of another generation than %d", condition, observed)
 	}
-	w.addIf(w.previous != nil && history.As[history.Reported](w.previous).Status.ObservedGeneration > observed,
+	w.addIf(history.As[history.Reported](w.previous).Status.ObservedGeneration > observed,
 		"has observed an earlier generation than before")
 }
 

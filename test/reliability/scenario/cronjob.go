@@ -19,8 +19,7 @@ import (
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
-// minJobAge is how old a Job has to be before the operator deletes it from the history: a minute, and the second that
-// the API server's times leave out.
+// minJobAge is the operator's minimum age of a Job to be deleted, and the second that the API's times leave out.
 const minJobAge = 62 * time.Second
 
 var (
@@ -71,7 +70,7 @@ func cronJobs() []Scenario {
 				Until: reports(cronJobKey, "Degraded=True/LastRunFailed", "Progressing=False")},
 		}},
 		{Name: "cronjob-replace", Prepare: active(tutorialv1.ReplaceConcurrent), Steps: []Step{
-			{Name: "fire", Until: all(isJobGone(1), isRunning)},
+			{Name: "fire", Until: all(ofJob(1, isGone), isRunning)},
 		}},
 		{Name: "cronjob-forbid", Prepare: active(tutorialv1.ForbidConcurrent), Steps: []Step{
 			{Name: "wait", Until: reports(cronJobKey, "Progressing=True/WaitingForJob")},
@@ -80,7 +79,7 @@ func cronJobs() []Scenario {
 		// The history keeps one Job.
 		{Name: "cronjob-prune", Age: minJobAge, Prepare: inTurn(leftBehind{observed: 4, jobs: []int{3, 2, 1, 0}}.create,
 			finish(3, batchv1.JobComplete), finish(2, batchv1.JobComplete), finish(1, batchv1.JobComplete)), Steps: []Step{
-			{Name: "prune", Until: all(isJobGone(2), isJobGone(3), hasSucceeded)},
+			{Name: "prune", Until: all(ofJob(2, isGone), ofJob(3, isGone), hasSucceeded)},
 		}},
 		{Name: "cronjob-foreign",
 			Prepare: inTurn(onJob(0, func(job *batchv1.Job) Action { return create(job) }), due), Steps: []Step{
@@ -88,9 +87,7 @@ func cronJobs() []Scenario {
 				{Name: "make room", Do: deleteJob, Until: hasRun("Progressing=True/JobsRunning", "Degraded=False")},
 			}},
 		{Name: "cronjob-delete", IsOpen: true, Prepare: due, Steps: []Step{
-			{Name: "fire", Until: func(s *Stage, world history.World) string {
-				return exists(history.Jobs, jobName(s, 0))(s, world)
-			}},
+			{Name: "fire", Until: ofJob(0, exists)},
 			{Name: "delete", Do: remove(newCronJob()), Until: isEmpty},
 		}},
 		{Name: "cronjob-recreate", Prepare: due, Setup: []Step{fire}, Steps: []Step{
@@ -115,7 +112,9 @@ func hourly(s *Stage) *tutorialv1.CronJob {
 }
 
 // jobName returns the name of the Job for so many hours before the scheduled time.
-func jobName(s *Stage, hoursBefore int) string { return "one-" + history.JobSuffix(s.before(hoursBefore)) }
+func jobName(s *Stage, hoursBefore int) string {
+	return "one-" + history.JobSuffix(s.before(hoursBefore))
+}
 
 func onJob(hoursBefore int, action func(*batchv1.Job) Action) Action {
 	return func(ctx context.Context, s *Stage) error {
@@ -181,11 +180,10 @@ func hasStatus(what string, is func(*Stage, *tutorialv1.CronJobStatus) bool) Che
 
 // hasRun checks that the CronJob controls the Job for the scheduled time, and reports it.
 func hasRun(conditions ...string) Check {
-	return all(func(s *Stage, world history.World) string {
-		return controls(cronJobKey, history.Jobs, jobName(s, 0))(s, world)
-	}, hasStatus("the run", func(s *Stage, status *tutorialv1.CronJobStatus) bool {
+	hasReported := hasStatus("the run", func(s *Stage, status *tutorialv1.CronJobStatus) bool {
 		return status.LastScheduleTime.Equal(ptr.To(metav1.NewTime(s.Tick)))
-	}), reports(cronJobKey, conditions...))
+	})
+	return all(ofJob(0, controlledBy(cronJobKey)), hasReported, reports(cronJobKey, conditions...))
 }
 
 // hasMissed checks that the status reports that the run of so many hours before the scheduled time was missed.
@@ -209,6 +207,9 @@ func jobCount(wanted int) Check {
 	}
 }
 
-func isJobGone(hoursBefore int) Check {
-	return func(s *Stage, world history.World) string { return isGone(history.Jobs, jobName(s, hoursBefore))(s, world) }
+// ofJob checks the Job for so many hours before the scheduled time.
+func ofJob(hoursBefore int, check func(resource, name string) Check) Check {
+	return func(s *Stage, world history.World) string {
+		return check(history.Jobs, jobName(s, hoursBefore))(s, world)
+	}
 }

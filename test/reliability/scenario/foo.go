@@ -147,8 +147,7 @@ func isRepaired(_ *Stage, world history.World) string {
 	}
 	for _, object := range world.Of(history.Deployments) {
 		d := history.As[appsv1.Deployment](object)
-		isChanged := d.Labels[unmanaged] != "" && (len(d.Labels) < 2 || len(d.OwnerReferences) == 0)
-		if isChanged || d.Spec.Template.Spec.Containers[0].Image == otherImage {
+		if d.Labels[unmanaged] != "" && len(d.Labels) < 2 || d.Spec.Template.Spec.Containers[0].Image == otherImage {
 			return d.Name + " is not repaired"
 		}
 	}

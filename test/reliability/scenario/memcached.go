@@ -55,7 +55,7 @@ func memcacheds() []Scenario {
 		upgrade("memcached-upgrade-image", otherImages, createMemcached(2), "one", 2),
 		// Without what the name of a Service may not contain, these names are the same.
 		{Name: "memcached-namesakes", Steps: []Step{{Name: "create both",
-			Do:    create(newMemcached("web.shop", 1), newMemcached("web-shop", 1)),
+			Do:    inTurn(create(newMemcached("web.shop", 1)), create(newMemcached("web-shop", 1))),
 			Until: all(hasService("web.shop"), hasService("web-shop"))}}},
 		{Name: "memcached-foreign", Prepare: create(foreign), Steps: []Step{
 			{Name: "create", Do: create(newMemcached("one", 1)), Until: all(runs(memcachedKey, "one", 1),
@@ -93,10 +93,10 @@ func hasService(name string) Check {
 // memcachedRuns checks that the Memcached has all its children, and so many nodes that are ready, and reports it.
 func memcachedRuns(nodes int32) Check {
 	return all(
-		controls(memcachedKey, history.Services, "one"),
+		controlledBy(memcachedKey)(history.Services, "one"),
 		holds(history.Services, "one", "its own selector",
 			func(service *corev1.Service) bool { return len(service.Spec.Selector) == 2 }),
-		controls(memcachedKey, history.Budgets, "one"),
+		controlledBy(memcachedKey)(history.Budgets, "one"),
 		holds(history.Budgets, "one", "maxUnavailable 1",
 			func(budget *policyv1.PodDisruptionBudget) bool { return budget.Spec.MaxUnavailable.IntValue() == 1 }),
 		holds(history.Memcacheds, "one", fmt.Sprintf("%d ready nodes in its status", nodes),

@@ -77,8 +77,7 @@ func (s *Stage) Symbols() history.Symbols {
 
 func (s *Stage) before(hours int) time.Time { return s.Tick.Add(-time.Duration(hours) * time.Hour) }
 
-// Expected is what the operator does in a scenario without faults. Comparing runs with each other does not show what is
-// wrong in all of them.
+// Expected is what the operator does without faults. Comparing runs does not show what is wrong in all of them.
 type Expected struct {
 	// Creates and Deletes are the numbers of creations and deletions by object, named as "group/resource name".
 	Creates map[string]int `json:"creates"`
@@ -115,28 +114,15 @@ func localCopy[T client.Object](s *Stage, object T) T {
 	return object
 }
 
-func create(objects ...client.Object) Action {
-	return func(ctx context.Context, s *Stage) error {
-		for _, object := range objects {
-			if err := s.Client.Create(ctx, localCopy(s, object)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+func create(object client.Object) Action {
+	return func(ctx context.Context, s *Stage) error { return s.Client.Create(ctx, localCopy(s, object)) }
 }
 
 // remove deletes objects; the garbage collector deletes what they own.
 func remove(objects ...client.Object) Action {
-	return func(ctx context.Context, s *Stage) error {
-		for _, object := range objects {
-			if err := s.Client.Delete(ctx, localCopy(s, object),
-				client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+	return forEach(objects, func(ctx context.Context, s *Stage, object client.Object) error {
+		return s.Client.Delete(ctx, localCopy(s, object), client.PropagationPolicy(metav1.DeletePropagationBackground))
+	})
 }
 
 // edit reads the object of that type and name, and patches only the fields that change sets.
@@ -153,9 +139,13 @@ func edit[T client.Object](named T, change func(T)) Action {
 }
 
 func inTurn(actions ...Action) Action {
+	return forEach(actions, func(ctx context.Context, s *Stage, do Action) error { return do(ctx, s) })
+}
+
+func forEach[T any](all []T, do func(context.Context, *Stage, T) error) Action {
 	return func(ctx context.Context, s *Stage) error {
-		for _, do := range actions {
-			if err := do(ctx, s); err != nil {
+		for _, each := range all {
+			if err := do(ctx, s, each); err != nil {
 				return err
 			}
 		}
@@ -168,23 +158,22 @@ const unmanaged = "unmanaged"
 
 // relabel replaces all labels of some objects, and the operator's annotations.
 func relabel(objects ...client.Object) Action {
-	var edits []Action
-	for _, object := range objects {
-		edits = append(edits, edit(object, func(object client.Object) {
-			labels, annotations := object.GetLabels(), object.GetAnnotations()
-			for name := range labels {
-				labels[name] = unmanaged
+	change := func(object client.Object) {
+		labels, annotations := object.GetLabels(), object.GetAnnotations()
+		for name := range labels {
+			labels[name] = unmanaged
+		}
+		for name := range annotations {
+			if strings.HasPrefix(name, "memcached-operator.example.com/") {
+				annotations[name] = unmanaged
 			}
-			for name := range annotations {
-				if strings.HasPrefix(name, "memcached-operator.example.com/") {
-					annotations[name] = unmanaged
-				}
-			}
-			object.SetLabels(labels)
-			object.SetAnnotations(annotations)
-		}))
+		}
+		object.SetLabels(labels)
+		object.SetAnnotations(annotations)
 	}
-	return inTurn(edits...)
+	return forEach(objects, func(ctx context.Context, s *Stage, object client.Object) error {
+		return edit(object, change)(ctx, s)
+	})
 }
 
 // createNeighbor creates an object that names an owner whose UID differs only in its last digit from a resource's.
@@ -194,13 +183,12 @@ func createNeighbor(resource, object client.Object) Action {
 		if err := s.Client.Get(ctx, client.ObjectKeyFromObject(owner), owner); err != nil {
 			return err
 		}
-		uid, isZero := strings.CutSuffix(string(owner.GetUID()), "0")
-		if isZero {
-			uid += "1"
-		} else {
-			uid = uid[:len(uid)-1] + "0"
+		uid, last := []byte(owner.GetUID()), byte('0')
+		if uid[len(uid)-1] == last {
+			last = '1'
 		}
-		neighbor.SetAnnotations(map[string]string{child.OwnerAnnotation: uid})
+		uid[len(uid)-1] = last
+		neighbor.SetAnnotations(map[string]string{child.OwnerAnnotation: string(uid)})
 		return s.Client.Create(ctx, neighbor)
 	}
 }
@@ -249,20 +237,22 @@ func isEmpty(_ *Stage, world history.World) string {
 	return ""
 }
 
-// controls checks that an object exists and is controlled by another one.
-func controls(owner history.Key, resource, name string) Check {
-	return func(_ *Stage, world history.World) string {
-		object := world[history.Key{Resource: resource, Name: name}]
-		if world[owner] == nil || object == nil || !metav1.IsControlledBy(object, world[owner]) {
-			return fmt.Sprintf("%s does not control %s/%s", owner, resource, name)
+// controlledBy checks that objects exist and are controlled by another one.
+func controlledBy(owner history.Key) func(resource, name string) Check {
+	return func(resource, name string) Check {
+		return func(_ *Stage, world history.World) string {
+			object := world[history.Key{Resource: resource, Name: name}]
+			if world[owner] == nil || object == nil || !metav1.IsControlledBy(object, world[owner]) {
+				return fmt.Sprintf("%s does not control %s/%s", owner, resource, name)
+			}
+			return ""
 		}
-		return ""
 	}
 }
 
 // runs checks that a resource controls a Deployment that is rolled out with so many pods.
 func runs(owner history.Key, name string, pods int32) Check {
-	return all(controls(owner, history.Deployments, name),
+	return all(controlledBy(owner)(history.Deployments, name),
 		holds(history.Deployments, name, fmt.Sprintf("%d available pods", pods), func(d *appsv1.Deployment) bool {
 			return d.DeletionTimestamp == nil && history.IsRolledOut(d, pods)
 		}))
