@@ -204,15 +204,15 @@ func (r *Recorder) Latest() string {
 func (r *Recorder) World(namespace string) World {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	world := World{}
+	state := World{}
 	for _, version := range r.versions[namespace] {
 		if version.IsGone {
-			delete(world, version.Key)
+			delete(state, version.Key)
 		} else {
-			world[version.Key] = version.Object
+			state[version.Key] = version.Object
 		}
 	}
-	return world
+	return state
 }
 
 // Versions returns the history of a namespace in the order of the changes.
@@ -241,17 +241,17 @@ func (r *Recorder) List(ctx context.Context, resource, namespace string) ([]unst
 
 // Read reads the objects of some resources in a namespace from the API server.
 func (r *Recorder) Read(ctx context.Context, namespace string, resources ...string) (World, error) {
-	world := World{}
+	state := World{}
 	for _, resource := range resources {
 		objects, err := r.List(ctx, resource, namespace)
 		if err != nil {
 			return nil, err
 		}
 		for i := range objects {
-			world[Key{resource, objects[i].GetName()}] = &objects[i]
+			state[Key{resource, objects[i].GetName()}] = &objects[i]
 		}
 	}
-	return world, nil
+	return state, nil
 }
 
 // Forget drops a namespace for good.

@@ -55,18 +55,18 @@ var (
 )
 
 // Normalize returns the state of a namespace in normal form. UIDs are resolved by the namespace's history too.
-func Normalize(namespace string, world World, versions []Version, symbols Symbols) Normal {
+func Normalize(namespace string, state World, versions []Version, symbols Symbols) Normal {
 	uids := map[string]string{}
 	for _, version := range versions {
 		uids[string(version.Object.GetUID())] = fmt.Sprintf("(uid of %s)", version.Key)
 	}
-	for key, object := range world { // these take precedence over deleted objects
+	for key, object := range state { // these take precedence over deleted objects
 		uids[string(object.GetUID())] = fmt.Sprintf("(uid of %s)", key)
 	}
-	names := podNames(world)
-	maps.Copy(names, templateHashes(world))
+	names := podNames(state)
+	maps.Copy(names, templateHashes(state))
 	normal := Normal{}
-	for key, object := range world {
+	for key, object := range state {
 		if key.Resource == ReplicaSets && isEmpty(object) {
 			continue // of an earlier template: timing decides whether that was ever rolled out
 		}
@@ -118,9 +118,9 @@ func isEmpty(set *unstructured.Unstructured) bool {
 }
 
 // podNames returns a name for each pod instead of its random one: its controller's, and a number.
-func podNames(world World) map[string]string {
+func podNames(state World) map[string]string {
 	names, counts := map[string]string{}, map[string]int{}
-	for _, pod := range world.Of(Pods) {
+	for _, pod := range state.Of(Pods) {
 		if controller := metav1.GetControllerOf(pod); controller != nil {
 			counts[controller.Name]++
 			names[pod.GetName()] = fmt.Sprintf("%s-(%d)", controller.Name, counts[controller.Name])
@@ -131,8 +131,8 @@ func podNames(world World) map[string]string {
 
 // templateHashes returns a name for each hash in the names of ReplicaSets and pods. The hash differs if a ReplicaSet of
 // an earlier Deployment of the same name still exists. The oldest ReplicaSet of a name comes first.
-func templateHashes(world World) map[string]string {
-	replicaSets := world.Of(ReplicaSets)
+func templateHashes(state World) map[string]string {
+	replicaSets := state.Of(ReplicaSets)
 	slices.SortStableFunc(replicaSets, func(a, b *unstructured.Unstructured) int {
 		return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), cmp.Compare(revision(a), revision(b)))
 	})

@@ -135,8 +135,8 @@ func scaleDeployment(name string) Action {
 }
 
 // isRepaired checks that nothing is left of what relabel and changeDeployment did, but the label that they added.
-func isRepaired(_ *Stage, world history.World) string {
-	for key, object := range world {
+func isRepaired(_ *Stage, state history.World) string {
+	for key, object := range state {
 		for _, set := range []map[string]string{object.GetLabels(), object.GetAnnotations()} {
 			for name, value := range set {
 				if value == unmanaged && name != unmanaged {
@@ -145,7 +145,7 @@ func isRepaired(_ *Stage, world history.World) string {
 			}
 		}
 	}
-	for _, object := range world.Of(history.Deployments) {
+	for _, object := range state.Of(history.Deployments) {
 		d := history.As[appsv1.Deployment](object)
 		if d.Labels[unmanaged] != "" && len(d.Labels) < 2 || d.Spec.Template.Spec.Containers[0].Image == otherImage {
 			return d.Name + " is not repaired"

@@ -195,9 +195,9 @@ func createNeighbor(resource, object client.Object) Action {
 
 // all returns what the first check that is not met lacks.
 func all(checks ...Check) Check {
-	return func(s *Stage, world history.World) string {
+	return func(s *Stage, state history.World) string {
 		for _, check := range checks {
-			if lacking := check(s, world); lacking != "" {
+			if lacking := check(s, state); lacking != "" {
 				return lacking
 			}
 		}
@@ -208,8 +208,8 @@ func all(checks ...Check) Check {
 // holds checks a property of an object, which must exist.
 func holds[T any](resource, name, what string, is func(*T) bool) Check {
 	key := history.Key{Resource: resource, Name: name}
-	return func(_ *Stage, world history.World) string {
-		if object, ok := world[key]; !ok || !is(history.As[T](object)) {
+	return func(_ *Stage, state history.World) string {
+		if object, ok := state[key]; !ok || !is(history.As[T](object)) {
 			return fmt.Sprintf("%s does not have %s", key, what)
 		}
 		return ""
@@ -221,8 +221,8 @@ func exists(resource, name string) Check {
 }
 
 func isGone(resource, name string) Check {
-	return func(s *Stage, world history.World) string {
-		if exists(resource, name)(s, world) == "" {
+	return func(s *Stage, state history.World) string {
+		if exists(resource, name)(s, state) == "" {
 			return fmt.Sprintf("%s/%s still exists", resource, name)
 		}
 		return ""
@@ -230,8 +230,8 @@ func isGone(resource, name string) Check {
 }
 
 // isEmpty checks that everything has been deleted.
-func isEmpty(_ *Stage, world history.World) string {
-	for key := range world {
+func isEmpty(_ *Stage, state history.World) string {
+	for key := range state {
 		return key.String() + " still exists"
 	}
 	return ""
@@ -240,9 +240,9 @@ func isEmpty(_ *Stage, world history.World) string {
 // controlledBy checks that objects exist and are controlled by another one.
 func controlledBy(owner history.Key) func(resource, name string) Check {
 	return func(resource, name string) Check {
-		return func(_ *Stage, world history.World) string {
-			object := world[history.Key{Resource: resource, Name: name}]
-			if world[owner] == nil || object == nil || !metav1.IsControlledBy(object, world[owner]) {
+		return func(_ *Stage, state history.World) string {
+			object := state[history.Key{Resource: resource, Name: name}]
+			if state[owner] == nil || object == nil || !metav1.IsControlledBy(object, state[owner]) {
 				return fmt.Sprintf("%s does not control %s/%s", owner, resource, name)
 			}
 			return ""
@@ -261,8 +261,8 @@ func runs(owner history.Key, name string, pods int32) Check {
 // reports checks that the status of a resource is current and has conditions, such as "Available=True" or
 // "Available=True/AsExpected".
 func reports(key history.Key, conditions ...string) Check {
-	return func(_ *Stage, world history.World) string {
-		object, ok := world[key]
+	return func(_ *Stage, state history.World) string {
+		object, ok := state[key]
 		if !ok {
 			return key.String() + " does not exist"
 		}
