@@ -78,8 +78,9 @@ func IsOurs(resource string) bool { return KindOf(resource) != nil }
 
 // Children returns the resources that the operator creates.
 func Children() []string {
-	var all []string
-	for _, child := range kinds.ChildResources() {
+	children := kinds.ChildResources()
+	all := make([]string, 0, len(children))
+	for _, child := range children {
 		all = append(all, Name(child.GroupVersionResource))
 	}
 	return all
