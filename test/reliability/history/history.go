@@ -1,4 +1,4 @@
-// Package history records what becomes of the objects in each namespace, and compares worlds.
+// Package history records all versions of the objects in each namespace, and compares the states of namespaces.
 package history
 
 import (
@@ -13,13 +13,12 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -27,17 +26,21 @@ import (
 	"github.com/example/memcached-operator/test/kinds"
 )
 
-// Resources are those that are recorded, as group/resource.
+// The resources that the suites name, as group/resource.
 var (
-	Foos        = Name(kinds.Foo.GroupVersionResource())
-	Memcacheds  = Name(kinds.Memcached.GroupVersionResource())
-	CronJobs    = Name(kinds.CronJob.GroupVersionResource())
-	Deployments = Name(appsv1.SchemeGroupVersion.WithResource("deployments"))
-	ReplicaSets = Name(appsv1.SchemeGroupVersion.WithResource("replicasets"))
-	Pods        = Name(corev1.SchemeGroupVersion.WithResource("pods"))
-	Services    = Name(corev1.SchemeGroupVersion.WithResource("services"))
-	Budgets     = Name(policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"))
-	Jobs        = Name(batchv1.SchemeGroupVersion.WithResource("jobs"))
+	Foos       = Name(kinds.Foo.GroupVersionResource())
+	Memcacheds = Name(kinds.Memcached.GroupVersionResource())
+	CronJobs   = Name(kinds.CronJob.GroupVersionResource())
+)
+
+// Likewise, those of Kubernetes.
+const (
+	Deployments = "apps/deployments"
+	ReplicaSets = "apps/replicasets"
+	Pods        = "/pods"
+	Services    = "/services"
+	Budgets     = "policy/poddisruptionbudgets"
+	Jobs        = "batch/jobs"
 )
 
 // Name returns a resource as group/resource.
@@ -60,16 +63,17 @@ var recorded = func() map[string]schema.GroupVersionResource {
 	return all
 }()
 
-// KindOf returns the operator's kind whose resource that is; nil if it is none of them.
+// KindOf returns the operator's kind that has a resource; nil if none has.
 func KindOf(resource string) *kinds.Kind {
-	index := slices.IndexFunc(kinds.All, func(k kinds.Kind) bool { return Name(k.GroupVersionResource()) == resource })
-	if index < 0 {
-		return nil
+	for i := range kinds.All {
+		if k := &kinds.All[i]; Name(k.GroupVersionResource()) == resource {
+			return k
+		}
 	}
-	return &kinds.All[index]
+	return nil
 }
 
-// IsOurs tells whether a resource is one of the operator's own kinds.
+// IsOurs reports whether a resource is one of the operator's kinds.
 func IsOurs(resource string) bool { return KindOf(resource) != nil }
 
 // Children returns the resources that the operator creates.
@@ -83,9 +87,7 @@ func Children() []string {
 }
 
 // Resources returns all that are recorded.
-func Resources() []string {
-	return slices.Sorted(maps.Keys(recorded))
-}
+func Resources() []string { return slices.Sorted(maps.Keys(recorded)) }
 
 // Key names an object within a namespace.
 type Key struct {
@@ -94,17 +96,17 @@ type Key struct {
 
 func (k Key) String() string { return k.Resource + "/" + k.Name }
 
-// Version is an object as it was after one change. All resources share one count of changes, which orders the versions
-// of different objects too.
+// Version is an object after one change. All resources share one counter of changes, which orders the versions of
+// different objects too.
 type Version struct {
 	Key
 	At     time.Time
 	RV     int64
-	IsGone bool // Object is then as it was in the end
+	IsGone bool // Object is the last state
 	Object *unstructured.Unstructured
 }
 
-// As returns an object as its type. It panics where that is another one, as the API server has checked it.
+// As converts an object to its type. It panics where that is another one: the API server has validated the object.
 func As[T any](object *unstructured.Unstructured) *T {
 	as := new(T)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, as); err != nil {
@@ -113,10 +115,10 @@ func As[T any](object *unstructured.Unstructured) *T {
 	return as
 }
 
-// World is what there is in a namespace.
+// World is the state of a namespace.
 type World map[Key]*unstructured.Unstructured
 
-// Of returns the objects of a resource, in the order of their names. They must not be changed.
+// Of returns the objects of a resource, sorted by name. They must not be changed.
 func (w World) Of(resource string) []*unstructured.Unstructured {
 	var objects []*unstructured.Unstructured
 	for key, object := range w {
@@ -128,25 +130,23 @@ func (w World) Of(resource string) []*unstructured.Unstructured {
 	return objects
 }
 
-// Recorder records all namespaces. It is safe for concurrent use.
+// Recorder records all namespaces. It is safe for concurrent use, and what it returns must not be changed.
 type Recorder struct {
 	client dynamic.Interface
 
 	mu       sync.Mutex
 	versions map[string][]Version // by namespace
-	worlds   map[string]World
-	dropped  map[string]bool // namespaces of which nothing is kept any more
+	dropped  sets.Set[string]     // namespaces that are no longer recorded
 	latest   int64
 }
 
-// Record begins to record, and ends with the context.
+// Record records until the context ends.
 func Record(ctx context.Context, config *rest.Config) (*Recorder, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	r := &Recorder{client: client, versions: map[string][]Version{}, worlds: map[string]World{},
-		dropped: map[string]bool{}}
+	r := &Recorder{client: client, versions: map[string][]Version{}, dropped: sets.New[string]()}
 	for name, resource := range recorded {
 		list, err := client.Resource(resource).List(ctx, metav1.ListOptions{})
 		if err != nil {
@@ -160,7 +160,7 @@ func Record(ctx context.Context, config *rest.Config) (*Recorder, error) {
 	return r, nil
 }
 
-// follow watches one resource, from a resource version on, also when the API server is away for a while.
+// follow watches a resource from a resource version on, and opens the watch again when the API server is back.
 func (r *Recorder) follow(ctx context.Context, client dynamic.ResourceInterface, name, version string) {
 	for ctx.Err() == nil {
 		watching, err := client.Watch(ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
@@ -171,8 +171,7 @@ func (r *Recorder) follow(ctx context.Context, client dynamic.ResourceInterface,
 		for event := range watching.ResultChan() {
 			object, ok := event.Object.(*unstructured.Unstructured)
 			if status, isError := event.Object.(*metav1.Status); isError && status.Code == http.StatusGone {
-				// What was lost cannot be had again, and a history with a hole proves nothing.
-				panic(fmt.Sprintf("recording %s: %s", name, status.Message))
+				panic(fmt.Sprintf("recording %s: %s", name, status.Message)) // a history with a gap proves nothing
 			}
 			if !ok {
 				watching.Stop() // the connection is broken
@@ -189,19 +188,10 @@ func (r *Recorder) note(resource string, what watch.EventType, object *unstructu
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.latest = max(r.latest, rv)
-	namespace, key := object.GetNamespace(), Key{resource, object.GetName()}
-	if what == watch.Bookmark || r.dropped[namespace] {
-		return
+	if namespace := object.GetNamespace(); what != watch.Bookmark && !r.dropped.Has(namespace) {
+		r.versions[namespace] = append(r.versions[namespace],
+			Version{Key{resource, object.GetName()}, time.Now(), rv, what == watch.Deleted, object})
 	}
-	if r.worlds[namespace] == nil {
-		r.worlds[namespace] = World{}
-	}
-	if what == watch.Deleted {
-		delete(r.worlds[namespace], key)
-	} else {
-		r.worlds[namespace][key] = object
-	}
-	r.versions[namespace] = append(r.versions[namespace], Version{key, time.Now(), rv, what == watch.Deleted, object})
 }
 
 // Latest returns the latest resource version that is known.
@@ -211,31 +201,37 @@ func (r *Recorder) Latest() string {
 	return strconv.FormatInt(r.latest, 10)
 }
 
-// World returns what there is in a namespace now. The objects must not be changed.
+// World returns the present state of a namespace.
 func (r *Recorder) World(namespace string) World {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return maps.Clone(r.worlds[namespace])
+	state := World{}
+	for _, version := range r.versions[namespace] {
+		if version.IsGone {
+			delete(state, version.Key)
+		} else {
+			state[version.Key] = version.Object
+		}
+	}
+	return state
 }
 
-// Versions returns all that has been in a namespace, in the order in which it was. The objects must not be changed.
+// Versions returns the history of a namespace in the order of the changes.
 func (r *Recorder) Versions(namespace string) []Version {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	versions := slices.Clone(r.versions[namespace])
-	slices.SortStableFunc(versions, func(a, b Version) int { return cmp.Compare(a.RV, b.RV) })
-	return versions
+	return slices.SortedStableFunc(slices.Values(r.versions[namespace]),
+		func(a, b Version) int { return cmp.Compare(a.RV, b.RV) })
 }
 
-// Count returns how many versions there have been in a namespace.
+// Count returns the number of versions in a namespace.
 func (r *Recorder) Count(namespace string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.versions[namespace])
 }
 
-// List returns all objects of a resource that the API server has now, in a namespace or, if that is empty, in all. The
-// watches may be behind, and not all of them equally far.
+// List reads all objects of a resource from the API server, in a namespace or, if that is empty, in all.
 func (r *Recorder) List(ctx context.Context, resource, namespace string) ([]unstructured.Unstructured, error) {
 	list, err := r.client.Resource(recorded[resource]).Namespace(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -244,26 +240,25 @@ func (r *Recorder) List(ctx context.Context, resource, namespace string) ([]unst
 	return list.Items, nil
 }
 
-// Read returns what the API server has of some resources in a namespace now.
+// Read reads the objects of some resources in a namespace from the API server.
 func (r *Recorder) Read(ctx context.Context, namespace string, resources ...string) (World, error) {
-	world := World{}
+	state := World{}
 	for _, resource := range resources {
 		objects, err := r.List(ctx, resource, namespace)
 		if err != nil {
 			return nil, err
 		}
 		for i := range objects {
-			world[Key{resource, objects[i].GetName()}] = &objects[i]
+			state[Key{resource, objects[i].GetName()}] = &objects[i]
 		}
 	}
-	return world, nil
+	return state, nil
 }
 
-// Forget drops a namespace for good: what is yet to come of it is not recorded.
+// Forget drops a namespace for good.
 func (r *Recorder) Forget(namespace string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.dropped[namespace] = true
+	r.dropped.Insert(namespace)
 	delete(r.versions, namespace)
-	delete(r.worlds, namespace)
 }

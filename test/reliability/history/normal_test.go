@@ -7,152 +7,114 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/json"
-	"sigs.k8s.io/yaml"
+	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-const (
-	uidA = "00000000-0000-0000-0000-00000000000a"
-	uidB = "00000000-0000-0000-0000-00000000000b"
-)
+var minute = time.Date(2026, 1, 1, 0, 7, 0, 0, time.UTC)
 
-func object(t *testing.T, text string) *unstructured.Unstructured {
+// state reads objects from a YAML map by resource and name.
+func state(t *testing.T, text string) World {
 	t.Helper()
-	content, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
+	var objects map[string]any
+	if err := yaml.Unmarshal([]byte(text), &objects); err != nil {
 		t.Fatal(err)
 	}
-	object := &unstructured.Unstructured{}
-	if err := json.Unmarshal(content, &object.Object); err != nil { // with whole numbers, as the API's client has them
-		t.Fatal(err)
+	world := World{}
+	for key, content := range objects {
+		slash := strings.LastIndex(key, "/")
+		world[Key{key[:slash], key[slash+1:]}] = &unstructured.Unstructured{Object: content.(map[string]any)}
 	}
-	return object
+	return world
 }
 
-// world returns one of a Foo with a pod, and whatever the server makes of it.
-func world(t *testing.T, namespace, uid, pod, at string, generation string) World {
-	t.Helper()
-	return World{
-		{Foos, "one"}: object(t, `
-metadata: {name: one, namespace: `+namespace+`, uid: `+uid+`, resourceVersion: "`+generation+`", creationTimestamp: "`+at+`"}
-status: {nodes: [`+pod+`], since: "`+at+`"}`),
-		{Deployments, "web"}: object(t, `
-metadata: {name: web, generation: `+generation+`, ownerReferences: [{uid: `+uid+`}]}
-status: {observedGeneration: `+generation+`}`),
-		{Pods, pod}: object(t, `
-metadata: {name: `+pod+`, ownerReferences: [{name: web-1, uid: `+uid+`, controller: true}]}`),
-	}
-}
+const first = `
+samplecontroller.k8s.io/foos/one:
+  metadata: {name: one, namespace: plan-1, uid: 00000000-0000-0000-0000-00000000000a, resourceVersion: "1",
+    generation: 4, creationTimestamp: "2026-01-01T00:07:00Z"}
+  status: {nodes: [web-1-abcde], since: "2026-01-01T00:07:00Z", conditions: [{type: Degraded, observedGeneration: 4}]}
+apps/deployments/web:
+  metadata: {name: web, generation: 4, ownerReferences: [{uid: 00000000-0000-0000-0000-00000000000a}]}
+  status: {observedGeneration: 4}
+/pods/web-1-abcde:
+  metadata: {name: web-1-abcde,
+    ownerReferences: [{name: web-1, uid: 00000000-0000-0000-0000-00000000000a, controller: true}]}
+`
 
-func TestWhatTheServerMakesIsNoDifference(t *testing.T) {
-	one := world(t, "plan-1", uidA, "web-1-abcde", "2026-01-01T00:00:00Z", "1")
-	other := world(t, "plan-2", uidB, "web-1-fghij", "2026-01-01T00:00:01Z", "2")
-	if diff := Diff(Normalize("plan-1", one, nil, nil), Normalize("plan-2", other, nil, nil)); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func TestAllElseIsADifference(t *testing.T) {
-	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	expected := Normalize("ns", world(t, "ns", uidA, "web-1-abcde", "2026-01-01T00:00:00Z", "1"), nil, Symbols{"tick": at})
-	for name, change := range map[string]func(World){
-		"an object more": func(w World) { w[Key{Services, "one"}] = object(t, `metadata: {name: one}`) },
-		"an object less": func(w World) { delete(w, Key{Deployments, "web"}) },
-		"another owner":  func(w World) { w[Key{Deployments, "web"}].SetOwnerReferences(nil) },
-		"a label":        func(w World) { w[Key{Foos, "one"}].SetLabels(map[string]string{"a": "b"}) },
-		"a deletion": func(w World) {
-			w[Key{Foos, "one"}].Object["metadata"].(map[string]any)["deletionTimestamp"] = "2026-01-01T00:00:09Z"
-		},
-		"status": func(w World) { w[Key{Foos, "one"}].Object["status"].(map[string]any)["nodes"] = []any{} },
-		"a time that means": func(w World) {
-			w[Key{Foos,
-				"one"}].Object["status"].(map[string]any)["since"] = "2026-01-01T00:00:01Z"
-		},
-		"an old generation": func(w World) { w[Key{Deployments, "web"}].SetGeneration(7) },
+// Only what the API server generates may differ.
+func TestDiff(t *testing.T) {
+	expected := Normalize("plan-1", state(t, first), nil, Symbols{"tick": minute})
+	for name, test := range map[string]struct {
+		replace []string
+		want    string
+	}{
+		"everything that the API server generates": {[]string{"plan-1", "plan-2", "00000000000a", "00000000000b",
+			"abcde", "fghij", `"1"`, `"2"`, "eneration: 4", "eneration: 7"}, ""},
+		"another creation time":          {[]string{`creationTimestamp: "2026-01-01T00:07:00Z"`, ""}, ""},
+		"one more object":                {[]string{"\n/pods", "\n/services/one: {}\n/pods"}, "+ /services/one"},
+		"a missing object":               {[]string{"/pods/web-1-abcde", "/pods/another"}, "- /pods/web-1-(1)"},
+		"another owner":                  {[]string{"[{uid: 00000000-0000-0000-0000-00000000000a}]", "[]"}, "+ "},
+		"a label":                        {[]string{"{name: one,", "{name: one, labels: {a: b},"}, "+ "},
+		"a deletion":                     {[]string{"{name: one,", "{name: one, deletionTimestamp: soon,"}, "+ "},
+		"another status":                 {[]string{"[web-1-abcde]", "[]"}, "+ "},
+		"another scheduled time":         {[]string{`since: "2026-01-01T00:07:00Z"`, `since: "2026-01-01T00:07:01Z"`}, "+ "},
+		"a status of an earlier spec":    {[]string{"{observedGeneration: 4", "{observedGeneration: 3"}, "+ "},
+		"a condition of an earlier spec": {[]string{"d, observedGeneration: 4", "d, observedGeneration: 3"}, "+ "},
 	} {
-		changed := world(t, "ns", uidA, "web-1-abcde", "2026-01-01T00:00:00Z", "1")
-		change(changed)
-		// The generation that is observed is compared with the one there is.
-		if name == "an old generation" {
-			if err := unstructured.SetNestedField(changed[Key{Deployments, "web"}].Object, int64(6), "status",
-				"observedGeneration"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if Diff(expected, Normalize("ns", changed, nil, Symbols{"tick": at})) == "" {
-			t.Errorf("%s is not seen", name)
+		replacer := strings.NewReplacer(test.replace...)
+		actual := Normalize(replacer.Replace("plan-1"), state(t, replacer.Replace(first)), nil, Symbols{"tick": minute})
+		if diff := Diff(expected, actual); (diff == "") != (test.want == "") || !strings.Contains(diff, test.want) {
+			t.Errorf("%s: %q", name, diff)
 		}
 	}
 }
 
-func TestNamesAreByWhatTheyMean(t *testing.T) {
-	at := time.Date(2026, 1, 1, 0, 7, 0, 0, time.UTC)
-	gone := Version{Key: Key{Foos, "old"}, IsGone: true, Object: object(t, `metadata: {name: old, uid: `+uidB+`}`)}
-	for name, test := range map[string]struct{ resource, text, want string }{
-		"a schedule": {CronJobs, `{metadata: {name: one}, spec: {schedule: "7 * * * *"}}`, `"schedule": "(hourly)"`},
-		"a pod that is not there": {Foos,
-			`{metadata: {name: one}, status: {message: 'pods "web-5d4f8c7b9-x2v4z" is forbidden'}}`,
-			`pods \"web-(pod)\" is forbidden`},
-		"the UID of what is gone": {Services, `metadata: {name: one, ownerReferences: [{uid: ` + uidB + `}]}`,
-			"(uid of samplecontroller.k8s.io/foos/old)"},
+func TestNames(t *testing.T) {
+	const uid = "00000000-0000-0000-0000-00000000000b"
+	deleted := Version{Key: Key{Foos, "old"}, IsGone: true, Object: &unstructured.Unstructured{}}
+	deleted.Object.SetUID(uid)
+	controlled := func(uid string) string {
+		return fmt.Sprintf("{metadata: {name: one, ownerReferences: [{uid: %s}]}}", uid)
+	}
+	for text, want := range map[string]string{
+		`{metadata: {name: one}, spec: {schedule: "7 * * * *"}}`:                                `"schedule": "(hourly)"`,
+		`{metadata: {name: one}, status: {message: 'pods "web-5d4f8c7b9-x2v4z" is forbidden'}}`: `\"web-(pod)\" is`,
+		controlled(uid): `(uid of samplecontroller.k8s.io/foos/old)`,
+		controlled("00000000-0000-0000-0000-0000000000cc"): `(uid of nothing)`,
 	} {
-		w := World{{test.resource, "one"}: object(t, test.text)}
-		if text := Normalize("ns", w, []Version{gone}, Symbols{"tick": at})[test.resource+"/one"]; !strings.Contains(text,
-			test.want) {
-			t.Errorf("%s: %s", name, text)
+		normal := Normalize("ns", state(t, "/services/one: "+text), []Version{deleted}, Symbols{"tick": minute})
+		if !strings.Contains(normal["/services/one"], want) {
+			t.Errorf("%s becomes %s", text, normal)
 		}
 	}
-	symbols := Symbols{"tick": at.Add(time.Second), "tick-1": at}
+	symbols := Symbols{"tick": minute.Add(time.Second), "tick-1": minute}
 	got := symbols.Rename("one-1767226021 one-29453767 one-29453760")
 	if got != "one-(tick) one-(tick-1) one-29453760" {
 		t.Error(got)
 	}
 }
 
-func TestGenerationsAreByWhatIsBehind(t *testing.T) {
-	said := func(generation, observed string) Normal {
-		return Normalize("ns", World{{Foos, "one"}: object(t, `
-metadata: {name: one, generation: `+generation+`}
-status: {observedGeneration: `+observed+`, conditions: [{type: Degraded, observedGeneration: `+observed+`}]}`)}, nil, nil)
-	}
-	if diff := Diff(said("1", "1"), said("4", "4")); diff != "" {
-		t.Error(diff)
-	}
-	if Diff(said("4", "4"), said("4", "3")) == "" {
-		t.Error("a status that is behind is not seen")
-	}
-}
-
-// rolledOut returns a world with a ReplicaSet and its pod for each template.
-func rolledOut(t *testing.T, templates ...string) World {
+// rolledOut returns the normal form of a ReplicaSet and its pod for each hash of a template, the oldest first.
+func rolledOut(t *testing.T, hashes ...string) Normal {
 	t.Helper()
-	w := World{}
-	for i, hash := range templates {
-		name := "one-" + hash
-		w[Key{ReplicaSets, name}] = object(t, fmt.Sprintf(`
-metadata:
-  name: %[1]s
-  creationTimestamp: "2026-01-01T00:00:00Z"
-  labels: {pod-template-hash: %[2]s}
-  annotations: {deployment.kubernetes.io/revision: "%[3]d"}
-  ownerReferences: [{name: one, uid: %[4]s, controller: true}]
-spec: {replicas: 1}`, name, hash, i+1, uidA))
-		w[Key{Pods, name + "-x2v4z"}] = object(t, fmt.Sprintf(`
-metadata: {name: %[1]s-x2v4z, ownerReferences: [{name: %[1]s, uid: %[2]s, controller: true}]}`, name, uidB))
+	var text strings.Builder
+	for i, hash := range hashes {
+		fmt.Fprintf(&text, `
+apps/replicasets/one-%[1]s:
+  metadata: {name: one-%[1]s, creationTimestamp: "2026-01-01T00:00:00Z", labels: {pod-template-hash: %[1]s},
+    annotations: {deployment.kubernetes.io/revision: "%[2]d"}, ownerReferences: [{name: one, controller: true}]}
+  spec: {replicas: %[2]d}
+/pods/one-%[1]s-x2v4z:
+  metadata: {name: one-%[1]s-x2v4z, ownerReferences: [{name: one-%[1]s, controller: true}]}`, hash, i+1)
 	}
-	return w
+	return Normalize("ns", state(t, text.String()), nil, nil)
 }
 
-func TestTemplatesAreByAge(t *testing.T) {
-	one := Normalize("ns", rolledOut(t, "6bd875846d"), nil, nil)
-	two := Normalize("ns", rolledOut(t, "6bd875846d", "5d4f8c7b9"), nil, nil)
-	if diff := Diff(one, Normalize("ns", rolledOut(t, "5d4f8c7b9"), nil, nil)); diff != "" {
-		t.Error(diff)
-	}
-	if diff := Diff(two, Normalize("ns", rolledOut(t, "5d4f8c7b9", "6bd875846d"), nil, nil)); diff != "" {
+func TestTemplateHashes(t *testing.T) {
+	one, two := rolledOut(t, "6bd875846d"), rolledOut(t, "6bd875846d", "5d4f8c7b9")
+	if diff := Diff(one, rolledOut(t, "5d4f8c7b9")) + Diff(two, rolledOut(t, "5d4f8c7b9", "6bd875846d")); diff != "" {
 		t.Error(diff)
 	}
 	if Diff(one, two) == "" {
-		t.Error("what an earlier Deployment of the same name has left is not seen")
+		t.Error("the ReplicaSet of an earlier Deployment of the same name makes no difference")
 	}
 }

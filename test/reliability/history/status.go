@@ -1,11 +1,13 @@
 package history
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
-// Reported is what the statuses of all our kinds have in common. [As] reads it from an object.
+// Reported is what the statuses of the operator's kinds have in common. [As] reads it from an object.
 type Reported struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Status   struct {
@@ -14,15 +16,18 @@ type Reported struct {
 	} `json:"status"`
 }
 
-// Is reports whether a condition is there with a status.
+// Is reports whether a condition has a status.
 func (r *Reported) Is(condition string, status metav1.ConditionStatus) bool {
 	return meta.IsStatusConditionPresentAndEqual(r.Status.Conditions, condition, status)
 }
 
-// Condition returns a condition; an empty one if there is none.
+// Condition returns a condition; an empty one if it is not set.
 func (r *Reported) Condition(condition string) metav1.Condition {
-	if c := meta.FindStatusCondition(r.Status.Conditions, condition); c != nil {
-		return *c
-	}
-	return metav1.Condition{}
+	return ptr.Deref(meta.FindStatusCondition(r.Status.Conditions, condition), metav1.Condition{})
+}
+
+// IsRolledOut reports whether a Deployment is to have so many pods, and its rollout is complete.
+func IsRolledOut(d *appsv1.Deployment, pods int32) bool {
+	return d.Status.ObservedGeneration == d.Generation && ptr.Deref(d.Spec.Replicas, 1) == pods &&
+		d.Status.Replicas == pods && d.Status.UpdatedReplicas == pods && d.Status.AvailableReplicas == pods
 }

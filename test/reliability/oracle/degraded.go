@@ -1,7 +1,6 @@
 package oracle
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -20,47 +19,42 @@ import (
 	"github.com/example/memcached-operator/test/reliability/proxy"
 )
 
-// degraded finds a status that reports a problem when there was none, neither in the cluster state nor with a request.
-// The reason is that of the worst problem; of the others, which the message lists, a taken name is recognized by its
-// words. No scenario has anything for the reasons that are not here.
-func (p *past) degraded() []string {
-	said := history.As[history.Reported](p.self.Object)
-	if !said.Is("Degraded", metav1.ConditionTrue) {
-		return nil
+// judgeDegraded finds a condition Degraded that reports a problem when there was none, neither in the cluster state nor
+// with a request. The reason is that of the worst problem; of the others, which the message lists, a taken name is
+// recognized by its words.
+func (w *statusWrite) judgeDegraded() {
+	if w.said.Is("Degraded", metav1.ConditionTrue) {
+		reason := w.said.Condition("Degraded").Reason
+		w.addIf(!w.hadProblem(reason), "reports that it is degraded for the reason %s, without such a problem", reason)
+		w.addIf(reason != samplev1alpha1.ReasonNameTaken && listsNameTaken(w.said) && !w.wasNameTaken(),
+			"lists a name that is taken among its problems, but none was")
 	}
-	var lies []string
-	reason := said.Condition("Degraded").Reason
-	if !p.hadProblem(reason) {
-		lies = append(lies,
-			fmt.Sprintf("says that it is degraded, for the reason %s, and nothing of that sort has been", reason))
-	}
-	if reason != samplev1alpha1.ReasonNameTaken && listsNameTaken(said) && !p.isNameTaken() {
-		lies = append(lies, "lists a name that is taken among its problems, and none was")
-	}
-	return lies
 }
 
-// hadProblem reports whether there was a problem of a reason, with the resource or with a request.
-func (p *past) hadProblem(reason string) (has bool) {
-	switch reason { // all kinds have the same names for what is the same
+// hadProblem reports whether there was a problem of a reason. All kinds share the names of reasons; those that no
+// scenario causes are not here.
+func (w *statusWrite) hadProblem(reason string) bool {
+	switch reason {
 	case samplev1alpha1.ReasonRefused:
-		has = p.hadRequest(func(r *proxy.Request) bool { return hasFailed(r) && isRefused(r) })
+		return w.hadRequest(func(r *proxy.Request) bool { return hasFailed(r) && isRefused(r) })
 	case samplev1alpha1.ReasonError:
-		has = p.hadRequest(func(r *proxy.Request) bool { return hasFailed(r) && !isRefused(r) })
+		return w.hadRequest(func(r *proxy.Request) bool { return hasFailed(r) && !isRefused(r) })
 	case samplev1alpha1.ReasonNameTaken:
-		has = p.isNameTaken()
+		return w.wasNameTaken()
 	case samplev1alpha1.ReasonRolloutStuck:
-		has = lately(p, history.Deployments, isStuck)
+		return recently(w, history.Deployments, isStuck)
 	case cachev1alpha1.ReasonNodeCrashing:
-		has = p.hadNode(hasCrashed)
+		return w.hadNode(hasCrashed)
 	case cachev1alpha1.ReasonNodeNotStarting:
-		has = p.hadNode(cannotStart)
+		return w.hadNode(cannotStart)
 	case cachev1alpha1.ReasonNodeUnschedulable:
-		has = p.hadNode(isUnschedulable)
+		return w.hadNode(func(pod *corev1.Pod) bool {
+			return hasCondition(pod, corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable)
+		})
 	case tutorialv1.ReasonLastRunFailed:
-		has = some(p, history.Jobs, func(job *batchv1.Job) bool { return !failedAt(job).IsZero() })
+		return ever(w.versions, w, history.Jobs, func(job *batchv1.Job) bool { return !failedAt(job).IsZero() })
 	}
-	return has
+	return false
 }
 
 // listsNameTaken reports whether the message of Degraded, which lists every problem, has one of a name that is taken.
@@ -69,46 +63,34 @@ func listsNameTaken(said *history.Reported) bool {
 		strings.Contains(said.Condition("Degraded").Message, "; delete it (kubectl -n ")
 }
 
-// hadRequest tells whether there was a request about the resource, or about what it needs or has, for which that holds,
-// since it has last said that nothing was wrong with it.
-func (p *past) hadRequest(holds func(*proxy.Request) bool) bool {
-	since := p.lastWell().Add(-slack)
-	return slices.ContainsFunc(p.run.Requests, func(r proxy.Request) bool {
-		return r.At.After(since) && r.At.Before(p.self.At) && p.isAbout(&r) && holds(&r)
-	})
-}
-
-// isAbout tells whether a request is about the resource, or about what it needs, or has had before or since.
-func (p *past) isAbout(r *proxy.Request) bool {
-	key := history.Key{Resource: r.Resource, Name: r.Name}
-	self := map[string]bool{string(p.self.Object.GetUID()): true}
-	return key == p.self.Key || p.needs(key) || slices.ContainsFunc(p.run.Versions, func(version history.Version) bool {
-		return version.Key == key && belongs(version.Object, self)
-	})
-}
-
-// isRefused tells whether the API server has looked at a request and said no, or the proxy in its place.
-func isRefused(r *proxy.Request) bool {
-	if r.Fault != nil {
-		return r.Fault.Kind == proxy.Refuse && r.Fault.Code == http.StatusForbidden
-	}
-	return r.Status == http.StatusForbidden
-}
-
-// slack is how much later than it was written a version may have been recorded.
+// slack is how much later than it was written a version may be recorded.
 const slack = 2 * time.Second
 
-// lastWell returns when the resource has last said that nothing was wrong with it; zero if it never has.
-func (p *past) lastWell() time.Time {
+// hadRequest reports whether a request such that it holds was about the resource, or an object that it needs or owns at
+// any time, since the resource last reported that nothing was wrong.
+func (w *statusWrite) hadRequest(holds func(*proxy.Request) bool) bool {
+	since := w.lastFine().Add(-slack)
+	return slices.ContainsFunc(w.run.Requests, func(r proxy.Request) bool {
+		key := history.Key{Resource: r.Resource, Name: r.Name}
+		isOwned := func(v history.Version) bool {
+			return v.Key == key && ownerOf(v.Object) == w.self.Object.GetUID()
+		}
+		return r.At.After(since) && r.At.Before(w.self.At) && holds(&r) &&
+			(key == w.self.Key || w.needs(key) || slices.ContainsFunc(w.run.Versions, isOwned))
+	})
+}
+
+// lastFine returns when the resource last reported that nothing was wrong; zero if it never has.
+func (w *statusWrite) lastFine() time.Time {
 	var last time.Time
 	var before any // the status
-	for _, version := range p.versions {
-		if version.Object.GetUID() != p.self.Object.GetUID() {
+	for _, version := range w.versions {
+		if version.Object.GetUID() != w.self.Object.GetUID() {
 			continue
 		}
 		status := version.Object.Object["status"]
-		if !equality.Semantic.DeepEqual(status, before) && history.As[history.Reported](version.Object).Is("Degraded",
-			metav1.ConditionFalse) {
+		if !equality.Semantic.DeepEqual(status, before) &&
+			history.As[history.Reported](version.Object).Is("Degraded", metav1.ConditionFalse) {
 			last = version.At
 		}
 		before = status
@@ -116,58 +98,47 @@ func (p *past) lastWell() time.Time {
 	return last
 }
 
-// hadNode tells whether one of a Memcached's pods was such that this holds, when the world was what the status was
-// computed from.
-func (p *past) hadNode(holds func(*corev1.Pod) bool) bool {
-	nodes, _ := p.nodes()
-	return p.had(func(version *history.Version) bool {
-		return version.Resource == history.Pods && nodes[version.Name] && holds(history.As[corev1.Pod](version.Object))
-	})
+// isRefused reports whether the API server, or the proxy in its place, denied a request.
+func isRefused(r *proxy.Request) bool {
+	return r.Fault == nil && r.Status == http.StatusForbidden ||
+		hasFault(r, proxy.Refuse) && r.Fault.Code == http.StatusForbidden
 }
 
-// hasFailed reports whether a request of a pass has failed, other than the status write. That an object is not there,
+// hasFailed reports whether a request of a pass has failed, other than the status write. An object that does not exist,
 // or has changed, is no failure; a conflict that the proxy makes up is one, as the object has not changed.
 func hasFailed(r *proxy.Request) bool {
 	switch {
 	case !isOfPass(r), r.Resource == eventResource, strings.HasSuffix(r.Resource, "/status"):
 		return false
 	case r.Fault == nil:
-		return r.Status == 0 || r.Status == http.StatusForbidden || r.Status == http.StatusTooManyRequests ||
-			r.Status >= http.StatusInternalServerError
+		return isServerFailure(r) || r.Status == http.StatusTooManyRequests
 	}
-	switch r.Fault.Kind {
-	case proxy.Refuse, proxy.Disown, proxy.DropAnswer, proxy.Hang, proxy.Freeze, proxy.CutOff, proxy.ServerAway,
-		proxy.ServerAwayAfter, proxy.EtcdAway:
-		return true
-	}
-	return false
+	return hasFault(r, proxy.Refuse, proxy.Disown, proxy.DropAnswer, proxy.Hang, proxy.Freeze, proxy.CutOff,
+		proxy.ServerAway, proxy.ServerAwayAfter, proxy.EtcdAway)
 }
 
-// isNameTaken tells whether there has been an object of somebody else under a name that the resource needs.
-func (p *past) isNameTaken() bool {
-	self := map[string]bool{string(p.self.Object.GetUID()): true}
-	return p.had(func(version *history.Version) bool {
-		return !version.IsGone && p.needs(version.Key) && !belongs(version.Object, self)
+// wasNameTaken reports whether an object that the resource does not own had a name that it needs.
+func (w *statusWrite) wasNameTaken() bool {
+	return w.had(func(version *history.Version) bool {
+		return !version.IsGone && w.needs(version.Key) && ownerOf(version.Object) != w.self.Object.GetUID()
 	})
 }
 
-// needs tells whether a resource makes an object of that name.
-func (p *past) needs(key history.Key) bool {
-	kind := history.KindOf(p.self.Resource)
-	resource := p.observed()
-	for _, child := range kind.Children {
+// needs reports whether the resource has a child of that name.
+func (w *statusWrite) needs(key history.Key) bool {
+	for _, child := range w.kind.Children {
 		switch {
 		case history.Name(child.GroupVersionResource) != key.Resource:
 		case child.Name == nil:
-			return strings.HasPrefix(key.Name, p.self.Name+"-")
+			return strings.HasPrefix(key.Name, w.self.Name+"-")
 		default:
-			return resource == nil || child.Name(typed(kind, resource)) == key.Name
+			return w.observed == nil || child.Name(typed(w.kind, w.observed)) == key.Name
 		}
 	}
 	return false
 }
 
-// isStuck tells whether a Deployment says of itself that its pods cannot be made, or do not come up.
+// isStuck reports whether a Deployment reports that its pods cannot be created, or do not become available.
 func isStuck(d *appsv1.Deployment) bool {
 	return slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
 		return c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue ||
@@ -175,14 +146,21 @@ func isStuck(d *appsv1.Deployment) bool {
 	})
 }
 
-// hasCrashed tells whether a container of a pod has come to an end.
+// hadNode reports whether one of the Memcached's pods was such that it holds.
+func (w *statusWrite) hadNode(holds func(*corev1.Pod) bool) bool {
+	nodes, _ := w.nodes()
+	return w.had(func(version *history.Version) bool {
+		return version.Resource == history.Pods && nodes.Has(version.Name) && holds(history.As[corev1.Pod](version.Object))
+	})
+}
+
 func hasCrashed(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
 		return c.State.Terminated != nil || c.LastTerminationState.Terminated != nil
 	})
 }
 
-// cannotStart tells whether a container of a pod waits for something other than that it is being started.
+// cannotStart reports whether a container waits for anything but its ordinary start.
 func cannotStart(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
 		return c.State.Waiting != nil && !slices.Contains([]string{"", "ContainerCreating", "PodInitializing"},
@@ -190,9 +168,9 @@ func cannotStart(pod *corev1.Pod) bool {
 	})
 }
 
-// isUnschedulable tells whether there is no room for a pod.
-func isUnschedulable(pod *corev1.Pod) bool {
+// hasCondition reports whether a pod has a condition with a status and, if one is given, a reason.
+func hasCondition(pod *corev1.Pod, kind corev1.PodConditionType, status corev1.ConditionStatus, reason ...string) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+		return c.Type == kind && c.Status == status && (len(reason) == 0 || slices.Contains(reason, c.Reason))
 	})
 }

@@ -1,50 +1,49 @@
 package oracle
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 
 	"github.com/example/memcached-operator/internal/child"
 	"github.com/example/memcached-operator/test/reliability/history"
 	"github.com/example/memcached-operator/test/reliability/proxy"
 )
 
-// guarantee finds writes that could hit, or have hit, what is not the operator's: a deletion or a status that is for
-// whatever has the name, an apply by force that is, and any write to an object that belongs to somebody else.
+// guarantee finds writes that have changed, or could have changed, an object that the operator does not own: deletions,
+// statuses and forced applies for any object of a name, and writes to what it does not control.
 func guarantee(run *Run, _ *Reference) []string {
-	owners := map[string]bool{}
+	owners := sets.New[types.UID]()
 	for _, version := range run.Versions {
 		if history.IsOurs(version.Resource) {
-			owners[string(version.Object.GetUID())] = true
+			owners.Insert(version.Object.GetUID())
 		}
 	}
-	var found []string
+	var found problems
 	requests := carriedOut(run)
 	for i := range requests {
-		request := &requests[i]
-		if !request.IsWrite() || !isOfInterest(request) {
-			continue
-		}
-		if reason := unguarded(run, request, owners); reason != "" {
-			found = append(found, fmt.Sprintf("%s %s", request, reason))
+		if request := &requests[i]; isWrite(request) {
+			problem := unguarded(run, request, owners)
+			found.addIf(problem != "", "%s %s", request, problem)
 		}
 	}
 	return found
 }
 
-// unguarded returns what is wrong with a write; nothing if it is as it should be.
-func unguarded(run *Run, request *proxy.Request, owners map[string]bool) string {
-	parent, subresource := parentOf(request.Resource)
-	switch {
+// unguarded returns what is wrong with a write; nothing if it is safe.
+func unguarded(run *Run, request *proxy.Request, owners sets.Set[types.UID]) string {
+	switch parent, isStatus := strings.CutSuffix(request.Resource, "/status"); {
 	case request.Verb == "update" || request.Verb == "deletecollection":
 		return "is never needed"
 	case history.IsOurs(parent):
-		return unguardedToOurs(request, subresource)
+		return unguardedToOurs(request, isStatus)
 	case request.Verb == "delete" && request.OnlyUID == "":
 		return "is for any object of that name"
 	case request.Verb == "patch" && request.Force && request.OnlyUID == "":
@@ -61,35 +60,37 @@ func unguarded(run *Run, request *proxy.Request, owners map[string]bool) string 
 	return unowned(run, request, owners)
 }
 
-// unowned returns what is wrong with whose object a write was made to; nothing if that was the operator's.
-func unowned(run *Run, request *proxy.Request, owners map[string]bool) string {
-	before, after := touched(run, request)
+// unguardedToOurs returns what is wrong with a write to a resource of the operator's kinds.
+func unguardedToOurs(request *proxy.Request, isStatus bool) string {
 	switch {
-	case before == nil:
-		return ""
-	case !belongs(before, owners):
-		return "is to an object that is not the operator's"
-	case after != nil && isTaken(before, after):
-		return "takes an object from one of the operator's resources for another"
-	}
-	return ""
-}
-
-// unguardedToOurs returns what is wrong with a write to one of the resources that the operator is for: it may set the
-// status only, and only of the one object, or version of it, that the status was computed from.
-func unguardedToOurs(request *proxy.Request, subresource string) string {
-	switch {
-	case subresource != "status":
-		return "changes a resource that is its user's"
+	case !isStatus:
+		return "changes a resource that its user owns"
 	case request.OnlyUID == "" && request.OnlyRV == "":
 		return "is for any resource of that name"
 	}
 	return ""
 }
 
-// unguardedToJob returns what is wrong with a patch of a Job: it may only give back an owner reference that the Job
-// has lost, in the one version that it names.
-func unguardedToJob(run *Run, request *proxy.Request, owners map[string]bool) string {
+const notOwned = "is to an object that the operator does not control"
+
+// unowned returns what is wrong with the object that a write was made to; nothing if the operator controls it.
+func unowned(run *Run, request *proxy.Request, owners sets.Set[types.UID]) string {
+	before, after := touched(run, request)
+	switch {
+	case before == nil:
+		return ""
+	case !owners.Has(ownerOf(before)):
+		return notOwned
+	case after != nil && controllerOf(before) != "" && controllerOf(after) != "" &&
+		controllerOf(before) != controllerOf(after):
+		return "takes an object from one of the operator's resources for another"
+	}
+	return ""
+}
+
+// unguardedToJob returns what is wrong with a patch of a Job: it may only restore a lost owner reference, in the
+// version that it names.
+func unguardedToJob(run *Run, request *proxy.Request, owners sets.Set[types.UID]) string {
 	if request.OnlyUID == "" || request.OnlyRV == "" {
 		return "is for any version of any Job of that name"
 	}
@@ -97,7 +98,7 @@ func unguardedToJob(run *Run, request *proxy.Request, owners map[string]bool) st
 	if before == nil {
 		return ""
 	}
-	if after == nil { // without an answer: what it was to change is the version that it names
+	if after == nil { // unanswered: what it was to change is the version that it names
 		index := slices.IndexFunc(run.Versions, func(v history.Version) bool {
 			return v.Resource == history.Jobs && v.Object.GetResourceVersion() == request.OnlyRV
 		})
@@ -106,9 +107,9 @@ func unguardedToJob(run *Run, request *proxy.Request, owners map[string]bool) st
 		}
 	}
 	switch {
-	case !belongs(before, owners):
-		return "is to an object that is not the operator's"
-	case metav1.GetControllerOf(before) != nil:
+	case !owners.Has(ownerOf(before)):
+		return notOwned
+	case controllerOf(before) != "":
 		return "is to a Job that has its owner"
 	case after != nil && !isOnlyOwned(before, after):
 		return "changes more of a Job than its lost owner reference"
@@ -116,10 +117,9 @@ func unguardedToJob(run *Run, request *proxy.Request, owners map[string]bool) st
 	return ""
 }
 
-// isOnlyOwned reports whether two versions differ in nothing but that the later one has got back its owner.
+// isOnlyOwned reports whether two versions differ only in that the later one has its owner reference again.
 func isOnlyOwned(before, after *unstructured.Unstructured) bool {
-	owner := metav1.GetControllerOf(after)
-	if owner == nil || string(owner.UID) != before.GetAnnotations()[child.OwnerAnnotation] {
+	if owner := controllerOf(after); owner == "" || owner != ownerOf(before) {
 		return false
 	}
 	before, after = before.DeepCopy(), after.DeepCopy()
@@ -131,26 +131,22 @@ func isOnlyOwned(before, after *unstructured.Unstructured) bool {
 	return equality.Semantic.DeepEqual(before.Object, after.Object)
 }
 
-// parentOf parts a resource from its subresource.
-func parentOf(resource string) (parent, subresource string) {
-	parts := strings.SplitN(resource, "/", 3)
-	if len(parts) < 3 {
-		return resource, ""
-	}
-	return parts[0] + "/" + parts[1], parts[2]
-}
-
-// touched returns the object that a write was made to, as it was before, and as the write left it; the second one is
-// nil of a write without an answer, as what came of that is not known.
+// touched returns the object that a write was made to, before and after it. Both are nil if the write changed nothing;
+// the second one is nil of a deletion, and of a write without an answer, whose outcome is unknown. The latter names its
+// object by the UID, or else that is unknown too: the recorder may be late.
 func touched(run *Run, request *proxy.Request) (before, after *unstructured.Unstructured) {
-	if request.Status == 0 && !neverArrived(request) {
-		return targetOf(run, request), nil
+	if request.Status != 0 || neverArrived(request) {
+		return around(run, request)
 	}
-	return around(run, request)
+	for _, version := range run.Versions {
+		if request.OnlyUID != "" && string(version.Object.GetUID()) == request.OnlyUID && !version.At.After(request.At) {
+			before = version.Object
+		}
+	}
+	return before, nil
 }
 
-// around returns the object that an answered write was made to, as it was before, and as the write left it. Both are
-// nil if there was none, or if nothing came of the write, and the second one is nil of a deletion.
+// around is touched for a write with an answer.
 func around(run *Run, request *proxy.Request) (before, after *unstructured.Unstructured) {
 	for _, version := range run.Versions {
 		switch {
@@ -171,29 +167,12 @@ func around(run *Run, request *proxy.Request) (before, after *unstructured.Unstr
 	return nil, nil
 }
 
-// targetOf returns the object that a request without an answer was for, by its UID, as it was then; nil where it names
-// none: what it found under its name nobody can say, as the recorder may be late.
-func targetOf(run *Run, request *proxy.Request) *unstructured.Unstructured {
-	var there *unstructured.Unstructured
-	for _, version := range run.Versions {
-		if string(version.Object.GetUID()) == request.OnlyUID && request.OnlyUID != "" && !version.At.After(request.At) {
-			there = version.Object
-		}
-	}
-	return there
+// ownerOf returns the UID of an object's controller, or without one, of the resource that it was created for.
+func ownerOf(object *unstructured.Unstructured) types.UID {
+	return cmp.Or(controllerOf(object), types.UID(object.GetAnnotations()[child.OwnerAnnotation]))
 }
 
-// isTaken tells whether an object has got another controller.
-func isTaken(before, after *unstructured.Unstructured) bool {
-	was, is := metav1.GetControllerOf(before), metav1.GetControllerOf(after)
-	return was != nil && is != nil && was.UID != is.UID
-}
-
-// belongs tells whether an object is one of the operator's: controlled by one of its resources, or without a controller
-// and made for one of them.
-func belongs(object *unstructured.Unstructured, owners map[string]bool) bool {
-	if controller := metav1.GetControllerOf(object); controller != nil {
-		return owners[string(controller.UID)]
-	}
-	return owners[object.GetAnnotations()[child.OwnerAnnotation]]
+// controllerOf returns the UID of an object's controller; an empty one if it has none.
+func controllerOf(object *unstructured.Unstructured) types.UID {
+	return ptr.Deref(metav1.GetControllerOfNoCopy(object), metav1.OwnerReference{}).UID
 }

@@ -1,8 +1,9 @@
 package oracle
 
 import (
-	"fmt"
+	"maps"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,148 +23,171 @@ import (
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
-// deploying finds what is not true of the status of a resource whose kind has a Deployment.
-func (p *past) deploying(kind *kinds.Kind) []string {
-	said, status := history.As[history.Reported](p.self.Object), kind.Status(typed(kind, p.self.Object))
-	lies := contradictsPods(said, status.Ready)
+// judgeDeployment finds what is not true in the status of a resource whose kind has a Deployment.
+func (w *statusWrite) judgeDeployment() {
+	status, available := w.kind.Status(typed(w.kind, w.self.Object)), w.said.Condition("Available")
+	w.addIf(available.Status == metav1.ConditionTrue && available.Reason != samplev1alpha1.ReasonScaledToZero &&
+		status.Ready == 0, "reports that it is available, and no available pods")
+	w.addIf(available.Status == metav1.ConditionFalse && status.Ready > 0,
+		"reports that it is not available, and available pods")
 	if status.Nodes != nil {
-		lies = append(lies, p.listed(&status)...)
-	} else if (status.Pods != 0 || status.Ready != 0) && !lately(p, history.Deployments, func(d *appsv1.Deployment) bool {
-		return d.Status.Replicas == status.Pods && d.Status.AvailableReplicas == status.Ready
-	}) {
-		lies = append(lies, fmt.Sprintf("says that it has %d pods, %d of them available; its Deployment did not",
-			status.Pods, status.Ready))
+		w.judgeNodes(&status)
+	} else {
+		w.addIf((status.Pods != 0 || status.Ready != 0) && !recently(w, history.Deployments,
+			func(d *appsv1.Deployment) bool {
+				return d.Status.Replicas == status.Pods && d.Status.AvailableReplicas == status.Ready
+			}), "reports %d pods, %d of them available; its Deployment did not", status.Pods, status.Ready)
 	}
-	observed := p.observed()
-	if observed == nil || !said.Is("Progressing", metav1.ConditionFalse) || !said.Is("Degraded", metav1.ConditionFalse) {
-		return lies
+	if w.observed == nil || !w.said.Is("Progressing", metav1.ConditionFalse) ||
+		!w.said.Is("Degraded", metav1.ConditionFalse) {
+		return
 	}
-	resource := typed(kind, observed)
-	wanted, name := kind.Pods(resource), kind.ChildrenOf(resource)[0].GetName()
-	if status.Ready != wanted && status.Nodes != nil || !lately(p, history.Deployments, func(d *appsv1.Deployment) bool {
-		return d.Name == name && isRolledOut(d) && *d.Spec.Replicas == wanted
-	}) {
-		lies = append(lies, "says that it is all as wanted; it was not")
-	}
-	return lies
+	resource := typed(w.kind, w.observed)
+	wanted, name := w.kind.Pods(resource), w.kind.ChildrenOf(resource)[0].GetName()
+	w.addIf(status.Ready != wanted && status.Nodes != nil || !recently(w, history.Deployments,
+		func(d *appsv1.Deployment) bool { return d.Name == name && history.IsRolledOut(d, wanted) }),
+		"reports that it matches its spec; it did not")
 }
 
-// typed returns an object as its kind.
+// typed converts an object to its kind.
 func typed(kind *kinds.Kind, object *unstructured.Unstructured) client.Object {
 	as := kind.New()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, as); err != nil {
-		panic(err) // the API server has checked it
+		panic(err) // the API server has validated it
 	}
 	return as
 }
 
-// contradictsPods finds a condition Available that the number of available pods in the same status contradicts.
-func contradictsPods(said *history.Reported, available int32) []string {
-	var lies []string
-	reason := said.Condition("Available").Reason
-	if said.Is("Available", metav1.ConditionTrue) && reason != samplev1alpha1.ReasonScaledToZero && available == 0 {
-		lies = append(lies, "says that it is available, and that no pod is")
+// judgeNodes finds what is not true of the nodes in a status.
+func (w *statusWrite) judgeNodes(status *kinds.Status) {
+	nodes, ready := w.nodes()
+	listed := sets.New(status.Nodes...)
+	for node := range listed.Difference(nodes) {
+		w.addIf(true, "lists the node %s, which was no pod of its Deployment", node)
 	}
-	if said.Is("Available", metav1.ConditionFalse) && available > 0 {
-		lies = append(lies, "says that it is not available, and that pods are")
-	}
-	return lies
+	w.addIf(!slices.IsSorted(status.Nodes) || int(status.Pods) != len(status.Nodes),
+		"lists the nodes %v, and reports %d", status.Nodes, status.Pods)
+	isReady := listed.Intersection(ready)
+	w.addIf(int(status.Ready) > len(isReady), "reports %d ready nodes; of those it lists, %d were", status.Ready,
+		len(isReady))
 }
 
-// isRolledOut tells whether a Deployment has come to what its specification says.
-func isRolledOut(d *appsv1.Deployment) bool {
-	wanted := ptr.Deref(d.Spec.Replicas, 1)
-	return d.Status.ObservedGeneration == d.Generation && d.Status.Replicas == wanted &&
-		d.Status.UpdatedReplicas == wanted && d.Status.AvailableReplicas == wanted
-}
-
-// listed finds what is not true of the nodes that a status lists.
-func (p *past) listed(status *kinds.Status) []string {
-	var lies []string
-	nodes, ready := p.nodes()
-	readyNow := int32(0)
-	for _, node := range status.Nodes {
-		if !nodes[node] {
-			lies = append(lies, fmt.Sprintf("lists the node %s, which was no pod of its Deployment", node))
-		}
-		if ready[node] {
-			readyNow++
-		}
-	}
-	if !slices.IsSorted(status.Nodes) || int(status.Pods) != len(status.Nodes) {
-		lies = append(lies, fmt.Sprintf("lists the nodes %v, and says that they are %d", status.Nodes, status.Pods))
-	}
-	if status.Ready > readyNow {
-		lies = append(lies, fmt.Sprintf("says that %d nodes are ready; of those it lists, %d were", status.Ready, readyNow))
-	}
-	return lies
-}
-
-// nodes returns the names of the pods that the Deployment of a Memcached had when the world was what the status was
-// computed from, and of those that were ready then.
-func (p *past) nodes() (nodes, ready map[string]bool) {
-	nodes, ready = map[string]bool{}, map[string]bool{}
-	owners := map[types.UID]bool{p.self.Object.GetUID(): true}
+// nodes returns the names of the pods of a Memcached's Deployment that the status may be computed from, and of those
+// that were ready.
+func (w *statusWrite) nodes() (nodes, ready sets.Set[string]) {
+	nodes, ready = sets.New[string](), sets.New[string]()
+	owners := sets.New(w.self.Object.GetUID())
 	for _, resource := range []string{history.Deployments, history.ReplicaSets, history.Pods} {
-		for i, version := range p.versions {
-			controller := metav1.GetControllerOf(version.Object)
-			if version.Resource != resource || controller == nil || !owners[controller.UID] {
+		for i, version := range w.versions {
+			if version.Resource != resource || !owners.Has(controllerOf(version.Object)) {
 				continue
 			}
-			owners[version.Object.GetUID()] = true
-			if resource == history.Pods && !version.IsGone && p.wasLately(i) {
-				nodes[version.Name] = true
-				ready[version.Name] = ready[version.Name] || isReady(history.As[corev1.Pod](version.Object))
+			owners.Insert(version.Object.GetUID())
+			if resource == history.Pods && !version.IsGone && w.isRecent(i) {
+				nodes.Insert(version.Name)
+				if hasCondition(history.As[corev1.Pod](version.Object), corev1.PodReady, corev1.ConditionTrue) {
+					ready.Insert(version.Name)
+				}
 			}
 		}
 	}
 	return nodes, ready
 }
 
-func isReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
-}
-
-// active finds what is not true of the active Jobs in a CronJob's status.
-func (p *past) active(status *tutorialv1.CronJobStatus) []string {
-	var lies []string
-	for i, reference := range status.Active {
-		if slices.Contains(status.Active[:i], reference) {
-			lies = append(lies, fmt.Sprintf("lists the Job %s as active twice", reference.Name))
-		}
-		if !lately(p, history.Jobs, func(job *batchv1.Job) bool {
-			return job.UID == reference.UID && job.Name == reference.Name && !jobstate.IsFinished(job)
-		}) {
-			lies = append(lies, fmt.Sprintf("lists the Job %s as active, which was none of its own that went on",
-				reference.Name))
-		}
-	}
-	if int(status.ActiveJobs) != len(status.Active) {
-		lies = append(lies, fmt.Sprintf("lists %d Jobs as active, and says that they are %d", len(status.Active),
-			status.ActiveJobs))
-	}
-	return lies
-}
-
-// cronJob finds what is not true of a CronJob's status.
-func (p *past) cronJob() []string {
-	status := history.As[tutorialv1.CronJob](p.self.Object).Status
-	var previous tutorialv1.CronJobStatus
-	if p.previous != nil {
-		previous = history.As[tutorialv1.CronJob](p.previous).Status
-	}
-	lies := p.active(&status)
+// judgeCronJob finds what is not true in the status of a CronJob.
+func (w *statusWrite) judgeCronJob() {
+	status := &history.As[tutorialv1.CronJob](w.self.Object).Status
+	previous := &history.As[tutorialv1.CronJob](w.previous).Status
 	for what, times := range map[string][2]*metav1.Time{
 		"lastScheduleTime":   {previous.LastScheduleTime, status.LastScheduleTime},
 		"lastMissedTime":     {previous.LastMissedTime, status.LastMissedTime},
 		"lastSuccessfulTime": {previous.LastSuccessfulTime, status.LastSuccessfulTime},
 		"lastFailedTime":     {previous.LastFailedTime, status.LastFailedTime},
 	} {
-		if times[0] != nil && (times[1] == nil || times[1].Before(times[0])) {
-			lies = append(lies, "has "+what+" go back")
-		}
+		w.addIf(times[0] != nil && (times[1] == nil || times[1].Before(times[0])), "has %s go back", what)
 	}
-	return slices.Concat(lies, p.times(&previous, &status), p.ends(&status), p.conditions(&status))
+	w.judgeActive(status)
+	w.judgeTimes(previous, status)
+	if w.observed != nil {
+		w.judgeConditions(&history.As[tutorialv1.CronJob](w.observed).Spec, status)
+	}
+}
+
+// judgeActive finds what is not true of the active Jobs.
+func (w *statusWrite) judgeActive(status *tutorialv1.CronJobStatus) {
+	uids := sets.New[types.UID]()
+	for _, active := range status.Active {
+		w.addIf(uids.Has(active.UID), "lists the Job %s as active twice", active.Name)
+		uids.Insert(active.UID)
+		w.addIf(!recently(w, history.Jobs, func(job *batchv1.Job) bool {
+			return job.UID == active.UID && job.Name == active.Name && !jobstate.IsFinished(job)
+		}), "lists the Job %s, which was no active Job of its own", active.Name)
+	}
+	w.addIf(int(status.ActiveJobs) != len(status.Active), "lists %d Jobs as active, and reports %d", len(status.Active),
+		status.ActiveJobs)
+}
+
+// judgeTimes finds times that are not true: of runs, of missed runs, of the next run, and of the ends of Jobs.
+func (w *statusWrite) judgeTimes(previous, status *tutorialv1.CronJobStatus) {
+	ran, missed, next := status.LastScheduleTime, status.LastMissedTime, status.NextScheduleTime
+	w.addIf(ran != nil && !ran.Equal(previous.LastScheduleTime) && !w.hasRun(w.versions, ran),
+		"reports a run at %s, for which there was no Job", ran)
+	if missed != nil && !missed.Equal(previous.LastMissedTime) {
+		w.addIf(!w.isScheduled(missed) || missed.After(w.self.At), "reports a missed run at %s, which was not due", missed)
+		w.addIf(w.hasRun(w.run.Versions, missed), "reports a missed run at %s, for which there is a Job", missed)
+	}
+	w.addIf(next != nil && (!w.isScheduled(next) || !next.After(w.self.At)),
+		"reports %s as the next time, which is no scheduled time in the future", next)
+	succeeded, failed := status.LastSuccessfulTime, status.LastFailedTime
+	w.addIf(succeeded != nil && !ever(w.versions, w, history.Jobs,
+		func(job *batchv1.Job) bool { return succeeded.Equal(job.Status.CompletionTime) }),
+		"reports that a Job completed at %s; none did", succeeded)
+	w.addIf(failed != nil && !ever(w.versions, w, history.Jobs,
+		func(job *batchv1.Job) bool { return failed.Time.Equal(failedAt(job)) }),
+		"reports that a Job failed at %s; none did", failed)
+}
+
+// isScheduled reports whether a time is in the schedule: all that can be due in a scenario have a symbol.
+func (w *statusWrite) isScheduled(t *metav1.Time) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(w.run.Symbols)), t.Time.Equal)
+}
+
+// hasRun reports whether the CronJob had a Job for a scheduled time.
+func (w *statusWrite) hasRun(versions []history.Version, t *metav1.Time) bool {
+	return ever(versions, w, history.Jobs, func(job *batchv1.Job) bool {
+		return jobstate.ScheduledAt(job) == t.UTC().Format(time.RFC3339)
+	})
+}
+
+// failedAt returns when a Job failed; zero if it has not.
+func failedAt(job *batchv1.Job) time.Time {
+	return ptr.Deref(jobstate.Condition(job, batchv1.JobFailed), batchv1.JobCondition{}).LastTransitionTime.Time
+}
+
+// judgeConditions finds conditions of a CronJob that contradict the rest of its status, or the observed spec.
+func (w *statusWrite) judgeConditions(spec *tutorialv1.CronJobSpec, status *tutorialv1.CronJobStatus) {
+	available, progressing, degraded := w.said.Condition("Available"), w.said.Condition("Progressing"),
+		w.said.Condition("Degraded")
+	isSuspended, isDegraded := ptr.Deref(spec.Suspend, false), degraded.Status == metav1.ConditionTrue
+	isWaiting := progressing.Reason == tutorialv1.ReasonWaitingForJob
+	isForbidden := spec.ConcurrencyPolicy == tutorialv1.ForbidConcurrent
+	failed, succeeded := status.LastFailedTime, status.LastSuccessfulTime
+	hasFailed := failed != nil && (succeeded == nil || failed.After(succeeded.Time)) // the last Job
+	isAvailable, hasNext, hasActive := available.Status == metav1.ConditionTrue, status.NextScheduleTime != nil,
+		status.ActiveJobs > 0
+	for contradiction, is := range map[string]struct{ reported, denied bool }{
+		"is available and suspended":                  {isAvailable, isSuspended},
+		"is available and has no next time":           {isAvailable, !hasNext},
+		"is suspended and has a next time":            {available.Status == metav1.ConditionFalse && isSuspended, hasNext},
+		"reports that it is suspended, but is not":    {available.Reason == tutorialv1.ReasonSuspended, !isSuspended},
+		"cannot list its Jobs, but is not degraded":   {available.Reason == tutorialv1.ReasonNotObserved, !isDegraded},
+		"is blocked, but not degraded":                {progressing.Reason == tutorialv1.ReasonBlocked, !isDegraded},
+		"reports running Jobs, but none is active":    {progressing.Reason == tutorialv1.ReasonJobsRunning, !hasActive},
+		"is idle, but has active Jobs":                {progressing.Reason == tutorialv1.ReasonIdle, hasActive},
+		"waits for a Job, but has none to wait for":   {isWaiting, !hasActive || !isForbidden},
+		"reports a failed last Job, but no problem":   {hasFailed, !isDegraded},
+		"reports a failed last Job, but not its time": {degraded.Reason == tutorialv1.ReasonLastRunFailed, !hasFailed},
+	} {
+		w.addIf(is.reported && is.denied, "%s", contradiction)
+	}
 }

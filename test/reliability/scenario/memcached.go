@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
@@ -11,153 +10,98 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
+	"github.com/example/memcached-operator/test/kinds"
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
+var memcachedKey = history.Key{Resource: history.Memcacheds, Name: "one"}
+
 func memcacheds() []Scenario {
+	runsOne, recreate := memcachedRuns(1), inTurn(remove(newMemcached("one", 1)), create(newMemcached("one", 2)))
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
+	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
+	children := []client.Object{newDeployment("one"), service, budget}
+	foreign := service.DeepCopy()
+	foreign.Spec = corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Selector: map[string]string{unmanaged: unmanaged}}
+	changeOthers := inTurn(edit(service, func(service *corev1.Service) {
+		service.OwnerReferences = nil
+		service.Spec.Selector[unmanaged] = unmanaged
+	}), edit(budget, func(budget *policyv1.PodDisruptionBudget) {
+		budget.OwnerReferences = nil
+		budget.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(5))
+	}))
 	return []Scenario{
 		{Name: "memcached-create", Steps: []Step{createMemcached(2)}},
 		{Name: "memcached-scale", Setup: []Step{createMemcached(1)}, Steps: []Step{resize(3), resize(1)}},
 		{Name: "memcached-drift", Setup: []Step{createMemcached(1)}, Steps: []Step{
-			{Name: "change the Deployment", Do: changeDeployment("one"),
-				Until: deploymentIsRight("one", "one", memcachedRuns(1))},
-			{Name: "scale the Deployment", Do: scaleDeployment("one"), Until: memcachedRuns(1)},
-			{Name: "change the others", Do: changeOthers, Until: memcachedRuns(1)},
-			{Name: "change labels", Do: relabel(deployment("one"), service(), budget()), Until: isRight(memcachedRuns(1))},
-			{Name: "delete the children", Do: end(deployment("one"), service(), budget()), Until: memcachedRuns(1)},
+			{Name: "change the Deployment", Do: changeDeployment("one"), Until: all(isRepaired, runsOne)},
+			{Name: "scale the Deployment", Do: scaleDeployment("one"), Until: runsOne},
+			{Name: "change the others", Do: changeOthers, Until: runsOne},
+			{Name: "change labels", Do: relabel(children...), Until: all(isRepaired, runsOne)},
+			{Name: "delete the children", Do: remove(children...), Until: runsOne},
 		}},
 		{Name: "memcached-delete", IsOpen: true, Steps: []Step{
-			{Name: "create", Do: createMemcached(1).Do, Until: hasDeployment("one")},
-			{Name: "delete", Do: deleteMemcached, Until: nothingLeft},
+			{Name: "create", Do: create(newMemcached("one", 1)), Until: exists(history.Deployments, "one")},
+			{Name: "delete", Do: remove(newMemcached("one", 1)), Until: isEmpty},
 		}},
-		{Name: "memcached-recreate", IsPassing: true, Setup: []Step{createMemcached(1)}, Steps: []Step{
-			{Name: "delete and create", Until: memcachedRuns(2), Do: inTurn(deleteMemcached, createMemcached(2).Do)},
-		}},
-		{Name: "memcached-unseen", IsPassing: true, Setup: []Step{createMemcached(1)}, Steps: []Step{
-			{Name: "delete and create", IsUnseen: true, Until: memcachedRuns(2),
-				Do: inTurn(deleteMemcached, createMemcached(2).Do)},
-		}},
-		{Name: "memcached-upgrade", Before: asBefore, Setup: []Step{createMemcached(2)}, Steps: []Step{
-			{Name: "upgrade", Until: keeps("one", 1, memcachedRuns(2))},
-		}},
-		{Name: "memcached-upgrade-image", Before: otherImages, Setup: []Step{createMemcached(2)}, Steps: []Step{
-			{Name: "upgrade", Until: keeps("one", 2, memcachedRuns(2))},
-		}},
-		{Name: "memcached-namesakes", Steps: []Step{{Name: "create both", Do: createNamesakes, Until: namesakesRun}}},
-		{Name: "memcached-foreign", Prepare: foreignService, Steps: []Step{
-			{Name: "create", Do: createMemcached(1).Do, Until: func(_ *Stage, world history.World) string {
-				return first(runs(world, history.Memcacheds, "one", "one", 1),
-					says(world, history.Memcacheds, "one", "Available=True", "Degraded=True/NameTaken", "Progressing=False"))
-			}},
-			{Name: "make room", Until: memcachedRuns(1), Do: end(service())},
+		{Name: "memcached-recreate", IsPassing: true, Setup: []Step{createMemcached(1)},
+			Steps: []Step{{Name: "delete and create", Do: recreate, Until: memcachedRuns(2)}}},
+		{Name: "memcached-unseen", IsPassing: true, Setup: []Step{createMemcached(1)},
+			Steps: []Step{{Name: "delete and create", IsUnseen: true, Do: recreate, Until: memcachedRuns(2)}}},
+		upgrade("memcached-upgrade", unchanged, createMemcached(2), "one", 1),
+		upgrade("memcached-upgrade-image", otherImages, createMemcached(2), "one", 2),
+		// Without what the name of a Service may not contain, these names are the same.
+		{Name: "memcached-namesakes", Steps: []Step{{Name: "create both",
+			Do:    inTurn(create(newMemcached("web.shop", 1)), create(newMemcached("web-shop", 1))),
+			Until: all(hasService("web.shop"), hasService("web-shop"))}}},
+		{Name: "memcached-foreign", Prepare: create(foreign), Steps: []Step{
+			{Name: "create", Do: create(newMemcached("one", 1)), Until: all(runs(memcachedKey, "one", 1),
+				reports(memcachedKey, "Available=True", "Degraded=True/NameTaken", "Progressing=False"))},
+			{Name: "make room", Do: remove(service), Until: runsOne},
 		}},
 	}
 }
 
-func memcached() *cachev1alpha1.Memcached {
-	return &cachev1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
+func newMemcached(name string, size int32) *cachev1alpha1.Memcached {
+	return kinds.Memcached.Make("", name, size).(*cachev1alpha1.Memcached)
 }
 
 func createMemcached(size int32) Step {
-	return Step{
-		Name: "create",
-		Do: func(ctx context.Context, s *Stage) error {
-			mc := memcached()
-			mc.Spec.Size = size
-			return s.make(ctx, mc)
-		},
-		Until: memcachedRuns(size),
-	}
+	return Step{Name: "create", Do: create(newMemcached("one", size)), Until: memcachedRuns(size)}
 }
 
 func resize(size int32) Step {
-	return Step{
-		Name: fmt.Sprintf("scale to %d", size),
-		Do: func(ctx context.Context, s *Stage) error {
-			return edit(ctx, s, memcached(), func(mc *cachev1alpha1.Memcached) { mc.Spec.Size = size })
-		},
-		Until: memcachedRuns(size),
-	}
+	return Step{Name: fmt.Sprintf("scale to %d", size), Until: memcachedRuns(size),
+		Do: edit(newMemcached("one", 1), func(mc *cachev1alpha1.Memcached) { mc.Spec.Size = size })}
 }
 
-// namesakes are names that are alike without what a Service's name may not have.
-var namesakes = []string{"web.shop", "web-shop"}
-
-func createNamesakes(ctx context.Context, s *Stage) error {
-	for _, name := range namesakes {
-		mc := &cachev1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: cachev1alpha1.MemcachedSpec{Size: 1}}
-		if err := s.make(ctx, mc); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// namesakesRun is reached when each has a Service of its own.
-func namesakesRun(_ *Stage, world history.World) string {
-	for _, name := range namesakes {
-		owner := world[history.Key{Resource: history.Memcacheds, Name: name}]
-		if owner == nil || !slices.ContainsFunc(world.Of(history.Services),
-			func(s *unstructured.Unstructured) bool { return metav1.IsControlledBy(s, owner) }) {
+// hasService checks that a Memcached is fine and controls a Service, whatever its name.
+func hasService(name string) Check {
+	key := history.Key{Resource: history.Memcacheds, Name: name}
+	return all(reports(key, fine...), func(_ *Stage, state history.World) string {
+		isOwn := func(s *unstructured.Unstructured) bool { return metav1.IsControlledBy(s, state[key]) }
+		if !slices.ContainsFunc(state.Of(history.Services), isOwn) {
 			return name + " has no Service"
 		}
-		if lacking := says(world, history.Memcacheds, name, fine...); lacking != "" {
-			return lacking
-		}
-	}
-	return ""
-}
-
-var deleteMemcached = end(memcached())
-
-// memcachedRuns is reached when the Memcached has all its children as they should be, and so many nodes that are ready.
-func memcachedRuns(nodes int32) func(*Stage, history.World) string {
-	return func(_ *Stage, world history.World) string {
-		owner := world[history.Key{Resource: history.Memcacheds, Name: "one"}]
-		service := in[corev1.Service](world, history.Services, "one")
-		budget := in[policyv1.PodDisruptionBudget](world, history.Budgets, "one")
-		switch {
-		case owner == nil:
-			return "there is no Memcached"
-		case service == nil || !metav1.IsControlledBy(service, owner) || len(service.Spec.Selector) != 2:
-			return "the Service is not as it should be"
-		case budget == nil || !metav1.IsControlledBy(budget, owner) || budget.Spec.MaxUnavailable.IntValue() != 1:
-			return "the PodDisruptionBudget is not as it should be"
-		}
-		if said := in[cachev1alpha1.Memcached](world, history.Memcacheds, "one").Status; said.ReadyNodes != nodes ||
-			int32(len(said.Nodes)) != nodes {
-			return fmt.Sprintf("it does not say that %d nodes are ready", nodes)
-		}
-		return first(runs(world, history.Memcacheds, "one", "one", nodes), says(world, history.Memcacheds, "one", fine...))
-	}
-}
-
-func service() *corev1.Service {
-	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
-}
-
-func budget() *policyv1.PodDisruptionBudget {
-	return &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
-}
-
-func changeOthers(ctx context.Context, s *Stage) error {
-	if err := edit(ctx, s, service(), func(service *corev1.Service) {
-		service.OwnerReferences = nil
-		service.Spec.Selector["somebody"] = "else"
-	}); err != nil {
-		return err
-	}
-	return edit(ctx, s, budget(), func(budget *policyv1.PodDisruptionBudget) {
-		budget.OwnerReferences = nil
-		budget.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(5))
+		return ""
 	})
 }
 
-func foreignService(ctx context.Context, s *Stage) error {
-	return s.make(ctx, &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Name: "one"},
-		Spec:       corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Selector: map[string]string{"somebody": "else"}},
-	})
+// memcachedRuns checks that the Memcached has all its children, and so many nodes that are ready, and reports it.
+func memcachedRuns(nodes int32) Check {
+	return all(
+		controlledBy(memcachedKey)(history.Services, "one"),
+		holds(history.Services, "one", "its own selector",
+			func(service *corev1.Service) bool { return len(service.Spec.Selector) == 2 }),
+		controlledBy(memcachedKey)(history.Budgets, "one"),
+		holds(history.Budgets, "one", "maxUnavailable 1",
+			func(budget *policyv1.PodDisruptionBudget) bool { return budget.Spec.MaxUnavailable.IntValue() == 1 }),
+		holds(history.Memcacheds, "one", fmt.Sprintf("%d ready nodes in its status", nodes),
+			func(mc *cachev1alpha1.Memcached) bool {
+				return mc.Status.ReadyNodes == nodes && int32(len(mc.Status.Nodes)) == nodes
+			}),
+		runs(memcachedKey, "one", nodes), reports(memcachedKey, fine...))
 }

@@ -1,99 +1,151 @@
-// Package scenario holds what users do to resources, and what is to come of it.
+// Package scenario holds what users do with each kind, and the cluster state that must follow.
 package scenario
 
 import (
 	"context"
+	_ "embed" // expected.yaml
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
+	"github.com/example/memcached-operator/internal/child"
 	"github.com/example/memcached-operator/test/reliability/history"
 )
+
+// Action is something that a user does.
+type Action func(context.Context, *Stage) error
+
+// Check returns what the cluster state still lacks; an empty string once the operator has done its part.
+type Check func(*Stage, history.World) string
 
 // Scenario is something that users do with one kind.
 type Scenario struct {
 	Name string
-	// Prepare makes what is there before there is any manager; nil for nothing.
-	Prepare func(context.Context, *Stage) error
-	// Age is how old that has to be before there is one.
-	Age time.Duration
-	// IsOpen tells that it is a matter of time how much the operator does before its resource is deleted.
+	// Prepare creates what exists before the first manager starts; nil for nothing. Age is how old that must be by then.
+	Prepare Action
+	Age     time.Duration
+	// IsOpen is set if timing decides how much the operator does before its resource is deleted.
 	IsOpen bool
-	// IsPassing tells that a name is taken for a moment, by what the garbage collector is about to take away or another
-	// resource to let go. If the moment is long, the operator tells of it, and that it is over.
+	// IsPassing is set if a name is taken only until the garbage collector or another resource releases it. The operator
+	// may report that it is taken, and that it no longer is.
 	IsPassing bool
-	// Before is what the environment of the last release's manager has besides, with which Setup is played before the one
-	// under test takes its place; nil if Setup is played with that as well.
+	// Before is what the manager of the last release has in its environment besides. That manager plays Setup, and the
+	// one under test replaces it; nil if the one under test plays Setup too.
 	Before []string
-	// Setup are steps in which nothing goes wrong, to begin from.
-	Setup []Step
-	Steps []Step
-	// Expected is what the operator does all in all, as expected.yaml says it.
+	// Setup are steps without faults, to start from.
+	Setup    []Step
+	Steps    []Step
 	Expected Expected
 }
 
-// HasAbsence tells whether the operator is taken away in between, so that another one that stands by would take its
-// place.
+// HasAbsence reports whether the operator is stopped in between, so that a standby would replace it.
 func (s *Scenario) HasAbsence() bool {
 	return s.Before != nil || slices.ContainsFunc(s.Steps, func(step Step) bool { return step.IsUnseen })
 }
 
 // Step is one thing that users do.
 type Step struct {
-	Name string
-	// IsUnseen tells that no operator runs while it is done.
-	IsUnseen bool
-	Do       func(context.Context, *Stage) error
-	// Until returns what the world still lacks; nothing when the operator has done what it is to do.
-	Until func(*Stage, history.World) string
+	Name     string
+	IsUnseen bool // no operator runs meanwhile
+	Do       Action
+	Until    Check
 }
 
 // Stage is where a scenario is played.
 type Stage struct {
 	Client    client.Client // a user's
 	Namespace string
-	// Tick is the latest time of the schedules of CronJobs, which are due every hour. The next one is beyond the end.
+	// Tick is the latest scheduled time of CronJobs, which are due every hour. The next one is after the end.
 	Tick time.Time
 }
 
-// Symbols are the times that mean something on a stage.
+// Symbols returns the scheduled times that a scenario can have, by name.
 func (s *Stage) Symbols() history.Symbols {
 	symbols := history.Symbols{"tick+1": s.Tick.Add(time.Hour), "tick": s.Tick}
 	for before := 1; before <= 4; before++ {
-		symbols[fmt.Sprintf("tick-%d", before)] = s.Tick.Add(-time.Duration(before) * time.Hour)
+		symbols[fmt.Sprintf("tick-%d", before)] = s.before(before)
 	}
 	return symbols
 }
 
-// All are all scenarios.
+func (s *Stage) before(hours int) time.Time { return s.Tick.Add(-time.Duration(hours) * time.Hour) }
+
+// Expected is what the operator does without faults. Comparing runs does not show what is wrong in all of them.
+type Expected struct {
+	// Creates and Deletes are the numbers of creations and deletions by object, named as "group/resource name".
+	Creates map[string]int `json:"creates"`
+	Deletes map[string]int `json:"deletes"`
+	// Events are the minimum and maximum number of events by reason.
+	Events map[string][2]int `json:"events"`
+}
+
+//go:embed expected.yaml
+var expectedYAML []byte
+
+// All returns all scenarios. It panics unless expected.yaml has an entry for each of them, and no others.
 func All() []Scenario {
-	return expect(slices.Concat(foos(), memcacheds(), cronJobs()))
+	var expected map[string]Expected
+	if err := yaml.UnmarshalStrict(expectedYAML, &expected); err != nil {
+		panic(err)
+	}
+	all := slices.Concat(foos(), memcacheds(), cronJobs())
+	for i := range all {
+		entry, ok := expected[all[i].Name]
+		if !ok || len(expected) != len(all) {
+			panic(fmt.Sprintf("expected.yaml has %d entries for %d scenarios: is %s missing?", len(expected), len(all),
+				all[i].Name))
+		}
+		all[i].Expected = entry
+	}
+	return all
 }
 
-// make creates an object in the namespace of the stage.
-func (s *Stage) make(ctx context.Context, object client.Object) error {
+// Plans that run at the same time share the objects in the scenarios, so each action works on a copy.
+func localCopy[T client.Object](s *Stage, object T) T {
+	object = object.DeepCopyObject().(T)
 	object.SetNamespace(s.Namespace)
-	return s.Client.Create(ctx, object)
+	return object
 }
 
-// end deletes an object, with what belongs to it after it.
-func (s *Stage) end(ctx context.Context, object client.Object) error {
-	object = object.DeepCopyObject().(client.Object)
-	object.SetNamespace(s.Namespace)
-	return s.Client.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground))
+func create(object client.Object) Action {
+	return func(ctx context.Context, s *Stage) error { return s.Client.Create(ctx, localCopy(s, object)) }
 }
 
-// end deletes objects, one after the other.
-func end(objects ...client.Object) func(context.Context, *Stage) error {
+// remove deletes objects; the garbage collector deletes what they own.
+func remove(objects ...client.Object) Action {
+	return forEach(objects, func(ctx context.Context, s *Stage, object client.Object) error {
+		return s.Client.Delete(ctx, localCopy(s, object), client.PropagationPolicy(metav1.DeletePropagationBackground))
+	})
+}
+
+// edit reads the object of that type and name, and patches only the fields that change sets.
+func edit[T client.Object](named T, change func(T)) Action {
 	return func(ctx context.Context, s *Stage) error {
-		for _, object := range objects {
-			if err := s.end(ctx, object); err != nil {
+		object := reflect.New(reflect.TypeOf(named).Elem()).Interface().(T)
+		if err := s.Client.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: named.GetName()}, object); err != nil {
+			return err
+		}
+		before := object.DeepCopyObject().(client.Object)
+		change(object)
+		return s.Client.Patch(ctx, object, client.MergeFrom(before))
+	}
+}
+
+func inTurn(actions ...Action) Action {
+	return forEach(actions, func(ctx context.Context, s *Stage, do Action) error { return do(ctx, s) })
+}
+
+func forEach[T any](all []T, do func(context.Context, *Stage, T) error) Action {
+	return func(ctx context.Context, s *Stage) error {
+		for _, each := range all {
+			if err := do(ctx, s, each); err != nil {
 				return err
 			}
 		}
@@ -101,146 +153,133 @@ func end(objects ...client.Object) func(context.Context, *Stage) error {
 	}
 }
 
-// inTurn does one thing after the other.
-func inTurn(all ...func(context.Context, *Stage) error) func(context.Context, *Stage) error {
+// unmanaged is a value that another client writes in place of the operator's.
+const unmanaged = "unmanaged"
+
+// relabel replaces all labels of some objects, and the operator's annotations.
+func relabel(objects ...client.Object) Action {
+	change := func(object client.Object) {
+		labels, annotations := object.GetLabels(), object.GetAnnotations()
+		for name := range labels {
+			labels[name] = unmanaged
+		}
+		for name := range annotations {
+			if strings.HasPrefix(name, "memcached-operator.example.com/") {
+				annotations[name] = unmanaged
+			}
+		}
+		object.SetLabels(labels)
+		object.SetAnnotations(annotations)
+	}
+	return forEach(objects, func(ctx context.Context, s *Stage, object client.Object) error {
+		return edit(object, change)(ctx, s)
+	})
+}
+
+// createNeighbor creates an object that names an owner whose UID differs only in its last digit from a resource's.
+func createNeighbor(resource, object client.Object) Action {
 	return func(ctx context.Context, s *Stage) error {
-		for _, do := range all {
-			if err := do(ctx, s); err != nil {
-				return err
-			}
+		owner, neighbor := localCopy(s, resource), localCopy(s, object)
+		if err := s.Client.Get(ctx, client.ObjectKeyFromObject(owner), owner); err != nil {
+			return err
 		}
-		return nil
+		uid, last := []byte(owner.GetUID()), byte('0')
+		if uid[len(uid)-1] == last {
+			last = '1'
+		}
+		uid[len(uid)-1] = last
+		neighbor.SetAnnotations(map[string]string{child.OwnerAnnotation: string(uid)})
+		return s.Client.Create(ctx, neighbor)
 	}
 }
 
-// edit changes an object as somebody would who only cares for that change.
-func edit[T client.Object](ctx context.Context, s *Stage, object T, change func(T)) error {
-	object.SetNamespace(s.Namespace)
-	if err := s.Client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
-		return err
-	}
-	before := object.DeepCopyObject().(client.Object)
-	change(object)
-	return s.Client.Patch(ctx, object, client.MergeFrom(before))
-}
-
-// theirs is what somebody else writes over what the operator says.
-const theirs = "theirs"
-
-// relabel writes over all labels of some objects, and over the operator's annotations.
-func relabel(objects ...client.Object) func(context.Context, *Stage) error {
-	return func(ctx context.Context, s *Stage) error {
-		for _, object := range objects {
-			if err := edit(ctx, s, object.DeepCopyObject().(client.Object), func(object client.Object) {
-				labels, annotations := object.GetLabels(), object.GetAnnotations()
-				for name := range labels {
-					labels[name] = theirs
-				}
-				for name := range annotations {
-					if strings.HasPrefix(name, "memcached-operator.example.com/") {
-						annotations[name] = theirs
-					}
-				}
-				object.SetLabels(labels)
-				object.SetAnnotations(annotations)
-			}); err != nil {
-				return err
+// all returns what the first check that is not met lacks.
+func all(checks ...Check) Check {
+	return func(s *Stage, state history.World) string {
+		for _, check := range checks {
+			if lacking := check(s, state); lacking != "" {
+				return lacking
 			}
 		}
-		return nil
+		return ""
 	}
 }
 
-// isRelabelled returns which object still has a label or annotation that somebody else has written over. What nobody
-// but they have said is called theirs, and stays.
-func isRelabelled(world history.World) string {
-	for key, object := range world {
-		for _, set := range []map[string]string{object.GetLabels(), object.GetAnnotations()} {
-			for name, value := range set {
-				if value == theirs && name != theirs {
-					return fmt.Sprintf("%s has the %s of somebody else", key, name)
-				}
-			}
+// holds checks a property of an object, which must exist.
+func holds[T any](resource, name, what string, is func(*T) bool) Check {
+	key := history.Key{Resource: resource, Name: name}
+	return func(_ *Stage, state history.World) string {
+		if object, ok := state[key]; !ok || !is(history.As[T](object)) {
+			return fmt.Sprintf("%s does not have %s", key, what)
 		}
+		return ""
+	}
+}
+
+func exists(resource, name string) Check {
+	return holds(resource, name, "been created", func(*metav1.PartialObjectMetadata) bool { return true })
+}
+
+func isGone(resource, name string) Check {
+	return func(s *Stage, state history.World) string {
+		if exists(resource, name)(s, state) == "" {
+			return fmt.Sprintf("%s/%s still exists", resource, name)
+		}
+		return ""
+	}
+}
+
+// isEmpty checks that everything has been deleted.
+func isEmpty(_ *Stage, state history.World) string {
+	for key := range state {
+		return key.String() + " still exists"
 	}
 	return ""
 }
 
-// neighbour returns a UID that differs from another one in its last digit only.
-func neighbour(uid types.UID) string {
-	last := "0"
-	if strings.HasSuffix(string(uid), last) {
-		last = "1"
-	}
-	return string(uid[:len(uid)-1]) + last
-}
-
-// in returns an object of a world as its type; nil if there is none.
-func in[T any](world history.World, resource, name string) *T {
-	found, ok := world[history.Key{Resource: resource, Name: name}]
-	if !ok {
-		return nil
-	}
-	return history.As[T](found)
-}
-
-// says returns what is missing for a resource to say of itself what it is to say, such as "Available=True".
-func says(world history.World, resource, name string, conditions ...string) string {
-	found, ok := world[history.Key{Resource: resource, Name: name}]
-	if !ok {
-		return name + " is not there"
-	}
-	said := history.As[history.Reported](found)
-	if said.Status.ObservedGeneration != said.Metadata.Generation {
-		return fmt.Sprintf("%s is of generation %d, its status of %d", name, said.Metadata.Generation,
-			said.Status.ObservedGeneration)
-	}
-	for _, wanted := range conditions {
-		is := false
-		for _, c := range said.Status.Conditions {
-			is = is || wanted == fmt.Sprintf("%s=%s", c.Type, c.Status) ||
-				wanted == fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason)
-		}
-		if !is {
-			return fmt.Sprintf("%s does not say %s", name, wanted)
+// controlledBy checks that objects exist and are controlled by another one.
+func controlledBy(owner history.Key) func(resource, name string) Check {
+	return func(resource, name string) Check {
+		return func(_ *Stage, state history.World) string {
+			object := state[history.Key{Resource: resource, Name: name}]
+			if state[owner] == nil || object == nil || !metav1.IsControlledBy(object, state[owner]) {
+				return fmt.Sprintf("%s does not control %s/%s", owner, resource, name)
+			}
+			return ""
 		}
 	}
-	return ""
 }
 
-// fine is what a resource says that has all that it wants.
+// runs checks that a resource controls a Deployment that is rolled out with so many pods.
+func runs(owner history.Key, name string, pods int32) Check {
+	return all(controlledBy(owner)(history.Deployments, name),
+		holds(history.Deployments, name, fmt.Sprintf("%d available pods", pods), func(d *appsv1.Deployment) bool {
+			return d.DeletionTimestamp == nil && history.IsRolledOut(d, pods)
+		}))
+}
+
+// reports checks that the status of a resource is current and has conditions, such as "Available=True" or
+// "Available=True/AsExpected".
+func reports(key history.Key, conditions ...string) Check {
+	return func(_ *Stage, state history.World) string {
+		object, ok := state[key]
+		if !ok {
+			return key.String() + " does not exist"
+		}
+		reported := history.As[history.Reported](object)
+		if observed, current := reported.Status.ObservedGeneration, reported.Metadata.Generation; observed != current {
+			return fmt.Sprintf("%s has generation %d, its status %d", key, current, observed)
+		}
+		for _, wanted := range conditions {
+			kind, _, _ := strings.Cut(wanted, "=")
+			c := reported.Condition(kind)
+			if status := fmt.Sprintf("%s=%s", kind, c.Status); wanted != status && wanted != status+"/"+c.Reason {
+				return fmt.Sprintf("%s does not report %s", key, wanted)
+			}
+		}
+		return ""
+	}
+}
+
+// fine is what a resource reports when it matches its spec.
 var fine = []string{"Available=True", "Progressing=False", "Degraded=False"}
-
-// first returns the first text that is not empty.
-func first(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
-}
-
-// gone returns what is left of some resources.
-func gone(world history.World, resources ...string) string {
-	for key := range world {
-		for _, resource := range resources {
-			if key.Resource == resource {
-				return key.String() + " is still there"
-			}
-		}
-	}
-	return ""
-}
-
-// containers are such as namespaces that are restricted let in.
-func containers() corev1.PodSpec {
-	yes, no := true, false
-	return corev1.PodSpec{
-		RestartPolicy: corev1.RestartPolicyNever,
-		SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: &yes,
-			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
-		Containers: []corev1.Container{{Name: "it", Image: "it", SecurityContext: &corev1.SecurityContext{
-			AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}}},
-	}
-}

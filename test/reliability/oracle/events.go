@@ -1,0 +1,110 @@
+package oracle
+
+import (
+	"net/http"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	"github.com/example/memcached-operator/test/reliability/history"
+	"github.com/example/memcached-operator/test/reliability/proxy"
+)
+
+// excused returns how many more events of a reason a scenario may have in which the names of at most two resources are
+// taken for a moment.
+func excused(isPassing bool) int {
+	if isPassing {
+		return 2
+	}
+	return 0
+}
+
+// events finds more events than without faults, or fewer. Each faulty request may cause one more: that a resource is
+// degraded, that it no longer is, or one that another operator has sent already.
+func events(run *Run, reference *Reference) []string {
+	if reference == nil {
+		return nil
+	}
+	more := excused(run.IsPassing)
+	for i := range run.Requests[:run.Anew] {
+		if isExcuse(&run.Requests[i]) {
+			more++
+		}
+	}
+	bounds := map[string][2]int{}
+	for reason := range sets.KeySet(reference.Events).Union(sets.KeySet(reference.FewestEvents)) {
+		bounds[reason] = [2]int{reference.FewestEvents[reason], reference.Events[reason]}
+	}
+	return compareEvents(sent(run), bounds, more, func(reason string) bool {
+		return !run.isServed() || run.IsOpen ||
+			reason == samplev1alpha1.EventErrResourceExists && !hasReportedNameTaken(run)
+	})
+}
+
+// compareEvents finds events of which there are fewer than the minimum of their reason, or more than the maximum.
+func compareEvents(actual map[string]int, bounds map[string][2]int, more int,
+	fewerAreFine func(reason string) bool) []string {
+	var found problems
+	for reason := range sets.KeySet(actual).Union(sets.KeySet(bounds)) {
+		n, fewest, most := actual[reason], bounds[reason][0], bounds[reason][1]+more
+		found.addIf(n > most, "%d events %s, where %d report news", n, reason, most)
+		found.addIf(n < fewest && !fewerAreFine(reason), "%d events %s, not %d", n, reason, fewest)
+	}
+	return found
+}
+
+// hasReportedNameTaken reports whether a status has: when two resources swap names at once, none may be taken by then.
+func hasReportedNameTaken(run *Run) bool {
+	return slices.ContainsFunc(run.Versions, func(version history.Version) bool {
+		said := history.As[history.Reported](version.Object)
+		return said.Is("Degraded", metav1.ConditionTrue) &&
+			(said.Condition("Degraded").Reason == samplev1alpha1.ReasonNameTaken || listsNameTaken(said))
+	})
+}
+
+// sent returns the number of events by reason, before everything was reconciled once more. A patch of an event
+// continues a series.
+func sent(run *Run) map[string]int {
+	counts, reasons := map[string]int{}, map[string]string{}
+	for _, request := range run.Requests[:run.Anew] {
+		switch {
+		case request.Resource != eventResource:
+		case request.Verb == "patch":
+			counts[reasons[request.Name]]++
+		case request.IsDone():
+			reasons[request.Name] = request.Reason
+			counts[request.Reason]++
+		}
+	}
+	return counts
+}
+
+// isOfPass reports whether a reconcile pass, and not a cache, made a request: a write, or a read of one resource.
+func isOfPass(request *proxy.Request) bool {
+	return isOfInterest(request) && request.Verb != "watch" && (request.IsWrite() || request.Name != "")
+}
+
+// isExcuse reports whether a fault of a request may cause an event, or have two operators send it: a fault of a write,
+// or of a read without which the pass cannot go on. An event that cannot be sent is sent again under the same name.
+func isExcuse(request *proxy.Request) bool {
+	isEvent := request.Resource == eventResource
+	switch {
+	case !isOfPass(request):
+		return false
+	case request.Fault == nil: // as in an outage, or without a permission
+		return !isEvent && isServerFailure(request)
+	case hasFault(request, proxy.PauseWatches, proxy.CloseWatches, proxy.ExpireWatches, proxy.Delay):
+		return false // only caches are served late or again, and a late answer is an answer
+	case isEvent:
+		return !hasFault(request, proxy.Refuse, proxy.Disown, proxy.DropAnswer, proxy.Hang)
+	}
+	return request.IsWrite() || request.Fault.Kind != proxy.Age
+}
+
+// isServerFailure reports whether a request has no answer, or an answer that a retry or a permission may change.
+func isServerFailure(request *proxy.Request) bool {
+	return request.Status == 0 || request.Status == http.StatusForbidden ||
+		request.Status >= http.StatusInternalServerError
+}
