@@ -12,9 +12,9 @@ import (
 	imageregistry "github.com/google/go-containerregistry/pkg/registry"
 )
 
-// serveRegistry serves the image registry. Layers are kept on the disk; which images there are is in memory, so after a
-// restart they have to be pushed again, which sends no layer twice.
-func serveRegistry(ctx context.Context, c *cluster) error {
+// serveRegistry serves the image registry. Layers are stored on disk, but manifests in memory: after a restart images
+// have to be pushed again, which sends no layer twice.
+func (c *cluster) serveRegistry(ctx context.Context) error {
 	blobs := c.path("registry")
 	if err := os.MkdirAll(blobs, 0o755); err != nil {
 		return err
