@@ -57,7 +57,7 @@ func (c *cluster) start(ctx context.Context, p *part) error {
 				return fmt.Errorf("preparing %s: %w", p.name, err)
 			}
 		}
-		if err := p.launch(fingerprint); err != nil {
+		if err := p.launch(ctx, fingerprint); err != nil {
 			return fmt.Errorf("starting %s: %w", p.name, err)
 		}
 	}
@@ -75,9 +75,9 @@ func (p *part) await(ctx context.Context, ready func(context.Context) error) err
 	limited, cancel := context.WithTimeout(ctx, startupTime)
 	defer cancel()
 	err := poll(limited, func() error {
-		if !p.running() {
+		if err := p.check(); err != nil {
 			cancel()
-			return errors.New("the process has terminated")
+			return err
 		}
 		attempt, cancel := context.WithTimeout(limited, 5*time.Second)
 		defer cancel()
@@ -91,7 +91,7 @@ func (p *part) await(ctx context.Context, ready func(context.Context) error) err
 }
 
 // launch starts the process in its own session, so that it receives no signals of the terminal.
-func (p *part) launch(fingerprint string) error {
+func (p *part) launch(ctx context.Context, fingerprint string) error {
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
@@ -110,6 +110,10 @@ func (p *part) launch(fingerprint string) error {
 		return err
 	}
 	go func() { _ = process.Wait() }() // reaps it while this process lives; later, init does
+	// The kernel shows its command line shortly after exec.
+	limited, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	_ = poll(limited, p.check)
 	return nil
 }
 
@@ -172,6 +176,14 @@ func (p *part) process() (pid int, fingerprint string) {
 func (p *part) running() bool {
 	pid, _ := p.process()
 	return pid != 0
+}
+
+// check fails if the part does not run.
+func (p *part) check() error {
+	if !p.running() {
+		return errors.New("the process has terminated")
+	}
+	return nil
 }
 
 // processes returns the command lines of all other processes by process ID, with a zero byte after each argument. A
