@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"os"
 	"os/exec"
@@ -110,6 +111,10 @@ func (c *cluster) removeLeftovers(ctx context.Context) error {
 }
 
 func (c *cluster) startParts(ctx context.Context) error {
+	// Parts outlive this process, so they must not inherit its open files, which may be locks of its callers.
+	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return err
+	}
 	for _, p := range c.parts() {
 		if err := c.start(ctx, p); err != nil {
 			return err
