@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// tokenFile is where a pod finds the token of its service account.
+// tokenFile has the token of a pod's service account.
 const tokenFile = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 
-// ask runs the program of probe/ in a pod, as a service account if one is named, and returns what it printed. It fails
-// if the program does.
+// ask runs the program of probe/ in a pod, as a service account if one is named, and returns its output. It fails if
+// the program does.
 func ask(ctx context.Context, namespace, serviceAccount string, args ...string) string {
 	GinkgoHelper()
 	pod := &corev1.Pod{
@@ -32,20 +32,28 @@ func ask(ctx context.Context, namespace, serviceAccount string, args ...string) 
 	}
 	create(ctx, pod)
 	defer func() { _ = kube.Delete(ctx, pod, client.GracePeriodSeconds(0)) }()
-	var answer string
-	Eventually(func(g Gomega, ctx context.Context) {
-		g.Expect(kube.Get(ctx, client.ObjectKeyFromObject(pod), pod)).To(Succeed())
-		g.Expect(pod.Status.Phase).To(BeElementOf(corev1.PodSucceeded, corev1.PodFailed))
-		log, err := clients.CoreV1().Pods(namespace).GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(ctx)
-		g.Expect(err).NotTo(HaveOccurred())
-		answer = string(log)
-	}).WithContext(ctx).Should(Succeed())
+	Eventually(func(ctx context.Context) (corev1.PodPhase, error) {
+		err := kube.Get(ctx, client.ObjectKeyFromObject(pod), pod)
+		return pod.Status.Phase, err
+	}).WithContext(ctx).Should(BeElementOf(corev1.PodSucceeded, corev1.PodFailed))
+	answer := logOf(ctx, pod)
 	AddReportEntry(fmt.Sprintf("probe %s: %s", strings.Join(args, " "), answer), ReportEntryVisibilityFailureOrVerbose)
 	Expect(pod.Status.Phase).To(Equal(corev1.PodSucceeded), answer)
 	return answer
 }
 
-// restricted is what the strictest Pod Security asks of a container.
+// logOf returns the log of a pod.
+func logOf(ctx context.Context, pod *corev1.Pod) (log string) {
+	GinkgoHelper()
+	Eventually(func(ctx context.Context) error {
+		content, err := clients.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(ctx)
+		log = string(content)
+		return err
+	}).WithContext(ctx).Should(Succeed())
+	return log
+}
+
+// restricted returns the security context that Pod Security "restricted" requires.
 func restricted() *corev1.SecurityContext {
 	return &corev1.SecurityContext{
 		RunAsNonRoot:             ptr.To(true),
@@ -55,7 +63,7 @@ func restricted() *corev1.SecurityContext {
 	}
 }
 
-// lines are the lines of a text without empty ones.
+// lines returns the lines of a text without empty ones.
 func lines(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
 }

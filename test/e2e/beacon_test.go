@@ -2,7 +2,7 @@ package e2e
 
 import (
 	"context"
-	"errors"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -14,39 +14,29 @@ import (
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
 )
 
-// beacon changes a Foo without pods again and again, each time when the operator has answered the last change, and
-// measures how long the answers take.
+// beacon changes a Foo without pods, again whenever the operator has observed the last change, and measures how long
+// that takes.
 type beacon struct {
-	foo     *samplev1alpha1.Foo
-	cancel  context.CancelFunc
-	done    chan error
-	answers chan time.Duration
-	longest time.Duration
+	foo      *samplev1alpha1.Foo
+	observed atomic.Int64 // changes
+	longest  time.Duration
+	end      func()
 }
 
-// startBeacon makes the Foo and waits for the first answer.
+// startBeacon creates the Foo and waits until the operator observes changes.
 func startBeacon(ctx context.Context, namespace string) *beacon {
-	b := &beacon{
-		foo: &samplev1alpha1.Foo{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "beacon"},
-			Spec:       samplev1alpha1.FooSpec{DeploymentName: "beacon", Replicas: ptr.To(int32(0))},
-		},
-		done:    make(chan error, 1),
-		answers: make(chan time.Duration, 100_000),
-	}
+	b := &beacon{foo: &samplev1alpha1.Foo{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "beacon"},
+		Spec:       samplev1alpha1.FooSpec{DeploymentName: "beacon", Replicas: ptr.To(int32(0))},
+	}}
 	create(ctx, b.foo)
-	// It outlives the node of the suite that has started it, and not the spec.
-	loop, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	b.cancel = cancel
-	DeferCleanup(cancel)
-	go func() { b.done <- b.loop(loop) }()
-	b.awaitAnswer(ctx)
+	b.end = inBackground(ctx, b.loop)
+	b.awaitChange(ctx)
 	return b
 }
 
 func (b *beacon) loop(ctx context.Context) error {
-	defer close(b.answers)
-	for replicas := int32(0); ; {
+	for {
 		began := time.Now()
 		for b.foo.Status.ObservedGeneration != b.foo.Generation {
 			select {
@@ -58,56 +48,45 @@ func (b *beacon) loop(ctx context.Context) error {
 				return err
 			}
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case b.answers <- time.Since(began):
-		}
-		// Its own count and nobody's take turns: the spec changes, and nothing has to be done.
-		change := client.MergeFrom(b.foo.DeepCopy())
+		b.longest = max(b.longest, time.Since(began))
+		b.observed.Add(1)
+		// 0 replicas and no number of replicas, in turn: the spec changes, but the Deployment does not.
+		before := client.MergeFrom(b.foo.DeepCopy())
 		if b.foo.Spec.Replicas == nil {
-			b.foo.Spec.Replicas = &replicas
+			b.foo.Spec.Replicas = ptr.To(int32(0))
 		} else {
 			b.foo.Spec.Replicas = nil
 		}
-		if err := kube.Patch(ctx, b.foo, change); err != nil && ctx.Err() == nil {
+		if err := kube.Patch(ctx, b.foo, before); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
 }
 
-// awaitAnswer waits for the answer to a change that was made after the call.
-func (b *beacon) awaitAnswer(ctx context.Context) {
-	for { // those of before
-		select {
-		case answer, more := <-b.answers:
-			b.longest = max(b.longest, answer)
-			if more {
-				continue
-			}
-		default:
-		}
-		break
-	}
-	for range 2 { // the first may be to a change of before
-		select {
-		case answer, more := <-b.answers:
-			b.longest = max(b.longest, answer)
-			if !more {
-				Expect(errors.Join(errors.New("the beacon has ended"), <-b.done)).NotTo(HaveOccurred())
-			}
-		case <-ctx.Done():
-			Expect(ctx.Err()).NotTo(HaveOccurred(), "the operator answers no changes any more")
-		}
-	}
+// awaitChange waits until the operator observes a change that is made after the call: the second one from now on.
+func (b *beacon) awaitChange(ctx context.Context) {
+	GinkgoHelper()
+	want := b.observed.Load() + 2
+	Eventually(b.observed.Load).WithContext(ctx).Should(BeNumerically(">=", want), "the operator observes no changes")
 }
 
-// stop ends the changes and returns the longest time that an answer took.
+// stop stops changing the Foo and returns the longest time until the operator observed a change.
 func (b *beacon) stop() time.Duration {
-	b.cancel()
-	Expect(<-b.done).To(Succeed())
-	for answer := range b.answers {
-		b.longest = max(b.longest, answer)
-	}
+	GinkgoHelper()
+	b.end()
 	return b.longest
+}
+
+// inBackground runs work until stop is called or the spec ends: until the context of work ends. Stop waits for work to
+// return, and fails if it returns an error.
+func inBackground(ctx context.Context, work func(ctx context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	DeferCleanup(cancel)
+	done := make(chan error, 1)
+	go func() { done <- work(ctx) }()
+	return func() {
+		GinkgoHelper()
+		cancel()
+		Expect(<-done).To(Succeed())
+	}
 }
