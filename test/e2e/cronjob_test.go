@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -38,26 +39,18 @@ var _ = Describe("A CronJob", Ordered, func() {
 		deploy(ctx)
 		watching, stop := context.WithCancel(context.Background())
 		DeferCleanup(stop)
-		start := func(schedule, script string, mutate func(spec *tutorialv1.CronJobSpec)) *tutorialv1.CronJob {
-			cj := newCronJob(newNamespace(ctx, "cronjob-"), "report", schedule, script)
-			mutate(&cj.Spec)
-			return cj
-		}
-		nothing := func(*tutorialv1.CronJobSpec) {}
-		limited = start("@every 20s", "echo hello", func(spec *tutorialv1.CronJobSpec) {
-			spec.SuccessfulJobsHistoryLimit = ptr.To(int32(1))
-		})
+		namespaces := newNamespaces(ctx, restrictedLevel, slices.Repeat([]string{"cronjob-"}, 6)...)
+		limited = newCronJob(namespaces[0], "limited", "@every 20s", "echo hello")
+		limited.Spec.SuccessfulJobsHistoryLimit = ptr.To(int32(1))
 		deletedJobs = watchDeletedJobs(watching, limited.Namespace)
-		forbidding = start("@every 5s", "sleep 12", func(spec *tutorialv1.CronJobSpec) {
-			spec.ConcurrencyPolicy = tutorialv1.ForbidConcurrent
-		})
+		forbidding = newCronJob(namespaces[1], "forbidding", "@every 5s", "sleep 12")
+		forbidding.Spec.ConcurrencyPolicy = tutorialv1.ForbidConcurrent
 		mostPods = watchPods(watching, forbidding.Namespace)
-		replacing = start("@every 20s", "sleep 3600", func(spec *tutorialv1.CronJobSpec) {
-			spec.ConcurrencyPolicy = tutorialv1.ReplaceConcurrent
-		})
-		failing = start("@every 10s", "echo the disk is full; exit 3", nothing)
-		shared = start("@every 10s", "echo hello", nothing)
-		reported = start("@every 10s", "echo the report is written; sleep 5", nothing)
+		replacing = newCronJob(namespaces[2], "replacing", "@every 20s", "sleep 3600")
+		replacing.Spec.ConcurrencyPolicy = tutorialv1.ReplaceConcurrent
+		failing = newCronJob(namespaces[3], "failing", "@every 10s", "echo the disk is full; exit 3")
+		shared = newCronJob(namespaces[4], "shared", "@every 10s", "echo hello")
+		reported = newCronJob(namespaces[5], "reported", "@every 10s", "echo the report is written; sleep 5")
 		create(ctx, limited, forbidding, replacing, failing, shared, reported)
 	}, NodeTimeout(2*patience))
 
@@ -301,8 +294,8 @@ func watchDeletedJobs(ctx context.Context, namespace string) <-chan time.Duratio
 	return ages
 }
 
-// watchPods returns a function that returns the maximum number of pods in a namespace that were active at the same time,
-// from now on.
+// watchPods returns a function that returns the maximum number of pods in a namespace that were active at the same
+// time, from now on.
 func watchPods(ctx context.Context, namespace string) (most func() int) {
 	GinkgoHelper()
 	pods, err := clients.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{})

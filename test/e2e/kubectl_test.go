@@ -41,7 +41,7 @@ var _ = Describe("Installed with kubectl", Ordered, func() {
 		before, err = inventory(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		deploy(ctx)
-		namespace = newNamespace(ctx, "tutorial-")
+		namespace = newNamespaces(ctx, restrictedLevel, "tutorial-")[0]
 	}, NodeTimeout(2*patience))
 
 	It("reconciles the samples as the tutorial shows", func(ctx SpecContext) {
@@ -167,8 +167,9 @@ func useJobImage(ctx context.Context, namespace string) {
 	if os.Getenv("BUSYBOX_IMAGE") == "" {
 		return
 	}
+	const path = "/spec/jobTemplate/spec/template/spec/containers/0/image"
 	kubectl(ctx, "patch", "--namespace="+namespace, sampleCronJob, "--type=json",
-		"--patch="+fmt.Sprintf(`[{"op": "replace", "path": "/spec/jobTemplate/spec/template/spec/containers/0/image", "value": %q}]`, jobImage()))
+		fmt.Sprintf(`--patch=[{"op": "replace", "path": %q, "value": %q}]`, path, jobImage()))
 	// A Job that was created before would never complete.
 	kubectl(ctx, "delete", "--namespace="+namespace, "jobs", "--all")
 }

@@ -26,7 +26,7 @@ var _ = Describe("With operator-sdk", Ordered, func() {
 		cleanUp(deleteRemains)
 		cleanUp(deleteDefinitions)
 		// The pods of "run bundle" violate "restricted" even with --security-context-config=restricted.
-		newNamespace(ctx, operatorNamespace, "baseline")
+		newNamespaces(ctx, baselineLevel, operatorNamespace)
 	}, NodeTimeout(patience))
 
 	It("runs the bundle of the last release", func(ctx SpecContext) {
@@ -120,8 +120,8 @@ func bundleFlags() []string {
 	return flags
 }
 
-// useDecompressionImage sets an image that this cluster can pull in the pod of "run bundle-upgrade", which has no flag for
-// it, unlike "run bundle".
+// useDecompressionImage sets an image that this cluster can pull in the pod of "run bundle-upgrade", which has no flag
+// for it, unlike "run bundle".
 func useDecompressionImage(ctx context.Context, image string) {
 	GinkgoHelper()
 	Eventually(func(ctx context.Context) error {

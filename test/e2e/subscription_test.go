@@ -23,7 +23,8 @@ type resource struct {
 	kind
 }
 
-// subscribed is an operator that a Subscription installs, and resources in the namespaces that it watches and in others.
+// subscribed is an operator that a Subscription installs, with resources in the namespaces that it watches and in
+// others.
 type subscribed struct {
 	*installation
 	namespaces      []string // the operator's and two others
@@ -58,7 +59,7 @@ var _ = Describe("Installed by a Subscription", func() {
 				}
 				cleanUp(deleteRemains)
 				cleanUp(deleteDefinitions)
-				s.namespaces = []string{newNamespace(ctx, operatorNamespace), newNamespace(ctx, "one-"), newNamespace(ctx, "two-")}
+				s.namespaces = newNamespaces(ctx, restrictedLevel, operatorNamespace, "one-", "two-")
 				var targets []string
 				for _, index := range mode.watched {
 					targets = append(targets, s.namespaces[index])
@@ -82,10 +83,7 @@ var _ = Describe("Installed by a Subscription", func() {
 			}, SpecTimeout(2*patience))
 
 			It("leaves nothing behind when it is uninstalled "+mode.order, func(ctx SpecContext) {
-				for _, r := range s.inside {
-					if r.hurry != nil { // Jobs are created while everything is deleted
-						change(ctx, r.Object, func() { r.hurry(r.Object) })
-					}
+				for _, r := range s.inside { // CronJobs continue to create Jobs while everything is deleted
 					Eventually(made).WithContext(ctx).WithArguments(r.Object).ShouldNot(BeEmpty())
 				}
 				for _, step := range mode.steps {
@@ -104,14 +102,14 @@ func (s *subscribed) createResources(ctx context.Context, watched []string) {
 	for _, namespace := range s.namespaces {
 		for _, k := range kinds {
 			r := resource{kind: k, Object: k.Make(namespace, strings.ToLower(k.Name)+"-sample", 1)}
+			if k.hurry != nil {
+				k.hurry(r.Object) // otherwise nothing is due during the specs
+			}
 			if len(watched) == 0 || slices.Contains(watched, namespace) {
 				s.inside = append(s.inside, r)
-				continue
+			} else {
+				s.outside = append(s.outside, r)
 			}
-			if k.hurry != nil {
-				k.hurry(r.Object) // otherwise nothing is due during the spec
-			}
-			s.outside = append(s.outside, r)
 		}
 	}
 	for _, r := range slices.Concat(s.outside, s.inside) {

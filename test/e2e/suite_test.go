@@ -1,5 +1,5 @@
-// Package e2e tests the operator as its users install it, by kubectl, by a Subscription and by operator-sdk, on a cluster
-// with real pods.
+// Package e2e tests the operator as its users install it, by kubectl, by a Subscription and by operator-sdk, on a
+// cluster with real pods.
 //
 // "make e2e" provides a cluster and the images; with KUBECONFIG and TEST_REGISTRY it uses yours. The settings are
 // environment variables:
@@ -171,20 +171,30 @@ func operatorSDK(ctx context.Context, args ...string) string {
 	return run(ctx, os.Getenv("OPERATOR_SDK"), args...)
 }
 
-// newNamespace creates a namespace and deletes it when the spec ends. It enforces Pod Security "restricted" unless
-// another level is given.
-func newNamespace(ctx context.Context, name string, security ...string) string {
+// Levels of Pod Security.
+const (
+	baselineLevel   = "baseline"
+	restrictedLevel = "restricted"
+)
+
+// newNamespaces creates namespaces that enforce a level of Pod Security, and deletes all at once when the spec ends:
+// the pods of a Memcached take a while to terminate. A name that ends with a hyphen is a prefix.
+func newNamespaces(ctx context.Context, level string, names ...string) []string {
 	GinkgoHelper()
-	level := append(security, "restricted")[0]
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name,
-		Labels: map[string]string{"pod-security.kubernetes.io/enforce": level}}}
-	if strings.HasSuffix(name, "-") {
-		namespace.Name, namespace.GenerateName = "", name
+	var created []string
+	var objects []client.Object
+	for _, name := range names {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name,
+			Labels: map[string]string{"pod-security.kubernetes.io/enforce": level}}}
+		if strings.HasSuffix(name, "-") {
+			namespace.Name, namespace.GenerateName = "", name
+		}
+		create(ctx, namespace)
+		DeferOnFailure(func(ctx SpecContext) { dump(ctx, namespace.Name) }, NodeTimeout(time.Minute))
+		created, objects = append(created, namespace.Name), append(objects, namespace)
 	}
-	Expect(kube.Create(ctx, namespace)).To(Succeed())
-	DeferOnFailure(func(ctx SpecContext) { dump(ctx, namespace.Name) }, NodeTimeout(time.Minute))
-	cleanUp(func(ctx context.Context) { deleteAll(ctx, namespace) })
-	return namespace.Name
+	cleanUp(func(ctx context.Context) { deleteAll(ctx, objects...) })
+	return created
 }
 
 // cleanUp registers a function to be called when the spec ends.

@@ -30,7 +30,7 @@ var _ = Describe("Upgraded from the last release", func() {
 		func(ctx SpecContext, approval operatorsv1alpha1.Approval) {
 			cleanUp(deleteRemains)
 			cleanUp(deleteDefinitions)
-			newNamespace(ctx, operatorNamespace)
+			namespace := newNamespaces(ctx, restrictedLevel, operatorNamespace, "fleet-")[1]
 			i := subscribe(ctx, "released", approval)
 			cleanUp(i.remove)
 			if approval == operatorsv1alpha1.ApprovalManual {
@@ -42,7 +42,6 @@ var _ = Describe("Upgraded from the last release", func() {
 			for _, k := range added {
 				expectNoDefinitions(ctx, "the last release has no "+k.Name, k.CRD())
 			}
-			namespace := newNamespace(ctx, "fleet-")
 			f := newFleet(ctx, namespace, had)
 			before := takeSnapshot(ctx, namespace)
 			Expect(before.pods).To(HaveLen(f.deploying()))

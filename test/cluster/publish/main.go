@@ -147,8 +147,8 @@ func (p *publisher) tree(ctx context.Context) error {
 func (p *publisher) catalogs(ctx context.Context) error {
 	tree, released := filepath.Join(p.work, "tree"), filepath.Join(p.work, "released")
 	for _, args := range [][]string{{"--tree", tree}, {released}} {
-		if _, err := p.run(ctx, p.repository, "env", slices.Concat(
-			[]string{"OPM=" + filepath.Join(p.bin, "opm"), "config/catalog/render.sh"}, args, []string{p.registry})...); err != nil {
+		render := []string{"OPM=" + filepath.Join(p.bin, "opm"), "config/catalog/render.sh"}
+		if _, err := p.run(ctx, p.repository, "env", slices.Concat(render, args, []string{p.registry})...); err != nil {
 			return err
 		}
 	}

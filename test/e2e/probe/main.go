@@ -74,8 +74,8 @@ func memcached(service string) error {
 	return nil
 }
 
-// exchange sends a request to a node in memcached's text protocol (doc/protocol.txt in its source), compares the lines of
-// the response with patterns, and returns the last line.
+// exchange sends a request to a node in memcached's text protocol (doc/protocol.txt in its source), compares the lines
+// of the response with patterns, and returns the last line.
 func exchange(node, request string, want ...string) (answer string, err error) {
 	connection, err := net.DialTimeout("tcp", node, timeout)
 	if err != nil {
