@@ -43,7 +43,6 @@ const (
 // cluster is the cluster of one directory. A machine runs one at a time, because the addresses are fixed.
 type cluster struct {
 	dir, bin string
-	clock    progress.Clock
 	http     *http.Client // trusts the cluster's authority and is its administrator
 }
 
@@ -54,7 +53,7 @@ func newCluster(dir, bin string) (*cluster, error) {
 		return nil, err
 	}
 	realBin, err := realPath(bin)
-	return &cluster{dir: realDir, bin: realBin, clock: progress.Start()}, err
+	return &cluster{dir: realDir, bin: realBin}, err
 }
 
 // realPath resolves symbolic links, also of a path that does not exist yet, because the kernel reports mounts and
@@ -92,7 +91,7 @@ func (c *cluster) up(ctx context.Context, owned bool) error {
 			return err
 		}
 	}
-	c.clock.Say("The cluster is up. To use it: export KUBECONFIG=%s", c.path("kubeconfig"))
+	progress.Printf("The cluster is up. To use it: export KUBECONFIG=%s", c.path("kubeconfig"))
 	return nil
 }
 
@@ -127,7 +126,7 @@ func (c *cluster) startParts(ctx context.Context) error {
 func (c *cluster) down(ctx context.Context, owned bool) error {
 	// After a reboot there is no owner, but the directory still exists.
 	if !owned && !exists(c.dir) {
-		c.clock.Say("There is no cluster.")
+		progress.Printf("There is no cluster.")
 		return nil
 	}
 	// In reverse order: etcd after the API server, which would hang without it.
@@ -143,7 +142,7 @@ func (c *cluster) down(ctx context.Context, owned bool) error {
 	if err := errors.Join(os.RemoveAll(c.dir), os.RemoveAll(ownerFile)); err != nil {
 		return err
 	}
-	c.clock.Say("The cluster is deleted.")
+	progress.Printf("The cluster is deleted.")
 	return nil
 }
 
@@ -203,7 +202,7 @@ func (c *cluster) exclusively(ctx context.Context, work func(ctx context.Context
 		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err != nil && !waiting {
 			waiting = true
-			c.clock.Say("Waiting for another process that changes the cluster.")
+			progress.Printf("Waiting for another process that changes the cluster.")
 		}
 		return err
 	})

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/example/memcached-operator/test/cluster/progress"
 )
 
 var errNotRoot = errors.New("a cluster with real pods needs root: run it as root, for instance by 'sudo env " +
@@ -95,7 +97,7 @@ const (
 )
 
 func (c *cluster) installPackages(ctx context.Context, packages []string) error {
-	c.clock.Say("Installing %s.", strings.Join(packages, " "))
+	progress.Printf("Installing %s.", strings.Join(packages, " "))
 	if !exists(servicePolicy) {
 		if err := os.WriteFile(servicePolicy, []byte(noServices), 0o755); err != nil {
 			return err
@@ -118,7 +120,7 @@ func (c *cluster) installPackages(ctx context.Context, packages []string) error 
 	for _, service := range []string{"memcached", "nginx"} {
 		if _, err := lookup("systemctl"); err == nil && slices.Contains(packages, needed[service]) {
 			if _, err := command(ctx, "systemctl", "disable", service); err != nil {
-				c.clock.Say("The service %s may start at boot: %v", service, err)
+				progress.Printf("The service %s may start at boot: %v", service, err)
 			}
 		}
 	}

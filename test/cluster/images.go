@@ -5,14 +5,19 @@ package main
 import (
 	"context"
 	"fmt"
+	"log"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
 
+	imageregistry "github.com/google/go-containerregistry/pkg/registry"
+
 	"github.com/example/memcached-operator/test/cluster/images"
+	"github.com/example/memcached-operator/test/cluster/progress"
 )
 
 // pushImages builds and pushes the images of the cluster, OLM, operator-sdk and the operands.
@@ -27,11 +32,29 @@ func (c *cluster) pushImages(ctx context.Context) error {
 			return err
 		}
 	}
-	c.clock.Say("%d images are in the registry %s (%.1f s)", len(list), registry, time.Since(began).Seconds())
+	progress.Printf("%d images are in the registry %s (%.1f s)", len(list), registry, time.Since(began).Seconds())
 	if err := c.writeTrust(); err != nil {
 		return err
 	}
 	return c.writeSettings(list)
+}
+
+// serveRegistry serves the image registry. Layers are stored on disk, but manifests in memory: after a restart images
+// have to be pushed again, which sends no layer twice.
+func (c *cluster) serveRegistry(ctx context.Context) error {
+	blobs := c.path("registry")
+	if err := os.MkdirAll(blobs, 0o755); err != nil {
+		return err
+	}
+	server := &http.Server{
+		Addr: registry,
+		Handler: imageregistry.New(
+			imageregistry.WithBlobHandler(imageregistry.NewDiskBlobHandler(blobs)),
+			imageregistry.Logger(log.New(os.Stderr, "", log.LstdFlags))),
+		ReadHeaderTimeout: 10 * time.Second,
+	}
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	return server.ListenAndServeTLS(c.cert("registry"), c.key("registry"))
 }
 
 // writeSettings writes the environment variables of the cluster's clients, for make and for shells.

@@ -17,6 +17,8 @@ import (
 	"helm.sh/helm/v4/pkg/chart/common/util"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/engine"
+
+	"github.com/example/memcached-operator/test/cluster/progress"
 )
 
 // installOLM installs Operator Lifecycle Manager from the chart in its module, as its releases do.
@@ -52,7 +54,7 @@ func (c *cluster) installOLM(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("OLM does not answer: %w", err)
 	}
-	c.clock.Say("OLM %s is ready (%.1f s)", c.version("olm"), time.Since(began).Seconds())
+	progress.Printf("OLM %s is ready (%.1f s)", c.version("olm"), time.Since(began).Seconds())
 	return nil
 }
 

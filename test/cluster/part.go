@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/example/memcached-operator/test/cluster/progress"
 )
 
 // startupTime is the time a part has to become ready; on a busy machine with two cores it takes seconds.
@@ -65,7 +67,7 @@ func (c *cluster) start(ctx context.Context, p *part) error {
 		return err
 	}
 	if current != fingerprint {
-		c.clock.Say("%s is ready (%.1f s)", p.name, time.Since(began).Seconds())
+		progress.Printf("%s is ready (%.1f s)", p.name, time.Since(began).Seconds())
 	}
 	return nil
 }
@@ -132,7 +134,7 @@ func (c *cluster) stopParts(ctx context.Context, parts ...*part) error {
 		if err != nil {
 			return fmt.Errorf("stopping %s: %w", p.name, err)
 		}
-		c.clock.Say("%s %s (%.1f s)", p.name, how, time.Since(began).Seconds())
+		progress.Printf("%s %s (%.1f s)", p.name, how, time.Since(began).Seconds())
 	}
 	return nil
 }

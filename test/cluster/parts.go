@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+
+	"github.com/example/memcached-operator/test/cluster/progress"
 )
 
 // nodeLease are arguments of kubectl that name the lease of the node.
@@ -55,28 +57,11 @@ func (c *cluster) parts() []*part {
 				"--proxy-client-cert-file="+c.cert("front-proxy"), "--proxy-client-key-file="+c.key("front-proxy")),
 			ready: c.answers("https://" + nodeIP + ":6443/readyz"),
 		},
-		{
-			name: "kube-controller-manager",
-			command: c.program("kube-controller-manager",
-				"--kubeconfig="+c.path("pki", "controller-manager.kubeconfig"), "--leader-elect=false",
-				"--bind-address="+nodeIP, "--client-ca-file="+c.cert("ca"),
-				"--tls-cert-file="+c.cert("controller-manager"), "--tls-private-key-file="+c.key("controller-manager"),
-				"--root-ca-file="+c.cert("ca"), "--service-account-private-key-file="+c.key("service-accounts"),
-				"--cluster-signing-cert-file="+c.cert("ca"), "--cluster-signing-key-file="+c.key("ca"),
-				"--use-service-account-credentials",
-				// The defaults of 20 and 30 would limit what operators cause.
-				"--kube-api-qps=300", "--kube-api-burst=600"),
-			ready: c.answers("https://" + nodeIP + ":10257/healthz"),
-		},
-		{
-			name: "kube-scheduler",
-			command: c.program("kube-scheduler",
-				"--kubeconfig="+c.path("pki", "scheduler.kubeconfig"), "--leader-elect=false",
-				"--bind-address="+nodeIP, "--client-ca-file="+c.cert("ca"),
-				"--tls-cert-file="+c.cert("scheduler"), "--tls-private-key-file="+c.key("scheduler"),
-				"--kube-api-qps=300", "--kube-api-burst=600"),
-			ready: c.answers("https://" + nodeIP + ":10259/healthz"),
-		},
+		c.controller("controller-manager", 10257,
+			"--root-ca-file="+c.cert("ca"), "--service-account-private-key-file="+c.key("service-accounts"),
+			"--cluster-signing-cert-file="+c.cert("ca"), "--cluster-signing-key-file="+c.key("ca"),
+			"--use-service-account-credentials"),
+		c.controller("scheduler", 10259),
 		{
 			name:    "registry",
 			command: []string{filepath.Join(c.bin, "cluster"), "--dir=" + c.dir, "--bin=" + c.bin, "registry"},
@@ -128,6 +113,20 @@ func (c *cluster) parts() []*part {
 	return parts
 }
 
+// controller returns the part of a client of the API server that needs no leader election.
+func (c *cluster) controller(name string, port int, args ...string) *part {
+	return &part{
+		name: "kube-" + name,
+		command: c.program("kube-"+name, append(args,
+			"--kubeconfig="+c.path("pki", name+".kubeconfig"), "--leader-elect=false",
+			"--bind-address="+nodeIP, "--client-ca-file="+c.cert("ca"),
+			"--tls-cert-file="+c.cert(name), "--tls-private-key-file="+c.key(name),
+			// The defaults of 20 and 30 would limit what operators cause.
+			"--kube-api-qps=300", "--kube-api-burst=600")...),
+		ready: c.answers(fmt.Sprintf("https://%s:%d/healthz", nodeIP, port)),
+	}
+}
+
 // program returns the command line of one of the cluster's programs.
 func (c *cluster) program(name string, args ...string) []string {
 	return append([]string{filepath.Join(c.bin, name)}, args...)
@@ -170,7 +169,7 @@ func (c *cluster) awaitNode(ctx context.Context) error {
 		return err
 	})
 	if err == nil {
-		c.clock.Say("The node is ready.")
+		progress.Printf("The node is ready.")
 	}
 	return err
 }

@@ -3,7 +3,6 @@ package e2e
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -180,26 +179,16 @@ func nodesAreThePods(ctx context.Context, namespace string, nodes int) error {
 	if err := settled(ctx, memcacheds, mc); err != nil {
 		return err
 	}
-	status, err := try(ctx, os.Getenv("KUBECTL"), "get", "--namespace="+namespace, "memcached", mc.Name, "-o",
-		"jsonpath={.status.nodes}")
-	if err != nil {
-		return err
-	}
-	var names []string
-	if err := json.Unmarshal([]byte(status), &names); err != nil {
-		return err
-	}
 	running, err := podsOf(ctx, mc)
 	if err != nil {
 		return err
 	}
-	var pods []string
+	pods := sets.New[string]()
 	for _, pod := range running {
-		pods = append(pods, pod.Name)
+		pods.Insert(pod.Name)
 	}
-	slices.Sort(pods)
-	if len(pods) != nodes || !slices.Equal(pods, names) {
-		return fmt.Errorf("status.nodes is %v, the pods are %v", names, pods)
+	if pods.Len() != nodes || !slices.Equal(sets.List(pods), mc.Status.Nodes) {
+		return fmt.Errorf("status.nodes is %v, the pods are %v", mc.Status.Nodes, sets.List(pods))
 	}
 	return nil
 }

@@ -169,8 +169,8 @@ func (i Image) files() (map[string]string, error) {
 	return files, nil
 }
 
-// library matches lines of ldd about libraries, such as "libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x...)", and about
-// the loader, such as "/lib64/ld-linux-x86-64.so.2 (0x...)".
+// library matches lines of ldd about libraries, such as "libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x...)", and
+// about the loader, such as "/lib64/ld-linux-x86-64.so.2 (0x...)".
 var library = regexp.MustCompile(`(?m)^\t(?:\S+ => )?(/\S+) \(0x`)
 
 // Program returns a program of this machine and the shared libraries it loads, at their own paths.

@@ -33,7 +33,7 @@ import (
 )
 
 func main() {
-	p := publisher{clock: progress.Start()}
+	p := publisher{}
 	flag.StringVar(&p.registry, "registry", "", "where to push to, a host with or without a path")
 	flag.StringVar(&p.repository, "repository", ".", "the repository, a git work tree")
 	flag.StringVar(&p.bin, "bin", "", "the directory of the programs, as test/cluster/build.sh fills it")
@@ -48,10 +48,7 @@ func main() {
 	}
 }
 
-type publisher struct {
-	registry, repository, bin, work string
-	clock                           progress.Clock
-}
+type publisher struct{ registry, repository, bin, work string }
 
 func (p *publisher) publish(ctx context.Context) error {
 	if p.registry == "" || p.bin == "" || p.work == "" {
@@ -215,14 +212,14 @@ func (p *publisher) push(ctx context.Context, list ...images.Image) error {
 		if err != nil {
 			return err
 		}
-		p.clock.Say("%s/%s %.19s (%.1f s)", p.registry, image.Name, digest, time.Since(began).Seconds())
+		progress.Printf("%s/%s %.19s (%.1f s)", p.registry, image.Name, digest, time.Since(began).Seconds())
 	}
 	return nil
 }
 
 // build builds a static program and returns its path.
 func (p *publisher) build(ctx context.Context, source, name, pkg, ldflags string) (string, error) {
-	p.clock.Say("Building %s.", name)
+	progress.Printf("Building %s.", name)
 	program := filepath.Join(p.work, name)
 	_, err := p.run(ctx, source, "env", "CGO_ENABLED=0", "go", "build", "-trimpath", "-buildvcs=false",
 		"-ldflags=-s -w "+ldflags, "-o", program, pkg)
