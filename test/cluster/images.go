@@ -61,7 +61,7 @@ func (c *cluster) serveRegistry(ctx context.Context) error {
 func (c *cluster) writeSettings(list []images.Image) error {
 	var settings strings.Builder
 	fmt.Fprintf(&settings,
-		"export TEST_CLUSTER=ours\nexport KUBECONFIG=%s\nexport TEST_REGISTRY=%s\nexport SSL_CERT_FILE=%s\n",
+		"export TEST_CLUSTER=dedicated\nexport KUBECONFIG=%s\nexport TEST_REGISTRY=%s\nexport SSL_CERT_FILE=%s\n",
 		c.path("kubeconfig"), registry, c.path("trust.crt"))
 	fmt.Fprintf(&settings, "export NO_PROXY=\"${NO_PROXY:+$NO_PROXY,}%s\"\n", noProxy)
 	for _, image := range list {

@@ -10,7 +10,7 @@
 //	RELATED_IMAGE_...      the operands' images, if the cluster cannot pull the default ones
 //	OPM_IMAGE, BUSYBOX_IMAGE   images for operator-sdk and the Jobs, if the cluster cannot pull the default ones
 //	OPERATOR_SDK, KUBECTL  the programs
-//	TEST_CLUSTER           "ours" if the cluster has no other users
+//	TEST_CLUSTER           "dedicated" if the cluster has no other users
 package e2e
 
 import (
@@ -301,7 +301,7 @@ func inventory(ctx context.Context) (sets.Set[string], error) {
 	relevant := regexp.MustCompile(packageName + "|" + strings.Join(definitions(), "|"))
 	names := sets.New[string]()
 	for _, line := range lines(all) {
-		if os.Getenv("TEST_CLUSTER") == "ours" || relevant.MatchString(line) {
+		if os.Getenv("TEST_CLUSTER") == "dedicated" || relevant.MatchString(line) {
 			names.Insert(strings.Join(strings.Fields(line), " "))
 		}
 	}
