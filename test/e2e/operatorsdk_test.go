@@ -23,7 +23,7 @@ var _ = Describe("With operator-sdk", Ordered, func() {
 	var pod types.UID
 
 	BeforeAll(func(ctx SpecContext) {
-		cleanUp(deleteRemains)
+		cleanUp(deleteOLMLeftovers)
 		cleanUp(deleteDefinitions)
 		// The pods of "run bundle" violate "restricted" even with --security-context-config=restricted.
 		newNamespaces(ctx, baselineLevel, operatorNamespace)

@@ -57,7 +57,7 @@ var _ = Describe("Installed by a Subscription", func() {
 				for _, name := range sets.List(before) {
 					Expect(name).NotTo(ContainSubstring(packageName), "it would hide what uninstalling leaves behind")
 				}
-				cleanUp(deleteRemains)
+				cleanUp(deleteOLMLeftovers)
 				cleanUp(deleteDefinitions)
 				s.namespaces = newNamespaces(ctx, restrictedLevel, operatorNamespace, "one-", "two-")
 				var targets []string
@@ -134,7 +134,7 @@ func runDocumented(ctx context.Context, _ *subscribed) {
 
 func removeOperator(ctx context.Context, s *subscribed)  { s.remove(ctx) }
 func deleteKinds(ctx context.Context, _ *subscribed)     { deleteDefinitions(ctx) }
-func deleteLeftovers(ctx context.Context, _ *subscribed) { deleteRemains(ctx) }
+func deleteLeftovers(ctx context.Context, _ *subscribed) { deleteOLMLeftovers(ctx) }
 
 // awaitCollected waits until the children are deleted, outside of the operator's namespace, which has other objects.
 func awaitCollected(ctx context.Context, s *subscribed) {

@@ -185,6 +185,7 @@ func newNamespaces(ctx context.Context, level string, names ...string) []string 
 	GinkgoHelper()
 	var created []string
 	var objects []client.Object
+	cleanUp(func(ctx context.Context) { deleteAll(ctx, objects...) })
 	for _, name := range names {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name,
 			Labels: map[string]string{"pod-security.kubernetes.io/enforce": level}}}
@@ -195,7 +196,6 @@ func newNamespaces(ctx context.Context, level string, names ...string) []string 
 		DeferOnFailure(func(ctx SpecContext) { dump(ctx, namespace.Name) }, NodeTimeout(time.Minute))
 		created, objects = append(created, namespace.Name), append(objects, namespace)
 	}
-	cleanUp(func(ctx context.Context) { deleteAll(ctx, objects...) })
 	return created
 }
 
@@ -212,12 +212,12 @@ func deleteAll(ctx context.Context, objects ...client.Object) {
 			To(Succeed())
 	}
 	for _, object := range objects {
-		awaitGone(ctx, object)
+		awaitDeleted(ctx, object)
 	}
 }
 
-// awaitGone waits until an object is deleted.
-func awaitGone(ctx context.Context, object client.Object) {
+// awaitDeleted waits until an object is deleted.
+func awaitDeleted(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	Eventually(kube.Get).WithContext(ctx).WithArguments(client.ObjectKeyFromObject(object), object).
 		Should(MatchError(apierrors.IsNotFound, "IsNotFound"), "%T %s is not deleted", object, object.GetName())
@@ -250,9 +250,9 @@ func deleteDefinitions(ctx context.Context) {
 	deleteAll(ctx, all...)
 }
 
-// deleteRemains deletes what OLM leaves in the cluster: a ClusterRole of the bundle, and the Operator object, which OLM
-// recreates while a component of the operator exists.
-func deleteRemains(ctx context.Context) {
+// deleteOLMLeftovers deletes what OLM leaves in the cluster: a ClusterRole of the bundle, and the Operator object, which
+// OLM recreates while a component of the operator exists.
+func deleteOLMLeftovers(ctx context.Context) {
 	GinkgoHelper()
 	kubectl(ctx, "delete", "clusterrole", metricsReader, "--ignore-not-found")
 	kubectl(ctx, "delete", "operators.operators.coreos.com", packageName+"."+operatorNamespace, "--ignore-not-found")

@@ -33,7 +33,7 @@ type fleet struct {
 var _ = Describe("Upgraded from the last release", func() {
 	DescribeTable("leaves the children of existing resources alone",
 		func(ctx SpecContext, approval operatorsv1alpha1.Approval) {
-			cleanUp(deleteRemains)
+			cleanUp(deleteOLMLeftovers)
 			cleanUp(deleteDefinitions)
 			namespace := newNamespaces(ctx, restrictedLevel, operatorNamespace, "fleet-")[1]
 			i := subscribe(ctx, "released", approval)
