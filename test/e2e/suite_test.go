@@ -250,8 +250,8 @@ func deleteDefinitions(ctx context.Context) {
 	deleteAll(ctx, all...)
 }
 
-// deleteOLMLeftovers deletes what OLM leaves in the cluster: a ClusterRole of the bundle, and the Operator object, which
-// OLM recreates while a component of the operator exists.
+// deleteOLMLeftovers deletes what OLM leaves in the cluster: a ClusterRole of the bundle, and the Operator object,
+// which OLM recreates while a component of the operator exists.
 func deleteOLMLeftovers(ctx context.Context) {
 	GinkgoHelper()
 	kubectl(ctx, "delete", "clusterrole", metricsReader, "--ignore-not-found")
