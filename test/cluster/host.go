@@ -267,14 +267,14 @@ func (c *cluster) removeTraces() error {
 			traces = append(traces, link)
 		}
 	}
-	var errs []error
+	var err error
 	for _, trace := range traces {
-		errs = append(errs, os.RemoveAll(trace))
+		err = errors.Join(err, os.RemoveAll(trace))
 	}
 	for _, dir := range []string{logs, results, filepath.Dir(results), devicePlugins, filepath.Dir(devicePlugins)} {
 		_ = os.Remove(dir)
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // kernelSettings returns the settings of the kernel that addLinks and the kubelet change. Not every kernel has all.
