@@ -1,7 +1,8 @@
-// Package api_test checks what the generated CustomResourceDefinitions say of every kind.
+// Package api_test checks the generated CustomResourceDefinitions.
 package api_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -11,173 +12,139 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 )
 
-// schema is as much of an OpenAPI schema as is looked at.
-type schema struct {
-	Type        string
-	Description string
-	Properties  map[string]schema
-	Items       *schema
-	Required    []string
-	Minimum     *float64
-	Maximum     *float64
-	MaxLength   *int64
-	Enum        []string
-	ListType    string `json:"x-kubernetes-list-type"`
+type schema = apiextensionsv1.JSONSchemaProps
+
+const cronJobs = "cronjobs.batch.tutorial.kubebuilder.io"
+
+// definitions returns the CustomResourceDefinitions by name.
+func definitions(t *testing.T) map[string]apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	crds := map[string]apiextensionsv1.CustomResourceDefinition{}
+	paths, _ := filepath.Glob("../config/crd/bases/*.yaml")
+	for _, path := range paths {
+		var crd apiextensionsv1.CustomResourceDefinition
+		if err := yaml.UnmarshalStrict(read(t, path), &crd); err != nil {
+			t.Fatal(err)
+		}
+		crds[crd.Name] = crd
+	}
+	if len(crds) < 3 {
+		t.Fatalf("found %d definitions", len(crds))
+	}
+	return crds
 }
 
-type crd struct {
-	Metadata struct {
-		Name        string
-		Annotations map[string]string
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
 	}
-	Spec struct {
-		Group    string
-		Names    struct{ ShortNames, Categories []string }
-		Versions []struct {
-			Schema                   struct{ OpenAPIV3Schema schema }
-			Subresources             struct{ Status, Scale map[string]string }
-			AdditionalPrinterColumns []struct{ Name string }
-		}
-	}
+	return content
+}
+
+// root returns the schema of the only version.
+func root(crd apiextensionsv1.CustomResourceDefinition) *schema {
+	return crd.Spec.Versions[0].Schema.OpenAPIV3Schema
 }
 
 func TestCRDs(t *testing.T) {
-	paths, err := filepath.Glob("../config/crd/bases/*.yaml")
-	if err != nil || len(paths) < 3 {
-		t.Fatalf("found %v, %v", paths, err)
-	}
 	columns := map[string]string{
-		"cronjobs.batch.tutorial.kubebuilder.io": "Schedule,TimeZone,Suspend,Active,Last Schedule,Age",
-		"foos.samplecontroller.k8s.io":           "Deployment,Desired,Available,Ready,Age",
-		"memcacheds.cache.example.com":           "Size,Ready,Status,Age",
+		cronJobs:                       "Schedule,TimeZone,Suspend,Active,Last Schedule,Age",
+		"foos.samplecontroller.k8s.io": "Deployment,Desired,Available,Ready,Age",
+		"memcacheds.cache.example.com": "Size,Ready,Status,Age",
 	}
-	// Kubernetes has a kind of that name, whose short names its users mean; and nothing of it scales.
-	const cronJobs = "cronjobs.batch.tutorial.kubebuilder.io"
-	for _, path := range paths {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var crd crd
-		if err := yaml.Unmarshal(content, &crd); err != nil {
-			t.Fatal(err)
-		}
-		t.Run(crd.Metadata.Name, func(t *testing.T) {
+	for name, crd := range definitions(t) {
+		t.Run(name, func(t *testing.T) {
 			version := crd.Spec.Versions[0]
-			root := version.Schema.OpenAPIV3Schema
-			described(t, "spec", root.Properties["spec"])
-			described(t, "status", root.Properties["status"])
-			limited(t, "spec", root.Properties["spec"])
+			root := root(crd)
+			expectDescriptions(t, "spec", root.Properties["spec"])
+			expectDescriptions(t, "status", root.Properties["status"])
+			expectLimits(t, "spec", root.Properties["spec"])
 			for name, property := range root.Properties["status"].Properties {
-				// Lists that are one thing are written as one; a set would have an entry for each element in managedFields.
-				if want := map[string]string{"active": "atomic", "conditions": "map",
-					"nodes": "atomic"}[name]; property.ListType != want {
-					t.Errorf("status.%s: list type %q, want %q", name, property.ListType, want)
+				// With list type "set", managedFields would have an entry for each element.
+				want := map[string]string{"active": "atomic", "conditions": "map", "nodes": "atomic"}[name]
+				if got := ptr.Deref(property.XListType, ""); got != want {
+					t.Errorf("status.%s: list type %q, want %q", name, got, want)
 				}
 			}
-			if len(root.Required) != 1 || root.Required[0] != "spec" {
+			if !slices.Equal(root.Required, []string{"spec"}) {
 				t.Errorf("required: %v", root.Required)
 			}
 			var names []string
 			for _, column := range version.AdditionalPrinterColumns {
 				names = append(names, column.Name)
 			}
-			if got := strings.Join(names, ","); got != columns[crd.Metadata.Name] {
+			if got := strings.Join(names, ","); got != columns[name] {
 				t.Errorf("columns: %s", got)
 			}
-			scale := version.Subresources.Scale
-			isScaled := scale["labelSelectorPath"] == ".status.selector" && scale["specReplicasPath"] != "" &&
-				scale["statusReplicasPath"] != ""
-			if version.Subresources.Status == nil || isScaled == (crd.Metadata.Name == cronJobs) {
+			// A CronJob does not scale, and its short names would be those of Kubernetes' own CronJob.
+			scale := ptr.Deref(version.Subresources.Scale, apiextensionsv1.CustomResourceSubresourceScale{})
+			isScaled := ptr.Deref(scale.LabelSelectorPath, "") == ".status.selector" && scale.SpecReplicasPath != "" &&
+				scale.StatusReplicasPath != ""
+			if version.Subresources.Status == nil || isScaled == (name == cronJobs) {
 				t.Errorf("subresources: %v", version.Subresources)
 			}
-			hasShortNames := len(crd.Spec.Names.ShortNames) > 0
-			if hasShortNames == (crd.Metadata.Name == cronJobs) ||
+			if (len(crd.Spec.Names.ShortNames) > 0) == (name == cronJobs) ||
 				!slices.Equal(crd.Spec.Names.Categories, []string{"all", "memcached-operator"}) {
 				t.Errorf("names: %v", crd.Spec.Names)
 			}
 			// The API server serves groups under k8s.io only with this annotation.
-			const approved = "api-approved.kubernetes.io"
-			if got, isNeeded := crd.Metadata.Annotations[approved], strings.HasSuffix(crd.Spec.Group, ".k8s.io"); isNeeded &&
-				got != "unapproved, experimental-only" {
-				t.Errorf("%s: %q", approved, got)
+			approval := crd.Annotations[apiextensionsv1.KubeAPIApprovedAnnotation]
+			if strings.HasSuffix(crd.Spec.Group, ".k8s.io") && approval != "unapproved, experimental-only" {
+				t.Errorf("approval: %q", approval)
 			}
 		})
 	}
 }
 
-// What "kubectl apply" notes of an object, in an annotation, to see next time what has been taken out of it. The API
-// server takes 256 KiB of all annotations together.
-func TestCRDsCanBeApplied(t *testing.T) {
-	paths, err := filepath.Glob("../config/crd/bases/*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+// "kubectl apply" stores the object in an annotation, and the API server accepts 262144 bytes of annotations.
+func TestCRDsFitIntoAnnotations(t *testing.T) {
+	paths, _ := filepath.Glob("../config/crd/bases/*.yaml")
 	for _, path := range paths {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		noted, err := yaml.YAMLToJSONStrict(content)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Logf("%s: %d bytes", path, len(noted))
-		// What it may become before anybody has to think of something else.
-		if len(noted) > 200_000 {
-			t.Errorf("%s: kubectl apply notes %d bytes of it, and 262144 are allowed: see config/crd/slim", path, len(noted))
+		annotation, err := yaml.YAMLToJSONStrict(read(t, path))
+		if err != nil || len(annotation) > 200_000 {
+			t.Errorf("%s has %d of at most 200000 bytes (%v): see config/crd/slim", path, len(annotation), err)
 		}
 	}
 }
 
-// The template of Jobs is all that Kubernetes has, without a word of it, and with the labels and annotations of Jobs
-// and pods: the API server drops what is not in the schema.
-func TestJobTemplateIsWhole(t *testing.T) {
-	content, err := os.ReadFile("../config/crd/bases/batch.tutorial.kubebuilder.io_cronjobs.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var crd crd
-	if err := yaml.Unmarshal(content, &crd); err != nil {
-		t.Fatal(err)
-	}
-	template := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["jobTemplate"]
+// The API server drops fields that are not in the schema.
+func TestJobTemplateHasAllFields(t *testing.T) {
+	template := root(definitions(t)[cronJobs]).Properties["spec"].Properties["jobTemplate"]
 	for name, property := range template.Properties {
-		undescribed(t, "spec.jobTemplate."+name, property)
+		expectNoDescriptions(t, "spec.jobTemplate."+name, property)
 	}
 	pod := template.Properties["spec"].Properties["template"]
 	for _, metadata := range []schema{template.Properties["metadata"], pod.Properties["metadata"]} {
 		for _, field := range []string{"labels", "annotations"} {
 			if metadata.Properties[field].Type != "object" {
-				t.Errorf("%s would be dropped of %v", field, metadata)
+				t.Errorf("%s is missing in %v", field, metadata)
 			}
 		}
 	}
-	for path, has := range map[string]struct {
-		schema schema
-		fields reflect.Type
-	}{
-		"spec.jobTemplate.spec":               {template.Properties["spec"], reflect.TypeFor[batchv1.JobSpec]()},
-		"spec.jobTemplate.spec.template.spec": {pod.Properties["spec"], reflect.TypeFor[corev1.PodSpec]()},
-	} {
-		for i := range has.fields.NumField() {
-			name, _, _ := strings.Cut(has.fields.Field(i).Tag.Get("json"), ",")
-			if _, ok := has.schema.Properties[name]; !ok {
-				t.Errorf("%s.%s would be dropped", path, name)
-			}
+	expectFields(t, template.Properties["spec"], reflect.TypeFor[batchv1.JobSpec]())
+	expectFields(t, pod.Properties["spec"], reflect.TypeFor[corev1.PodSpec]())
+}
+
+// expectFields checks that a schema has all fields of a type.
+func expectFields(t *testing.T, s schema, fields reflect.Type) {
+	t.Helper()
+	for field := range fields.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if _, ok := s.Properties[name]; !ok {
+			t.Errorf("%s is missing in %s", name, fields)
 		}
 	}
 }
 
-// PROJECT tells operator-sdk and kubebuilder what there is.
+// operator-sdk and kubebuilder read PROJECT.
 func TestPROJECT(t *testing.T) {
-	content, err := os.ReadFile("../PROJECT")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var project struct {
 		Layout     []string
 		Multigroup bool
@@ -188,22 +155,22 @@ func TestPROJECT(t *testing.T) {
 			Group, Domain, Kind, Version, Path string
 		}
 	}
-	if err := yaml.Unmarshal(content, &project); err != nil {
+	if err := yaml.Unmarshal(read(t, "../PROJECT"), &project); err != nil {
 		t.Fatal(err)
 	}
 	if project.Layout[0] != "go.kubebuilder.io/v4" || !project.Multigroup ||
 		project.Repo != "github.com/example/memcached-operator" {
 		t.Errorf("%+v", project)
 	}
-	bases, err := filepath.Glob("../config/crd/bases/*.yaml")
-	if err != nil || len(bases) != len(project.Resources) {
-		t.Errorf("%d resources for %d CustomResourceDefinitions, %v", len(project.Resources), len(bases), err)
+	if got, want := len(project.Resources), len(definitions(t)); got != want {
+		t.Errorf("%d resources, want %d", got, want)
 	}
 	for _, resource := range project.Resources {
-		base := "../config/crd/bases/" + resource.Group + "." + resource.Domain + "_" + strings.ToLower(resource.Kind) +
-			"s.yaml"
-		types := strings.TrimPrefix(resource.Path, project.Repo+"/api/") + "/" + strings.ToLower(resource.Kind) + "_types.go"
-		for _, path := range []string{base, types} {
+		kind := strings.ToLower(resource.Kind)
+		for _, path := range []string{
+			"../config/crd/bases/" + resource.Group + "." + resource.Domain + "_" + kind + "s.yaml",
+			strings.TrimPrefix(resource.Path, project.Repo+"/api/") + "/" + kind + "_types.go",
+		} {
 			if _, err := os.Stat(path); err != nil || !resource.Controller || resource.API.CRDVersion != "v1" {
 				t.Errorf("%s: %v", resource.Kind, err)
 			}
@@ -211,67 +178,63 @@ func TestPROJECT(t *testing.T) {
 	}
 }
 
-// jobTemplate is Kubernetes' own below this, and kubectl explain tells it of Jobs.
+// jobTemplate has a schema of Kubernetes, whose descriptions "kubectl explain job.spec" shows.
 const jobTemplate = "spec.jobTemplate"
 
-// described checks that kubectl explain has something to say of every field.
-func described(t *testing.T, path string, s schema) {
-	t.Helper()
-	if s.Description == "" {
-		t.Errorf("%s has no description", path)
-	}
-	if strings.Contains(s.Description, "+operator-sdk") {
-		t.Errorf("%s: a marker is in its description: %s", path, s.Description)
-	}
+// nested returns the schemas in a schema by path.
+func nested(path string, s schema) map[string]schema {
+	all := map[string]schema{}
 	for name, property := range s.Properties {
-		if path+"."+name == jobTemplate {
-			property.Properties = nil
-		}
-		described(t, path+"."+name, property)
+		all[path+"."+name] = property
 	}
 	if s.Items != nil {
-		for name, property := range s.Items.Properties {
-			described(t, path+"[]."+name, property)
-		}
+		maps.Copy(all, nested(path+"[]", *s.Items.Schema))
+	}
+	return all
+}
+
+// expectDescriptions checks that "kubectl explain" describes every field.
+func expectDescriptions(t *testing.T, path string, s schema) {
+	t.Helper()
+	if s.Description == "" || strings.Contains(s.Description, "+operator-sdk") {
+		t.Errorf("%s has no description, or a marker in it: %q", path, s.Description)
+	}
+	if path == jobTemplate {
+		return
+	}
+	for path, property := range nested(path, s) {
+		expectDescriptions(t, path, property)
 	}
 }
 
-// undescribed checks that kubectl explain has nothing to say of any field.
-func undescribed(t *testing.T, path string, s schema) {
+func expectNoDescriptions(t *testing.T, path string, s schema) {
 	t.Helper()
-	if s.Description != "" {
-		t.Errorf("%s has a description: 'make manifests' leaves it out", path)
+	if s.Description != "" || s.Items != nil && s.Items.Schema.Description != "" {
+		t.Errorf("%s has a description: run 'make manifests'", path)
 	}
-	for name, property := range s.Properties {
-		undescribed(t, path+"."+name, property)
-	}
-	if s.Items != nil {
-		undescribed(t, path+"[]", *s.Items)
+	for path, property := range nested(path, s) {
+		expectNoDescriptions(t, path, property)
 	}
 }
 
-// limited checks that every field that users write has limits, and says what changing it does.
-func limited(t *testing.T, path string, s schema) {
+// expectLimits checks that every field of a spec has limits and documents what changing it does.
+func expectLimits(t *testing.T, path string, s schema) {
 	t.Helper()
 	for name, property := range s.Properties {
 		path := path + "." + name
-		switch property.Type {
-		case "integer":
-			if property.Minimum == nil || property.Maximum == nil {
-				t.Errorf("%s has no minimum or no maximum", path)
-			}
-		case "string":
-			if property.MaxLength == nil && len(property.Enum) == 0 {
-				t.Errorf("%s has no maximal length", path)
-			}
+		switch {
+		case property.Type == "integer" && (property.Minimum == nil || property.Maximum == nil):
+			t.Errorf("%s has no minimum or no maximum", path)
+		case property.Type == "string" && property.MaxLength == nil && len(property.Enum) == 0:
+			t.Errorf("%s has no maximum length", path)
 		}
-		if !strings.Contains(property.Description, "Changing it") || !strings.Contains(property.Description, "Required") &&
-			!strings.Contains(property.Description, "Optional") {
-			t.Errorf("%s: its description does not say whether it is needed, or what changing it does: %s", path,
-				property.Description)
+		text := property.Description
+		isOptional := strings.Contains(text, "Optional") || strings.Contains(text, "Required")
+		if !isOptional || !strings.Contains(text, "Changing it") {
+			t.Errorf("the description of %s must contain Required or Optional, and what changing it does: %s", path, text)
 		}
 		if path != jobTemplate {
-			limited(t, path, property)
+			expectLimits(t, path, property)
 		}
 	}
 }

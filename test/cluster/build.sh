@@ -1,17 +1,17 @@
 #!/bin/sh
-# Builds programs from their Go modules into a directory. What is up to date is left alone: Go knows what has changed.
+# Builds programs from their Go modules into a directory. Go rebuilds only what has changed.
 # Usage: test/cluster/build.sh DIRECTORY kubernetes|containerd|coredns|olm|operator-sdk|cluster...
 set -eu
 out=$1
 shift
-command -v go >/dev/null || { echo "build.sh: there is no go in PATH; under sudo: sudo env \"PATH=\$PATH\" make ..." >&2; exit 1; }
+command -v go >/dev/null || { echo "build.sh: no go in PATH; with sudo: sudo env \"PATH=\$PATH\" make ..." >&2; exit 1; }
 mkdir -p "$out"
-# One at a time: what is written besides programs would be seen half done.
+# One at a time: not everything is written atomically.
 exec 9>"$out/.lock"
 ! command -v flock >/dev/null || flock 9
 cd "$(dirname "$0")"
 
-# build SET PACKAGES...: builds the packages of the module that is the working directory.
+# build SET PACKAGES...: builds packages of the module in the working directory.
 build() {
 	set=$1
 	shift
@@ -19,10 +19,10 @@ build() {
 	start=$(date +%s)
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags "$tags" -ldflags "-s -w $ldflags" -o "$out/" "$@"
 	touch "$out/.$set"
-	echo "Built $set, or found it up to date, in $(($(date +%s) - start)) s." >&2
+	echo "$set is up to date after $(($(date +%s) - start)) s." >&2
 }
 
-# version MODULE: the version of a module, as go.mod has it.
+# version MODULE: prints the version of a module in go.mod.
 version() {
 	go list -m -f '{{.Version}}' "$1"
 }
@@ -34,7 +34,7 @@ for set in "$@"; do
 		cd kubernetes
 		version=$(version k8s.io/kubernetes)
 		minor=${version#v1.} minor=${minor%%.*}
-		# Without these the programs call themselves v0.0.0-master, and clients draw conclusions from that.
+		# Without these the version is v0.0.0-master, on which the behavior of clients depends.
 		for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
 			ldflags="$ldflags -X $package.gitVersion=$version -X $package.gitMajor=1 -X $package.gitMinor=$minor"
 		done
@@ -67,7 +67,7 @@ for set in "$@"; do
 			github.com/operator-framework/operator-lifecycle-manager/cmd/package-server \
 			github.com/operator-framework/operator-lifecycle-manager/util/cpb \
 			github.com/operator-framework/operator-registry/cmd/opm
-		# The manifests of its releases. Those in the module cache cannot be written, which a copy must not take over.
+		# The manifests of its releases. The files in the module cache are read-only, which a copy must not be.
 		rm -rf "$out/olm-chart"
 		cp -R --no-preserve=mode "$(go list -m -f '{{.Dir}}' github.com/operator-framework/operator-lifecycle-manager)/deploy/chart" "$out/olm-chart"
 		cp --no-preserve=mode "$(go list -m -f '{{.Dir}}' github.com/operator-framework/operator-lifecycle-manager)/deploy/upstream/values.yaml" "$out/olm-chart/upstream-values.yaml"
@@ -90,7 +90,7 @@ for set in "$@"; do
 		build "$set" . ./pause ./publish
 		;;
 	*)
-		echo "build.sh: no programs are called $set" >&2
+		echo "build.sh: unknown set $set" >&2
 		exit 2
 		;;
 	esac

@@ -7,20 +7,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/example/memcached-operator/test/cluster/progress"
 )
 
-// Where things are. All addresses are of a private range that home and office networks hardly use, and live on a bridge
-// that has no port to the outside.
+// All addresses are of a private range that home and office networks hardly use, on a bridge without a port to the
+// outside.
 const (
 	nodeName    = "node"
 	nodeIP      = "172.30.0.1"
@@ -28,171 +30,149 @@ const (
 	serviceCIDR = "172.30.32.0/20"
 	serviceIP   = "172.30.32.1" // of the API server: the first of its range
 	registry    = nodeIP + ":5000"
+	noProxy     = "172.30.0.0/18" // all of the above
 
-	// All of the above: no proxy knows them.
-	noProxy = "172.30.0.0/18"
-
-	nodeLink = "mco-node" // carries nodeIP
-	podLink  = "mco-pods" // the bridge that pods hang on
+	nodeLink = "mco-node" // has nodeIP
+	podLink  = "mco-pods" // the bridge of the pods
 	cgroup   = "memcached-operator"
-	// Sockets and what must not outlive a boot. Short, for a socket's path may have 107 characters.
+	// runDir has sockets and what must not outlive a boot. It is short, because the path of a socket has at most 107
+	// characters.
 	runDir = "/run/memcached-operator"
 )
 
-// cluster is the cluster of one directory. A machine can run one at a time: the addresses are fixed.
+// cluster is the cluster of one directory. A machine runs one at a time, because the addresses are fixed.
 type cluster struct {
 	dir, bin string
-	clock    progress.Clock
-	http     *http.Client // trusts the cluster's authority, and is its administrator
+	http     *http.Client // trusts the cluster's authority and is its administrator
 }
 
-// newCluster is the cluster that keeps its things in dir and has its programs in bin. Both are made real paths, for
-// that is how the kernel names mounts and programs.
+// newCluster returns the cluster that keeps its files in dir and has its programs in bin.
 func newCluster(dir, bin string) (*cluster, error) {
-	c := &cluster{clock: progress.Start()}
-	var err error
-	if c.bin, err = realPath(bin); err != nil {
+	realDir, err := realPath(dir)
+	if err != nil {
 		return nil, err
 	}
-	c.dir, err = realPath(dir)
-	return c, err
+	realBin, err := realPath(bin)
+	return &cluster{dir: realDir, bin: realBin}, err
 }
 
-// realPath is the path without links, also of what is not there yet.
+// realPath resolves symbolic links, also of a path that does not exist yet, because the kernel reports mounts and
+// programs by their real paths.
 func realPath(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return "", err
 	}
-	existing, rest := path, ""
-	for {
-		real, err := filepath.EvalSymlinks(existing)
-		if err == nil {
-			return filepath.Join(real, rest), nil
-		}
-		if !errors.Is(err, os.ErrNotExist) || existing == "/" {
-			return "", err
-		}
-		existing, rest = filepath.Dir(existing), filepath.Join(filepath.Base(existing), rest)
+	existing, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, os.ErrNotExist) {
+		parent, err := realPath(filepath.Dir(path))
+		return filepath.Join(parent, filepath.Base(path)), err
 	}
+	return existing, err
 }
 
-// path is a path within what the cluster keeps.
+// path returns a path below the directory of the cluster.
 func (c *cluster) path(elements ...string) string {
 	return filepath.Join(append([]string{c.dir}, elements...)...)
 }
 
-// up brings up what is not up. Every step leaves alone what is as it should be, so it can be repeated at any time, also
-// after it, or what it started, was killed.
-func (c *cluster) up(ctx context.Context) error {
-	owner, unlock, err := c.lock(ctx)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if err := c.prepareHost(ctx, owner != ""); err != nil {
+// up brings the cluster up. Every step changes only what is not in its desired state, so up can be repeated at any
+// time, also after it, or what it started, was killed.
+func (c *cluster) up(ctx context.Context, owned bool) error {
+	if err := c.prepareHost(ctx, owned); err != nil {
 		return err
 	}
 	if err := writeFile(ownerFile, []byte(c.dir), 0o644); err != nil {
 		return err
 	}
-	if err := c.writeFiles(); err != nil {
+	for _, step := range []func(context.Context) error{c.writeFiles, c.removeLeftovers, c.keepSettings, c.addLinks,
+		c.addRules, c.addCgroup, c.startParts, c.awaitNode, c.pushImages, c.installOLM} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	progress.Printf("The cluster is up. To use it: export KUBECONFIG=%s", c.path("kubeconfig"))
+	return nil
+}
+
+// removeLeftovers removes containers and mounts whose containerd was killed.
+func (c *cluster) removeLeftovers(ctx context.Context) error {
+	if c.part("containerd").running() {
+		return nil
+	}
+	if err := c.stopParts(ctx, c.part("kubelet")); err != nil {
 		return err
 	}
-	// Without their containerd, containers and mounts are remains, as of a machine that lost its power.
-	if !c.part("containerd").running() {
-		if err := c.stopParts(ctx, c.part("kubelet")); err != nil {
-			return err
-		}
-		if err := c.sweep(); err != nil {
-			return fmt.Errorf("clearing away what an earlier run left behind: %w", err)
-		}
+	if err := c.sweep(ctx); err != nil {
+		return fmt.Errorf("removing what an earlier run left behind: %w", err)
 	}
-	for _, prepare := range []func(context.Context) error{c.keepSettings, c.addLinks, c.addRules, c.addCgroup} {
-		if err := prepare(ctx); err != nil {
-			return err
-		}
+	return nil
+}
+
+func (c *cluster) startParts(ctx context.Context) error {
+	// Parts outlive this process, so they must not inherit its open files, which may be locks of its callers.
+	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return err
 	}
 	for _, p := range c.parts() {
 		if err := c.start(ctx, p); err != nil {
 			return err
 		}
 	}
-	for _, complete := range []func(context.Context) error{c.awaitNode, c.pushImages, c.installOLM} {
-		if err := complete(ctx); err != nil {
-			return err
-		}
-	}
-	c.clock.Say("The cluster is up. To use it: export KUBECONFIG=%s", c.path("kubeconfig"))
 	return nil
 }
 
-// check prepares the machine, and fails if it cannot carry a cluster.
-func (c *cluster) check(ctx context.Context) error {
-	owner, unlock, err := c.lock(ctx)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	return c.prepareHost(ctx, owner != "")
-}
-
-// down stops the cluster and deletes all it kept.
-func (c *cluster) down(ctx context.Context) error {
-	owner, unlock, err := c.lock(ctx)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	// After the machine was started anew there is no owner, and what the cluster kept is still there.
-	if owner == "" && !exists(c.dir) {
-		c.clock.Say("There is no cluster.")
+// down stops the cluster and deletes its files.
+func (c *cluster) down(ctx context.Context, owned bool) error {
+	// After a reboot there is no owner, but the directory still exists.
+	if !owned && !exists(c.dir) {
+		progress.Printf("There is no cluster.")
 		return nil
 	}
-	// What watches first, the API server before etcd, on which it would hang: the order of starting, reversed.
+	// In reverse order: etcd after the API server, which would hang without it.
 	parts := c.parts()
 	slices.Reverse(parts)
 	if err := c.stopParts(ctx, parts...); err != nil {
 		return err
 	}
-	if err := errors.Join(c.sweep(), c.removeRules(ctx), c.removeLinks(ctx), removeCgroup(), c.removeTraces(),
+	if err := errors.Join(c.sweep(ctx), c.removeRules(ctx), removeLinks(ctx), removeCgroup(), c.removeTraces(),
 		c.restoreSettings()); err != nil {
 		return err
 	}
 	if err := errors.Join(os.RemoveAll(c.dir), os.RemoveAll(ownerFile)); err != nil {
 		return err
 	}
-	c.clock.Say("The cluster is gone.")
+	progress.Printf("The cluster is deleted.")
 	return nil
 }
 
-// status tells how each part is; it fails if one is not well.
+// status prints the state of each part; it fails if one is not ready.
 func (c *cluster) status(ctx context.Context) error {
-	if _, err := os.Stat(c.path("pki", "ca.crt")); err != nil {
+	if !exists(c.cert("ca")) {
 		return errors.New("there is no cluster; 'make cluster' brings one up")
 	}
 	if err := c.connect(); err != nil {
 		return fmt.Errorf("%w (the cluster belongs to root)", err)
 	}
-	unwell := 0
+	var failed []string
 	for _, p := range c.parts() {
-		state := "stopped"
-		if p.running() {
-			state = "well"
-			ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
-			if err := p.ready(ctx); err != nil {
-				state = "not ready: " + err.Error()
-			}
-			cancel()
+		state := "ready"
+		pid, _ := p.process()
+		limited, cancel := context.WithTimeout(ctx, 3*time.Second)
+		if pid == 0 {
+			state = "stopped"
+		} else if err := p.ready(limited); err != nil {
+			state = "not ready: " + err.Error()
 		}
-		if state != "well" {
-			unwell++
+		cancel()
+		if state != "ready" {
+			failed = append(failed, p.name)
 		}
-		fmt.Printf("%-24s %-8s %s\n", p.name, p.pid(), state)
+		fmt.Printf("%-24s %-8d %s\n", p.name, pid, state)
 	}
-	if unwell > 0 {
-		return fmt.Errorf("%d parts are not well; 'make cluster' starts them again, their logs are in %s", unwell,
-			c.path("logs"))
+	if len(failed) > 0 {
+		return fmt.Errorf("%s: not ready; 'make cluster' restarts them; their logs are in %s",
+			strings.Join(failed, ", "), c.path("logs"))
 	}
 	fmt.Printf("\nexport KUBECONFIG=%s\n\n", c.path("kubeconfig"))
 	out, err := c.kubectl(ctx, nil, "get", "nodes,pods", "--all-namespaces")
@@ -200,72 +180,68 @@ func (c *cluster) status(ctx context.Context) error {
 	return err
 }
 
-// What the cluster has of the machine there is once, whatever directory it is of: so is the lock, and who has it.
+// What the cluster changes on the machine exists once, for all directories: so do the lock and the name of the owner.
 const (
 	lockFile  = "/run/memcached-operator.lock"
 	ownerFile = "/run/memcached-operator.owner"
 )
 
-// lock waits until no other process works on a cluster. The owner is the directory of the cluster that is there, empty
-// if none is; it must be this one. Only root may work on one.
-func (c *cluster) lock(ctx context.Context) (owner string, unlock func(), err error) {
+// exclusively calls work while no other process changes a cluster; owned reports whether this cluster is up. It fails
+// if the cluster of another directory is up. Only root may call it.
+func (c *cluster) exclusively(ctx context.Context, work func(ctx context.Context, owned bool) error) error {
 	if os.Geteuid() != 0 {
-		return "", nil, errNotRoot
+		return errNotRoot
 	}
 	file, err := os.OpenFile(lockFile, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return "", nil, err
+		return err
 	}
-	told := false
+	defer func() { _ = file.Close() }()
+	waiting := false
 	err = poll(ctx, func() error {
-		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err != nil && !told {
-			told = true
-			c.clock.Say("Another process works on the cluster; waiting for it.")
+		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err != nil && !waiting {
+			waiting = true
+			progress.Printf("Waiting for another process that changes the cluster.")
 		}
 		return err
 	})
-	if err == nil {
-		var content []byte
-		content, err = os.ReadFile(ownerFile)
-		owner = string(content)
-		switch {
-		case errors.Is(err, os.ErrNotExist):
-			err = nil
-		case err == nil && owner != c.dir:
-			err = fmt.Errorf("the cluster of %s is up, and there can be one: 'make cluster-down CACHE=%s' first", owner,
-				filepath.Dir(owner))
-		}
-	}
 	if err != nil {
-		_ = file.Close()
-		return "", nil, err
+		return err
 	}
-	return owner, func() { _ = file.Close() }, nil
+	owner, err := os.ReadFile(ownerFile)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if owner := string(owner); owner != "" && owner != c.dir {
+		return fmt.Errorf("the cluster of %s is up, and there can be only one: 'make cluster-down CACHE=%s' first", owner,
+			filepath.Dir(owner))
+	}
+	return work(ctx, len(owner) > 0)
 }
 
-// kubectl runs kubectl as the cluster's administrator and returns what it printed.
+// kubectl runs kubectl as the cluster's administrator and returns its output.
 func (c *cluster) kubectl(ctx context.Context, input []byte, args ...string) (string, error) {
-	command := exec.CommandContext(ctx, filepath.Join(c.bin, "kubectl"),
+	kubectl := exec.CommandContext(ctx, filepath.Join(c.bin, "kubectl"),
 		append([]string{"--kubeconfig", c.path("kubeconfig")}, args...)...)
-	command.Env = append(os.Environ(), "NO_PROXY="+noProxy)
-	command.Stdin = bytes.NewReader(input)
+	kubectl.Env = append(os.Environ(), "NO_PROXY="+noProxy)
+	kubectl.Stdin = bytes.NewReader(input)
 	var stderr bytes.Buffer
-	command.Stderr = &stderr
-	out, err := command.Output()
+	kubectl.Stderr = &stderr
+	out, err := kubectl.Output()
 	if err != nil {
-		return string(out), fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
+		err = fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
 	}
-	return string(out), nil
+	return string(out), err
 }
 
-// command runs a program of the machine and returns what it printed; an error has its last words.
+// command runs a program of the machine and returns its output, which an error includes.
 func command(ctx context.Context, name string, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
 	if err != nil {
-		return string(out), fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+		err = fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, strings.TrimSpace(string(out)))
 	}
-	return string(out), nil
+	return string(out), err
 }
 
 // poll calls try until it succeeds or ctx ends, and returns the last error then.

@@ -3,8 +3,8 @@
 package main
 
 import (
-	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,148 +12,149 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/example/memcached-operator/test/cluster/progress"
 )
 
 var errNotRoot = errors.New("a cluster with real pods needs root: run it as root, for instance by 'sudo env " +
-	"\"PATH=$PATH\" make cluster'. " +
-	"Without root, 'make test' checks everything that needs no pods, and KUBECONFIG and TEST_REGISTRY may name a " +
-	"cluster of yours")
+	"\"PATH=$PATH\" make cluster'. Without root, 'make test' checks everything that needs no pods, and KUBECONFIG and " +
+	"TEST_REGISTRY may name your own cluster")
 
-// systemPath is where programs are looked for besides those of the cluster.
+// systemPath is the PATH of programs of the machine.
 const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// What cannot be built from Go modules: programs and files, and the Debian packages that have them.
-var (
-	neededPrograms = map[string]string{
-		"runc": "runc", "iptables": "iptables", "conntrack": "conntrack", "ip": "iproute2",
-		"busybox": "busybox-static", "memcached": "memcached", "nginx": "nginx-light",
-	}
-	neededFiles = map[string]string{
-		"/usr/lib/cni/bridge":                "containernetworking-plugins",
-		"/usr/lib/cni/host-local":            "containernetworking-plugins",
-		"/etc/ssl/certs/ca-certificates.crt": "ca-certificates",
-	}
-)
+// needed maps programs and files that cannot be built from Go modules to the Debian packages that contain them.
+var needed = map[string]string{
+	"runc": "runc", "iptables": "iptables", "conntrack": "conntrack", "ip": "iproute2",
+	"busybox": "busybox-static", "memcached": "memcached", "nginx": "nginx-light",
+	"/usr/lib/cni/bridge":                "containernetworking-plugins",
+	"/usr/lib/cni/host-local":            "containernetworking-plugins",
+	"/etc/ssl/certs/ca-certificates.crt": "ca-certificates",
+}
 
-// lookup is the path of a program of the machine.
+// lookup returns the path of a program or file of the machine.
 func lookup(name string) (string, error) {
 	for _, dir := range strings.Split(systemPath, ":") {
-		if path := filepath.Join(dir, name); exists(path) {
+		path := filepath.Join(dir, name)
+		if filepath.IsAbs(name) {
+			path = name
+		}
+		if exists(path) {
 			return path, nil
 		}
 	}
 	return "", fmt.Errorf("this machine has no program %s in %s", name, systemPath)
 }
 
-// prepareHost checks that this machine can carry the cluster, and installs what is missing. Ours says whether a cluster
-// of ours is there already.
-func (c *cluster) prepareHost(ctx context.Context, ours bool) error {
-	// Of one of us who was killed while packages were installed.
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// prepareHost checks that this machine can run the cluster, and installs what is missing. Owned reports whether the
+// cluster is up already.
+func (c *cluster) prepareHost(ctx context.Context, owned bool) error {
+	// A process that was killed while it installed packages leaves its policy behind.
 	if content, err := os.ReadFile(servicePolicy); err == nil && string(content) == noServices {
 		if err := os.Remove(servicePolicy); err != nil {
 			return err
 		}
 	}
-	if what, names := missing(); len(names) > 0 {
-		if err := c.installPackages(ctx, what, names); err != nil {
-			return err
-		}
-		if what, _ := missing(); len(what) > 0 {
-			return fmt.Errorf("this machine still lacks %s", strings.Join(what, ", "))
+	if names, packages := missing(); len(names) > 0 {
+		if err := c.installPackages(ctx, packages); err != nil {
+			return fmt.Errorf("this machine lacks %s: install them (Debian packages: %s) and try again: %w",
+				strings.Join(names, ", "), strings.Join(packages, " "), err)
 		}
 	}
-	if ours {
+	if owned {
 		return nil
 	}
 	return noOtherKubernetes(ctx)
 }
 
-// missing is what the machine lacks, and which packages have it.
-func missing() (what, packages []string) {
-	for program, name := range neededPrograms {
-		if _, err := lookup(program); err != nil {
-			what, packages = append(what, program), append(packages, name)
+// missing returns what the machine lacks, and the packages that contain it.
+func missing() (names, packages []string) {
+	for name, inPackage := range needed {
+		if _, err := lookup(name); err != nil {
+			names, packages = append(names, name), append(packages, inPackage)
 		}
 	}
-	for file, name := range neededFiles {
-		if !exists(file) {
-			what, packages = append(what, file), append(packages, name)
-		}
-	}
-	slices.Sort(what)
+	slices.Sort(names)
 	slices.Sort(packages)
-	return what, slices.Compact(packages)
+	return names, slices.Compact(packages)
 }
 
-// Packages of servers start them; Debian asks this file whether they may.
+// Packages of servers start them, unless this file forbids it.
 const (
 	servicePolicy = "/usr/sbin/policy-rc.d"
 	noServices    = "#!/bin/sh\n# of memcached-operator's cluster, while it installs packages\nexit 101\n"
 )
 
-func (c *cluster) installPackages(ctx context.Context, what, names []string) error {
-	remedy := fmt.Sprintf("this machine lacks %s: install them (Debian's packages: %s) and try again",
-		strings.Join(what, ", "), strings.Join(names, " "))
-	if _, err := lookup("apt-get"); err != nil {
-		return errors.New(remedy)
-	}
-	c.clock.Say("Installing %s.", strings.Join(names, " "))
+func (c *cluster) installPackages(ctx context.Context, packages []string) error {
+	progress.Printf("Installing %s.", strings.Join(packages, " "))
 	if !exists(servicePolicy) {
 		if err := os.WriteFile(servicePolicy, []byte(noServices), 0o755); err != nil {
 			return err
 		}
 		defer func() { _ = os.Remove(servicePolicy) }()
 	}
-	// Nothing that is there goes for it: on a machine with Docker, runc may be part of another package.
+	// No package is removed: on a machine with Docker, runc may be part of another package.
 	install := append([]string{"install", "--yes", "--quiet", "--no-install-recommends", "--no-remove", "-o",
-		"DPkg::Lock::Timeout=300"}, names...)
+		"DPkg::Lock::Timeout=300"}, packages...)
 	for _, args := range [][]string{{"update", "--quiet"}, install} {
 		apt := exec.CommandContext(ctx, "apt-get", args...)
 		apt.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "NEEDRESTART_SUSPEND=1")
-		// Killed, it would leave packages half installed.
+		// Killing it would leave packages half installed.
 		apt.Cancel = func() error { return apt.Process.Signal(os.Interrupt) }
 		if out, err := apt.CombinedOutput(); err != nil {
-			return fmt.Errorf("apt-get %s: %w: %s\n%s", args[0], err, out, remedy)
+			return fmt.Errorf("apt-get %s: %w: %s", args[0], err, out)
 		}
 	}
-	// Nor do they start with the machine: only their programs are wanted.
-	if _, err := lookup("systemctl"); err == nil {
-		for service, name := range map[string]string{"memcached": "memcached", "nginx": "nginx-light"} {
-			if slices.Contains(names, name) {
-				if _, err := command(ctx, "systemctl", "disable", service); err != nil {
-					c.clock.Say("The service %s may start with the machine: %v", service, err)
-				}
+	// Only the programs are needed, so the services should not start at boot either.
+	for _, service := range []string{"memcached", "nginx"} {
+		if _, err := lookup("systemctl"); err == nil && slices.Contains(packages, needed[service]) {
+			if _, err := command(ctx, "systemctl", "disable", service); err != nil {
+				progress.Printf("The service %s may start at boot: %v", service, err)
 			}
 		}
 	}
+	if names, _ := missing(); len(names) > 0 {
+		return fmt.Errorf("the packages do not contain %s", strings.Join(names, ", "))
+	}
 	return nil
 }
 
-// noOtherKubernetes refuses a machine that another Kubernetes is on: two would delete each other's rules and sockets.
+const devicePlugins = "/var/lib/kubelet/device-plugins"
+
+// noOtherKubernetes fails on a machine with another Kubernetes: two would delete each other's rules and sockets.
 func noOtherKubernetes(ctx context.Context) error {
-	const remedy = "use it through KUBECONFIG and TEST_REGISTRY, or stop it first"
-	if out, err := command(ctx, "iptables", "--wait", "--table=nat", "--list-rules"); err == nil &&
-		strings.Contains(out, "-N KUBE-SERVICES") {
-		return errors.New("another Kubernetes has its rules on this machine (iptables' chain KUBE-SERVICES): " + remedy)
+	found := ""
+	out, err := command(ctx, "iptables", "--wait", "--table=nat", "--list-rules")
+	switch {
+	case err == nil && strings.Contains(out, "-N KUBE-SERVICES"):
+		found = "the iptables chain KUBE-SERVICES"
+	case exists(devicePlugins + "/kubelet.sock"):
+		found = devicePlugins + "/kubelet.sock"
+	default:
+		return nil
 	}
-	if exists(devicePlugins + "/kubelet.sock") {
-		return errors.New("another Kubernetes has a kubelet on this machine (" + devicePlugins + "/kubelet.sock): " + remedy)
-	}
-	return nil
+	return fmt.Errorf("this machine runs another Kubernetes (it has %s): use it through KUBECONFIG and TEST_REGISTRY, or "+
+		"stop it first", found)
 }
 
-// addLinks adds the node's address. The bridge of the pods is added by the first of them.
+// addLinks adds the address of the node. The network plugin adds the bridge of the pods.
 func (c *cluster) addLinks(ctx context.Context) error {
 	if _, err := net.InterfaceByName(nodeLink); err != nil {
 		if err := addressesAreFree(); err != nil {
 			return err
 		}
-		// No dummy link: not every kernel has them.
+		// A bridge, because not every kernel has dummy links.
 		if _, err := command(ctx, "ip", "link", "add", nodeLink, "type", "bridge"); err != nil {
 			return err
 		}
@@ -167,7 +168,7 @@ func (c *cluster) addLinks(ctx context.Context) error {
 	return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644)
 }
 
-// addressesAreFree says whether this machine has a network that overlaps with the cluster's.
+// addressesAreFree fails if a network of this machine overlaps with the cluster's.
 func addressesAreFree() error {
 	_, own, err := net.ParseCIDR(noProxy)
 	if err != nil {
@@ -185,7 +186,7 @@ func addressesAreFree() error {
 	return nil
 }
 
-func (c *cluster) removeLinks(ctx context.Context) error {
+func removeLinks(ctx context.Context) error {
 	var errs []error
 	for _, link := range []string{podLink, nodeLink} {
 		if _, err := net.InterfaceByName(link); err == nil {
@@ -196,24 +197,24 @@ func (c *cluster) removeLinks(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// rules let pods reach the node and each other where a firewall would not.
-var rules = [][]string{
-	{"INPUT", "--in-interface", podLink},
-	{"FORWARD", "--in-interface", podLink},
-	{"FORWARD", "--out-interface", podLink},
+// acceptedPackets are those of rules that let pods reach the node and each other in spite of a firewall.
+var acceptedPackets = [][]string{
+	{"INPUT", "--in-interface", podLink}, {"FORWARD", "--in-interface", podLink}, {"FORWARD", "--out-interface", podLink},
 }
 
-func rule(action string, r []string) []string {
-	return slices.Concat([]string{"--wait", action}, r,
-		[]string{"--match", "comment", "--comment", "memcached-operator", "--jump", "ACCEPT"})
+// rule checks, inserts or deletes a rule; deleting fails if there is none.
+func rule(ctx context.Context, action string, packets []string) error {
+	_, err := command(ctx, "iptables", slices.Concat([]string{"--wait", action}, packets,
+		[]string{"--match", "comment", "--comment", "memcached-operator", "--jump", "ACCEPT"})...)
+	return err
 }
 
 func (c *cluster) addRules(ctx context.Context) error {
-	for _, r := range rules {
-		if _, err := command(ctx, "iptables", rule("--check", r)...); err == nil {
+	for _, packets := range acceptedPackets {
+		if rule(ctx, "--check", packets) == nil {
 			continue
 		}
-		if _, err := command(ctx, "iptables", rule("--insert", r)...); err != nil {
+		if err := rule(ctx, "--insert", packets); err != nil {
 			return err
 		}
 	}
@@ -222,28 +223,26 @@ func (c *cluster) addRules(ctx context.Context) error {
 
 // removeRules removes the rules of addRules and of kube-proxy.
 func (c *cluster) removeRules(ctx context.Context) error {
-	for _, r := range rules {
-		for {
-			if _, err := command(ctx, "iptables", rule("--delete", r)...); err != nil {
-				break // there is none any more
-			}
+	for _, packets := range acceptedPackets {
+		for rule(ctx, "--delete", packets) == nil {
+			continue
 		}
 	}
 	if exists(c.path("proxy.yaml")) {
-		cleanup := exec.CommandContext(ctx, filepath.Join(c.bin, "kube-proxy"), "--cleanup", "--config="+c.path("proxy.yaml"))
-		cleanup.Env = []string{"PATH=" + c.path("proxy-programs")}
+		proxy := c.part("kube-proxy")
+		cleanup := exec.CommandContext(ctx, proxy.command[0], "--cleanup", proxy.command[1])
+		cleanup.Env = []string{"PATH=" + proxy.path}
 		if out, err := cleanup.CombinedOutput(); err != nil {
 			return fmt.Errorf("kube-proxy --cleanup: %w: %s", err, out)
 		}
 	}
-	// It leaves one chain to the kubelet, which no longer makes it.
+	// kube-proxy leaves one chain to the kubelet, which does not create it here.
 	for _, program := range []string{"iptables", "ip6tables"} {
 		for _, chain := range []string{"INPUT", "OUTPUT"} {
-			// gone already, or --delete-chain fails
 			_, _ = command(ctx, program, "--wait", "--delete", chain, "--jump", "KUBE-FIREWALL")
 		}
 		if _, err := command(ctx, program, "--wait", "--flush", "KUBE-FIREWALL"); err != nil {
-			continue // it is not there
+			continue // no such chain
 		}
 		if _, err := command(ctx, program, "--wait", "--delete-chain", "KUBE-FIREWALL"); err != nil {
 			return err
@@ -252,114 +251,103 @@ func (c *cluster) removeRules(ctx context.Context) error {
 	return nil
 }
 
-const devicePlugins = "/var/lib/kubelet/device-plugins"
-
-// removeTraces removes what the kubelet and the network plugins write to directories that they have fixed, if nobody
-// else uses these.
+// removeTraces removes what the kubelet and the network plugins write to directories that cannot be configured, and
+// the directories if they are empty then.
 func (c *cluster) removeTraces() error {
-	const results = "/var/lib/cni/results"
-	ours, err := filepath.Glob(results + "/" + podLink + "-*-eth0")
-	if err != nil {
-		return err
+	const results, logs, socket = "/var/lib/cni/results", "/var/log/containers", devicePlugins + "/kubelet.sock"
+	traces := []string{socket}
+	attachments, _ := filepath.Glob(results + "/" + podLink + "-*-eth0")
+	for _, file := range attachments {
+		container := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), podLink+"-"), "-eth0")
+		traces = append(traces, file, results+"/cni-loopback-"+container+"-lo")
 	}
-	for _, file := range ours {
-		pod := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(file), podLink+"-"), "-eth0")
-		if err := errors.Join(os.Remove(file), os.RemoveAll(results+"/cni-loopback-"+pod+"-lo")); err != nil {
-			return err
-		}
-	}
-	const logs = "/var/log/containers"
-	links, err := filepath.Glob(logs + "/*.log")
-	if err != nil {
-		return err
-	}
+	links, _ := filepath.Glob(logs + "/*.log")
 	for _, link := range links {
 		if target, err := os.Readlink(link); err == nil && strings.HasPrefix(target, c.dir+"/") {
-			if err := os.Remove(link); err != nil {
-				return err
-			}
+			traces = append(traces, link)
 		}
 	}
-	_ = os.Remove(devicePlugins + "/kubelet.sock")
-	for _, dir := range []string{logs, results, filepath.Dir(results), devicePlugins, filepath.Dir(devicePlugins)} {
-		_ = os.Remove(dir) // fails unless it is empty
+	var err error
+	for _, trace := range traces {
+		err = errors.Join(err, os.RemoveAll(trace))
 	}
-	return nil
+	for _, dir := range []string{logs, results, filepath.Dir(results), devicePlugins, filepath.Dir(devicePlugins)} {
+		_ = os.Remove(dir)
+	}
+	return err
 }
 
-// settings are those of the kernel that addLinks and the kubelet change.
-var settings = []string{
-	"net/ipv4/ip_forward", "vm/overcommit_memory", "vm/panic_on_oom",
-	"kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes",
+// kernelSettings returns the settings of the kernel that addLinks and the kubelet change. Not every kernel has all.
+func kernelSettings() map[string]string {
+	settings := map[string]string{}
+	for _, name := range []string{
+		"net/ipv4/ip_forward", "vm/overcommit_memory", "vm/panic_on_oom",
+		"kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes",
+	} {
+		if value, err := os.ReadFile("/proc/sys/" + name); err == nil {
+			settings[name] = string(value)
+		}
+	}
+	return settings
 }
 
-// keepSettings writes down how the settings are without a cluster.
+// keepSettings stores the settings of the machine without a cluster.
 func (c *cluster) keepSettings(context.Context) error {
-	if exists(c.path("settings")) {
+	if exists(c.path("settings.json")) {
 		return nil
 	}
-	var before strings.Builder
-	for _, setting := range settings {
-		value, err := os.ReadFile("/proc/sys/" + setting)
-		if err != nil {
-			continue // not every kernel has all
-		}
-		fmt.Fprintln(&before, setting, strings.TrimSpace(string(value)))
-	}
-	return writeFile(c.path("settings"), []byte(before.String()), 0o600)
+	content, err := json.Marshal(kernelSettings())
+	return errors.Join(err, writeFile(c.path("settings.json"), content, 0o600))
 }
 
 func (c *cluster) restoreSettings() error {
-	if !exists(c.path("settings")) {
+	content, err := os.ReadFile(c.path("settings.json"))
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	before, err := os.ReadFile(c.path("settings"))
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for line := range strings.Lines(string(before)) {
-		setting, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		errs = append(errs, os.WriteFile("/proc/sys/"+setting, []byte(value), 0o644))
+	var settings map[string]string
+	errs := []error{err, json.Unmarshal(content, &settings)}
+	for name, value := range settings {
+		errs = append(errs, os.WriteFile("/proc/sys/"+name, []byte(value), 0o644))
 	}
 	return errors.Join(errs...)
 }
 
-// cgroupHierarchies are the mounted hierarchies: one with version 2, one for each controller with version 1.
-func cgroupHierarchies() (hierarchies []string, version2 bool) {
+// cgroups returns the cluster's cgroup in each mounted hierarchy: one with cgroup version 2, one for each controller
+// with version 1.
+func cgroups() (dirs []string, version2 bool) {
 	const root = "/sys/fs/cgroup"
 	if exists(root + "/cgroup.controllers") {
-		return []string{root}, true
+		return []string{filepath.Join(root, cgroup)}, true
 	}
 	entries, _ := os.ReadDir(root)
 	for _, entry := range entries {
-		// Links are other names of a hierarchy that has several controllers.
-		if entry.IsDir() {
-			hierarchies = append(hierarchies, filepath.Join(root, entry.Name()))
+		if entry.IsDir() { // links are other names of a hierarchy
+			dirs = append(dirs, filepath.Join(root, entry.Name(), cgroup))
 		}
 	}
-	return hierarchies, false
+	return dirs, false
 }
 
-// addCgroup adds the cgroup that all pods are in.
+// addCgroup adds the cgroup of all pods.
 func (c *cluster) addCgroup(context.Context) error {
-	hierarchies, version2 := cgroupHierarchies()
-	for _, hierarchy := range hierarchies {
-		own := filepath.Join(hierarchy, cgroup)
-		if err := os.Mkdir(own, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("%w: the kubelet needs a cgroup of its own; is /sys/fs/cgroup writable?", err)
+	dirs, version2 := cgroups()
+	for _, dir := range dirs {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("%w: the kubelet needs its own cgroup; is /sys/fs/cgroup writable?", err)
 		}
+		hierarchy := filepath.Dir(dir)
 		switch {
 		case version2:
-			if err := handOn(hierarchy, own); err != nil {
+			if err := delegateControllers(hierarchy, dir); err != nil {
 				return err
 			}
 		case filepath.Base(hierarchy) == "cpuset":
-			// A new cpuset has no processors and no memory, and takes no process then.
+			// A new cpuset has no processors and no memory, and accepts no process without them.
 			for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 				content, err := os.ReadFile(filepath.Join(hierarchy, file))
 				if err == nil {
-					err = os.WriteFile(filepath.Join(own, file), content, 0o644)
+					err = os.WriteFile(filepath.Join(dir, file), content, 0o644)
 				}
 				if err != nil {
 					return err
@@ -370,19 +358,20 @@ func (c *cluster) addCgroup(context.Context) error {
 	return nil
 }
 
-// handOn has a cgroup of version 2 hand the controllers that the kubelet needs on to its children: they have no others.
-func handOn(parent, own string) error {
+// delegateControllers enables the controllers that the kubelet needs, and that the kernel has, for the children of
+// cgroups of version 2.
+func delegateControllers(dirs ...string) error {
+	available, err := os.ReadFile(filepath.Join(dirs[0], "cgroup.controllers"))
+	if err != nil {
+		return err
+	}
 	for _, controller := range []string{"cpu", "cpuset", "memory", "pids", "io", "hugetlb"} {
-		has, err := os.ReadFile(filepath.Join(parent, "cgroup.controllers"))
-		if err != nil {
-			return err
+		if !slices.Contains(strings.Fields(string(available)), controller) {
+			continue
 		}
-		if !slices.Contains(strings.Fields(string(has)), controller) {
-			continue // not every kernel has all
-		}
-		for _, dir := range []string{parent, own} {
+		for _, dir := range dirs {
 			if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+controller), 0o644); err != nil {
-				return fmt.Errorf("%w: a cgroup that has processes of its own has no children with controllers, which is so in "+
+				return fmt.Errorf("%w: a cgroup with processes cannot have children with controllers, as is the case in "+
 					"containers; use a machine or a virtual machine", err)
 			}
 		}
@@ -390,21 +379,20 @@ func handOn(parent, own string) error {
 	return nil
 }
 
-// removeCgroup removes the cgroup and all below it; sweep has ended what was in it.
+// removeCgroup removes the cgroup with its children; sweep has killed the processes in it.
 func removeCgroup() error {
-	hierarchies, _ := cgroupHierarchies()
+	dirs, _ := cgroups()
 	var errs []error
-	for _, hierarchy := range hierarchies {
-		var dirs []string
-		_ = filepath.WalkDir(filepath.Join(hierarchy, cgroup), func(path string, entry fs.DirEntry, err error) error {
+	for _, dir := range dirs {
+		var nested []string
+		_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 			if err == nil && entry.IsDir() {
-				dirs = append(dirs, path)
+				nested = append(nested, path)
 			}
 			return nil
 		})
-		slices.Reverse(dirs)
-		for _, dir := range dirs {
-			if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		for _, path := range slices.Backward(nested) {
+			if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
 				errs = append(errs, err)
 			}
 		}
@@ -412,24 +400,25 @@ func removeCgroup() error {
 	return errors.Join(errs...)
 }
 
-// sweep ends containers and takes away their mounts, as a boot would. It touches nothing but what is in the cluster's
-// cgroup, is one of its shims, or is mounted within its directories.
-func (c *cluster) sweep() error {
-	deadline := time.Now().Add(15 * time.Second)
-	for {
-		left := append(shims(), contained()...)
+// sweep kills containers and unmounts their file systems. It affects only processes in the cluster's cgroup, its
+// containerd shims, and mounts below its directories.
+func (c *cluster) sweep(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	err := poll(ctx, func() error {
+		left := contained()
 		for _, pid := range left {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
-		if len(left) == 0 {
-			break
+		if len(left) > 0 {
+			return fmt.Errorf("processes %v have not terminated", left)
 		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("processes %v do not end", left)
-		}
-		time.Sleep(100 * time.Millisecond)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	mounts, err := mountsWithin(c.dir, runDir)
+	mounts, err := c.mounts(ctx)
 	if err != nil {
 		return err
 	}
@@ -441,84 +430,27 @@ func (c *cluster) sweep() error {
 	return os.RemoveAll(runDir)
 }
 
-// shims are the processes that stand between containerd and a container.
-func shims() []int {
+var inCgroup = regexp.MustCompile(`(?m):/` + cgroup + `(/|$)`)
+
+// contained returns the processes in the cluster's cgroup and the shims between its containerd and their containers.
+func contained() []int {
 	var pids []int
-	for _, pid := range processes() {
-		executable, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-		if err != nil || strings.TrimSuffix(filepath.Base(executable), " (deleted)") != "containerd-shim-runc-v2" {
-			continue
-		}
-		arguments, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if err == nil && strings.Contains(string(arguments), containerdSocket) {
+	for pid, line := range processes() {
+		groups, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid)) // hierarchy:controllers:path, for each hierarchy
+		isShim := strings.Contains(line, "containerd-shim-runc-v2\x00") && strings.Contains(line, containerdSocket)
+		if isShim || inCgroup.Match(groups) {
 			pids = append(pids, pid)
 		}
 	}
 	return pids
 }
 
-// contained are the processes in the cluster's cgroup.
-func contained() []int {
-	var pids []int
-	for _, pid := range processes() {
-		file, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
-		if err != nil {
-			continue
-		}
-		for line := range strings.Lines(string(file)) {
-			// hierarchy:controllers:path
-			fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
-			if len(fields) == 3 && strings.HasPrefix(fields[2]+"/", "/"+cgroup+"/") {
-				pids = append(pids, pid)
-				break
-			}
-		}
-	}
-	return pids
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
-func processes() []int {
-	entries, _ := os.ReadDir("/proc")
-	var pids []int
-	for _, entry := range entries {
-		var pid int
-		if _, err := fmt.Sscanf(entry.Name(), "%d", &pid); err == nil && pid != os.Getpid() {
-			// One that has ended is of no interest.
-			if _, err := startTime(pid); err == nil {
-				pids = append(pids, pid)
-			}
-		}
-	}
-	return pids
-}
-
-// mountsWithin are the mount points below directories, the innermost first.
-func mountsWithin(dirs ...string) ([]string, error) {
-	file, err := os.Open("/proc/self/mountinfo")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
-	var mounts []string
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		fields := strings.Fields(lines.Text())
-		if len(fields) < 5 {
-			continue
-		}
-		mount := unescape.Replace(fields[4])
-		for _, dir := range dirs {
-			if strings.HasPrefix(mount, dir+"/") {
-				mounts = append(mounts, mount)
-			}
-		}
-	}
+// mounts returns the mount points below the directories of the cluster, the innermost first.
+func (c *cluster) mounts(ctx context.Context) ([]string, error) {
+	out, err := command(ctx, "findmnt", "--list", "--noheadings", "--notruncate", "--output=TARGET")
+	mounts := slices.DeleteFunc(strings.Split(out, "\n"), func(mount string) bool {
+		return !strings.HasPrefix(mount, c.dir+"/") && !strings.HasPrefix(mount, runDir+"/")
+	})
 	slices.Reverse(mounts)
-	return mounts, lines.Err()
+	return mounts, err
 }

@@ -5,17 +5,22 @@ package main
 import (
 	"context"
 	"fmt"
+	"log"
 	"maps"
+	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
+	imageregistry "github.com/google/go-containerregistry/pkg/registry"
+
 	"github.com/example/memcached-operator/test/cluster/images"
+	"github.com/example/memcached-operator/test/cluster/progress"
 )
 
-// pushImages builds the images that the cluster, OLM and operator-sdk need, and those of the operands, and pushes them.
+// pushImages builds and pushes the images of the cluster, OLM, operator-sdk and the operands.
 func (c *cluster) pushImages(ctx context.Context) error {
 	list, err := c.images(ctx)
 	if err != nil {
@@ -27,18 +32,36 @@ func (c *cluster) pushImages(ctx context.Context) error {
 			return err
 		}
 	}
-	c.clock.Say("%d images are in the registry %s (%.1f s)", len(list), registry, time.Since(began).Seconds())
+	progress.Printf("%d images are in the registry %s (%.1f s)", len(list), registry, time.Since(began).Seconds())
 	if err := c.writeTrust(); err != nil {
 		return err
 	}
 	return c.writeSettings(list)
 }
 
-// writeSettings writes what others have to know to use the cluster, for make and for shells.
+// serveRegistry serves the image registry. Layers are stored on disk, but manifests in memory: after a restart images
+// have to be pushed again, which sends no layer twice.
+func (c *cluster) serveRegistry(ctx context.Context) error {
+	blobs := c.path("registry")
+	if err := os.MkdirAll(blobs, 0o755); err != nil {
+		return err
+	}
+	server := &http.Server{
+		Addr: registry,
+		Handler: imageregistry.New(
+			imageregistry.WithBlobHandler(imageregistry.NewDiskBlobHandler(blobs)),
+			imageregistry.Logger(log.New(os.Stderr, "", log.LstdFlags))),
+		ReadHeaderTimeout: 10 * time.Second,
+	}
+	context.AfterFunc(ctx, func() { _ = server.Close() })
+	return server.ListenAndServeTLS(c.cert("registry"), c.key("registry"))
+}
+
+// writeSettings writes the environment variables of the cluster's clients, for make and for shells.
 func (c *cluster) writeSettings(list []images.Image) error {
 	var settings strings.Builder
 	fmt.Fprintf(&settings,
-		"export TEST_CLUSTER=ours\nexport KUBECONFIG=%s\nexport TEST_REGISTRY=%s\nexport SSL_CERT_FILE=%s\n",
+		"export TEST_CLUSTER=dedicated\nexport KUBECONFIG=%s\nexport TEST_REGISTRY=%s\nexport SSL_CERT_FILE=%s\n",
 		c.path("kubeconfig"), registry, c.path("trust.crt"))
 	fmt.Fprintf(&settings, "export NO_PROXY=\"${NO_PROXY:+$NO_PROXY,}%s\"\n", noProxy)
 	for _, image := range list {
@@ -50,7 +73,7 @@ func (c *cluster) writeSettings(list []images.Image) error {
 	return writeFile(c.path("env"), []byte(settings.String()), 0o644)
 }
 
-// variables are the settings that tell others which image to use.
+// variables maps images to the environment variables that name them.
 var variables = map[string]string{
 	"memcached":      "RELATED_IMAGE_MEMCACHED",
 	"nginx":          "RELATED_IMAGE_NGINX",
@@ -59,7 +82,7 @@ var variables = map[string]string{
 	"scorecard-test": "SCORECARD_TEST_IMAGE",
 }
 
-// writeTrust writes the machine's certificate authorities together with the cluster's, for SSL_CERT_FILE.
+// writeTrust writes the certificate authorities of the machine and the cluster to one file, for SSL_CERT_FILE.
 func (c *cluster) writeTrust() error {
 	system, err := os.ReadFile("/etc/ssl/certs/ca-certificates.crt")
 	if err != nil {
@@ -72,86 +95,67 @@ func (c *cluster) writeTrust() error {
 	return writeFile(c.path("trust.crt"), append(system, own...), 0o644)
 }
 
-// images are what pushImages builds.
+// images returns the images that pushImages builds.
 func (c *cluster) images(ctx context.Context) ([]images.Image, error) {
-	shell := map[string]string{}
-	paths := map[string]string{}
+	paths, files, tags := map[string]string{}, map[string]map[string]string{}, map[string]string{}
 	for _, name := range []string{"busybox", "memcached", "nginx"} {
 		path, err := lookup(name)
 		if err != nil {
 			return nil, err
 		}
-		paths[name] = path
+		if files[name], err = images.Program(path); err != nil {
+			return nil, err
+		}
+		paths[name], tags[name] = path, name+":"+debianVersion(ctx, needed[name])
 	}
 	applets, err := command(ctx, paths["busybox"], "--list")
 	if err != nil {
 		return nil, err
 	}
+	links := map[string]string{}
 	for _, applet := range strings.Fields(applets) {
-		shell["bin/"+applet] = "busybox"
+		links["bin/"+applet] = "busybox"
 	}
-	delete(shell, "bin/busybox")
-	// Debian has it with and without libraries.
-	busybox, err := images.Program(paths["busybox"])
-	if err != nil {
-		return nil, err
-	}
-	delete(busybox, strings.TrimPrefix(paths["busybox"], "/"))
-	busybox["bin/busybox"] = paths["busybox"]
-	with := func(files map[string]string, more map[string]string) map[string]string {
+	delete(links, "bin/busybox")
+	// It is a dynamic program, with libraries, in one of Debian's packages.
+	shell := files["busybox"]
+	delete(shell, strings.TrimPrefix(paths["busybox"], "/"))
+	shell["bin/busybox"] = paths["busybox"]
+	with := func(files map[string]string, programs ...string) map[string]string {
 		all := maps.Clone(files)
-		maps.Copy(all, more)
+		for _, name := range programs {
+			all["bin/"+name] = filepath.Join(c.bin, name)
+		}
 		return all
 	}
-	bin := func(names ...string) map[string]string {
-		files := map[string]string{}
-		for _, name := range names {
-			files["bin/"+name] = filepath.Join(c.bin, name)
-		}
-		return files
-	}
-	memcached, err := images.Program(paths["memcached"])
-	if err != nil {
-		return nil, err
-	}
-	nginx, err := images.Program(paths["nginx"])
-	if err != nil {
-		return nil, err
-	}
-	if err := writeFile(c.path("tmp", "nginx.conf"), []byte(nginxConfig), 0o644); err != nil {
-		return nil, err
-	}
-	if err := writeFile(c.path("tmp", "empty.json"), nil, 0o644); err != nil {
-		return nil, err
-	}
-	nginx["etc/nginx/nginx.conf"] = c.path("tmp", "nginx.conf")
+	none := map[string]string{}
+	opm := with(shell, "opm")
+	opm["configs/empty.json"] = os.DevNull
+	nginx := files["nginx"]
+	nginx["etc/nginx/nginx.conf"] = c.path("nginx.conf")
 	nginx["usr/share/nginx/html/index.html"] = "/usr/share/nginx/html/index.html"
 
 	return []images.Image{
-		{Name: "pause:1", Files: bin("pause"), Entrypoint: []string{"/bin/pause"}},
-		// Bundles are unpacked with its cp.
-		{Name: "olm:" + c.version("olm"),
-			Files: with(bin("olm", "catalog", "package-server", "copy-content", "cpb"), busybox), Links: shell,
-			Entrypoint: []string{"/bin/olm"}},
-		// The label and a first file are what operator-sdk's "run bundle" looks for.
+		{Name: "pause:1", Files: with(none, "pause"), Entrypoint: []string{"/bin/pause"}},
+		// OLM unpacks bundles with cp.
+		{Name: "olm:" + c.version("olm"), Files: with(shell, "olm", "catalog", "package-server", "copy-content", "cpb"),
+			Links: links, Entrypoint: []string{"/bin/olm"}},
+		// "operator-sdk run bundle" requires the label and a file.
 		{
-			Name:       "opm:" + c.version("opm"),
-			Files:      with(with(bin("opm"), busybox), map[string]string{"configs/empty.json": c.path("tmp", "empty.json")}),
-			Links:      shell,
+			Name: "opm:" + c.version("opm"), Files: opm, Links: links,
 			Labels:     map[string]string{"operators.operatorframework.io.index.configs.v1": "/configs"},
 			Entrypoint: []string{"/bin/opm"}, Cmd: []string{"serve", "/configs", "--cache-dir=/tmp/cache"},
 		},
-		// Without an entrypoint: operator-sdk names programs only.
-		{Name: "busybox:" + debianVersion(ctx, paths["busybox"]), Files: busybox, Links: shell},
-		{Name: "scorecard-test:" + c.version("operator-sdk"), Files: bin("scorecard-test")},
-		{Name: "memcached:" + debianVersion(ctx, paths["memcached"]), Files: memcached, Cmd: []string{"memcached"}},
-		// As root within its container, as the image of that name at Docker Hub: it listens on port 80.
-		{Name: "nginx:" + debianVersion(ctx, paths["nginx"]), Files: nginx, Cmd: []string{"nginx", "-g", "daemon off;"},
-			User: "0"},
+		// Without an entrypoint: operator-sdk sets only the arguments of the container.
+		{Name: tags["busybox"], Files: shell, Links: links},
+		{Name: "scorecard-test:" + c.version("operator-sdk"), Files: with(none, "scorecard-test")},
+		{Name: tags["memcached"], Files: files["memcached"], Cmd: []string{"memcached"}},
+		// As root in its container, like Docker Hub's nginx, because it listens on port 80.
+		{Name: tags["nginx"], Files: nginx, Cmd: []string{"nginx", "-g", "daemon off;"}, User: "0"},
 	}, nil
 }
 
-// version is the version that one of the programs was built from, as build.sh has noted it.
+// version returns the version that one of the programs was built from, which build.sh has written.
 func (c *cluster) version(program string) string {
 	content, err := os.ReadFile(filepath.Join(c.bin, "."+program+".version"))
 	if err != nil {
@@ -160,46 +164,14 @@ func (c *cluster) version(program string) string {
 	return strings.TrimSpace(string(content))
 }
 
-// debianVersion is the version of the Debian package that has a file, without Debian's own numbering: "1.6.18-debian".
-func debianVersion(ctx context.Context, path string) string {
-	const unknown = "system" // not Debian; what the machine has
-	owner, err := exec.CommandContext(ctx, "dpkg-query", "--search", path).Output()
-	if err != nil {
-		// Merged directories have files under two paths, and dpkg knows one.
-		if owner, err = exec.CommandContext(ctx, "dpkg-query", "--search",
-			strings.TrimPrefix(path, "/usr")).Output(); err != nil {
-			return unknown
-		}
-	}
-	name, _, _ := strings.Cut(string(owner), ":")
-	out, err := exec.CommandContext(ctx, "dpkg-query", "--show", "--showformat=${Version}", name).Output()
-	if err != nil {
-		return unknown
-	}
-	version := string(out)
-	if _, after, ok := strings.Cut(version, ":"); ok {
-		version = after
-	}
-	version, _, _ = strings.Cut(version, "-")
-	version, _, _ = strings.Cut(version, "+")
-	return version + "-debian"
-}
+// upstream matches the upstream part of the version of a Debian package, as in "1:1.37.0-6+b8".
+var upstream = regexp.MustCompile(`^(?:\d+:)?([\w.]+)`)
 
-const nginxConfig = `# Debian's nginx with nothing but a page to serve, in a container that has one writable directory.
-worker_processes 1;
-pid /tmp/nginx.pid;
-error_log stderr;
-events {}
-http {
-	access_log off;
-	client_body_temp_path /tmp/body;
-	proxy_temp_path /tmp/proxy;
-	fastcgi_temp_path /tmp/fastcgi;
-	uwsgi_temp_path /tmp/uwsgi;
-	scgi_temp_path /tmp/scgi;
-	server {
-		listen 80;
-		root /usr/share/nginx/html;
+// debianVersion returns the version of a Debian package without Debian's part: "1.6.18-debian".
+func debianVersion(ctx context.Context, name string) string {
+	out, err := command(ctx, "dpkg-query", "--show", "--showformat=${Version}", name)
+	if version := upstream.FindStringSubmatch(out); err == nil && version != nil {
+		return version[1] + "-debian"
 	}
+	return "system" // not Debian, or another package contains the program
 }
-`

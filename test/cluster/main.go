@@ -1,16 +1,16 @@
 //go:build linux
 
-// Command cluster runs a Kubernetes with Operator Lifecycle Manager on this machine: one node with real pods, made of
-// programs that were built from Go modules and of Debian's packages. It needs no container engine and reaches no image
-// registry; it brings one of its own.
+// Command cluster runs a Kubernetes cluster with Operator Lifecycle Manager on this machine: one node with real pods,
+// from programs that were built from Go modules and from Debian packages. It needs no container engine and no image
+// registry; it runs a registry.
 //
-//	cluster up       bring it up, or back up
-//	cluster status   tell how it is
-//	cluster down     stop it and delete what it kept
+//	cluster up       bring the cluster up, or repair it
+//	cluster status   print the state of each part
+//	cluster down     stop the cluster and delete its files
 //
-// It is for tests and demonstrations, on Linux. All it keeps is in one directory; on the machine it adds two network
-// links, rules of iptables, a cgroup and a directory under /run, changes some settings of the kernel, and takes all of
-// it back again. Debian's packages stay.
+// It is for tests and demonstrations, on Linux. All its files are in one directory. It adds two network links, iptables
+// rules, a cgroup and a directory under /run to the machine, and changes some kernel settings; "cluster down" reverts
+// all of that. Debian packages stay installed.
 package main
 
 import (
@@ -28,7 +28,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:])
 	if ctx.Err() != nil && err != nil {
-		err = errors.New("interrupted; what runs goes on running: 'make cluster' continues, 'make cluster-down' stops it")
+		err = errors.New("interrupted; parts keep running: 'make cluster' continues, 'make cluster-down' stops them")
 	}
 	stop()
 	if err != nil {
@@ -44,26 +44,26 @@ func run(ctx context.Context, args []string) error {
 	}
 	flags := flag.NewFlagSet("cluster", flag.ExitOnError)
 	dir := flags.String("dir", filepath.Join(cache, "memcached-operator", "cluster"),
-		"the directory for all that the cluster keeps")
+		"the directory of the cluster's files")
 	bin := flags.String("bin", filepath.Join(cache, "memcached-operator", "bin"),
 		"the directory of the programs, as test/cluster/build.sh fills it")
-	_ = flags.Parse(args) // it ends the process on errors
+	_ = flags.Parse(args) // exits on errors
 	c, err := newCluster(*dir, *bin)
 	if err != nil {
 		return err
 	}
 	switch flags.Arg(0) {
 	case "up":
-		return c.up(ctx)
+		return c.exclusively(ctx, c.up)
 	case "down":
-		return c.down(ctx)
+		return c.exclusively(ctx, c.down)
 	case "status":
 		return c.status(ctx)
-	case "check": // not for users: whether "up" can be, before everything is built
-		return c.check(ctx)
-	case "registry": // not for users: what "up" starts
-		return serveRegistry(ctx, c)
+	case "check": // "make" prepares the machine before it builds everything
+		return c.exclusively(ctx, c.prepareHost)
+	case "registry": // "up" starts it
+		return c.serveRegistry(ctx)
 	default:
-		return fmt.Errorf("%q is none of up, status and down", flags.Arg(0))
+		return fmt.Errorf("unknown command %q: use up, status or down", flags.Arg(0))
 	}
 }

@@ -13,38 +13,44 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/example/memcached-operator/test/cluster/progress"
 )
 
-// startupTime is how long a part may take until it is ready; a busy machine with two cores takes seconds.
+// startupTime is the time a part has to become ready; on a busy machine with two cores it takes seconds.
 const startupTime = 2 * time.Minute
+
+// fingerprintVariable is set in the environment of every part, to a hash of what it was started from.
+const fingerprintVariable = "MEMCACHED_OPERATOR_FINGERPRINT"
 
 // part is a process of the cluster. It outlives the process that starts it.
 type part struct {
 	name string
-	// command is the program, a path, and its arguments.
+	// command is the path of the program and its arguments. The process is found by it.
 	command []string
-	// path is the PATH it finds other programs by, empty for the machine's and the cluster's.
+	// path is the PATH of the process; by default the programs of the cluster and of the machine.
 	path string
-	// files are what it reads at its start; another content means another start.
+	// files are read by the process when it starts; when their content changes, it is restarted.
 	files []string
-	// prepare, if there is one, is called before the start.
+	// prepare, if set, is called before the process is started.
 	prepare func(ctx context.Context) error
 	ready   func(ctx context.Context) error
 
-	dir string // where its record is kept: process ID, when that process began, and a hash of what was started
-	log string
+	dir, log string
 }
 
-// start starts a part that does not run, or that would be started otherwise now, and waits until it is ready.
+// start starts a part that does not run, restarts one that has changed, and waits until it is ready.
 func (c *cluster) start(ctx context.Context, p *part) error {
 	fingerprint, err := p.fingerprint()
 	if err != nil {
 		return err
 	}
-	fresh := false
-	if record := p.record(); !record.runs() || record.fingerprint != fingerprint {
+	began := time.Now()
+	_, current := p.process()
+	if current != fingerprint {
 		if err := c.stopParts(ctx, p); err != nil {
 			return err
 		}
@@ -53,34 +59,41 @@ func (c *cluster) start(ctx context.Context, p *part) error {
 				return fmt.Errorf("preparing %s: %w", p.name, err)
 			}
 		}
-		if err := p.launch(fingerprint); err != nil {
+		if err := p.launch(ctx, fingerprint); err != nil {
 			return fmt.Errorf("starting %s: %w", p.name, err)
 		}
-		fresh = true
 	}
-	began := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, startupTime)
-	defer cancel()
-	err = poll(ctx, func() error {
-		if !p.running() {
-			cancel() // it will not become ready any more
-			return errors.New("it has ended")
-		}
-		attempt, cancel := context.WithTimeout(ctx, 5*time.Second)
-		defer cancel()
-		return p.ready(attempt)
-	})
-	if err != nil {
-		return fmt.Errorf("%s is not ready: %w\nThe last lines of %s:\n%s", p.name, err, p.log, lastLines(p.log, 15))
+	if err := p.await(ctx, p.ready); err != nil {
+		return err
 	}
-	if fresh {
-		c.clock.Say("%s is ready (%.1f s)", p.name, time.Since(began).Seconds())
+	if current != fingerprint {
+		progress.Printf("%s is ready (%.1f s)", p.name, time.Since(began).Seconds())
 	}
 	return nil
 }
 
-// launch starts the process, in a session of its own so that no signal for this one reaches it.
-func (p *part) launch(fingerprint string) error {
+// await calls ready until it succeeds. It fails when the process terminates or the time is up.
+func (p *part) await(ctx context.Context, ready func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, startupTime)
+	defer cancel()
+	err := poll(limited, func() error {
+		if err := p.check(); err != nil {
+			cancel()
+			return err
+		}
+		attempt, cancel := context.WithTimeout(limited, 5*time.Second)
+		defer cancel()
+		return ready(attempt)
+	})
+	if err != nil {
+		lines, _ := command(ctx, "tail", "--lines=15", p.log)
+		return fmt.Errorf("%s is not ready: %w\nThe last lines of %s:\n%s", p.name, err, p.log, lines)
+	}
+	return nil
+}
+
+// launch starts the process in its own session, so that it receives no signals of the terminal.
+func (p *part) launch(ctx context.Context, fingerprint string) error {
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
@@ -90,126 +103,109 @@ func (p *part) launch(fingerprint string) error {
 	if path == "" {
 		path = filepath.Dir(p.command[0]) + ":" + systemPath
 	}
-	command := exec.Command(p.command[0], p.command[1:]...)
-	command.Dir = p.dir
-	command.Stdout, command.Stderr = log, log
-	command.Env = []string{"HOME=" + p.dir, "TMPDIR=" + p.dir, "PATH=" + path}
-	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := command.Start(); err != nil {
+	process := exec.Command(p.command[0], p.command[1:]...)
+	process.Dir = p.dir
+	process.Stdout, process.Stderr = log, log
+	process.Env = []string{"HOME=" + p.dir, "TMPDIR=" + p.dir, "PATH=" + path, fingerprintVariable + "=" + fingerprint}
+	process.SysProcAttr = &unix.SysProcAttr{Setsid: true}
+	if err := process.Start(); err != nil {
 		return err
 	}
-	// Collected when it ends while this process lives, else by init.
-	go func() { _ = command.Wait() }()
-	began, err := startTime(command.Process.Pid)
-	if err != nil {
-		return fmt.Errorf("it ended at once; the last lines of %s:\n%s", p.log, lastLines(p.log, 15))
-	}
-	return writeFile(p.recordPath(), fmt.Appendf(nil, "%d %s %s\n", command.Process.Pid, began, fingerprint), 0o600)
+	go func() { _ = process.Wait() }() // reaps it while this process lives; later, init does
+	// The kernel shows its command line shortly after exec.
+	limited, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	_ = poll(limited, p.check)
+	return nil
 }
 
-// stopParts stops parts, one after the other, and returns when they have ended.
+// stopParts stops parts, one after the other, and returns when they have terminated.
 func (c *cluster) stopParts(ctx context.Context, parts ...*part) error {
 	for _, p := range parts {
-		record := p.record()
-		if !record.runs() {
+		if !p.running() {
 			continue
 		}
 		began, how := time.Now(), "stopped"
-		err := record.end(ctx, syscall.SIGTERM)
+		err := p.end(ctx, unix.SIGTERM)
 		if err != nil && ctx.Err() == nil {
 			how = "killed"
-			err = record.end(ctx, syscall.SIGKILL)
+			err = p.end(ctx, unix.SIGKILL)
 		}
 		if err != nil {
 			return fmt.Errorf("stopping %s: %w", p.name, err)
 		}
-		c.clock.Say("%s %s (%.1f s)", p.name, how, time.Since(began).Seconds())
+		progress.Printf("%s %s (%.1f s)", p.name, how, time.Since(began).Seconds())
 	}
 	return nil
 }
 
-// end signals the process and waits some seconds until it has ended.
-func (r record) end(ctx context.Context, signal syscall.Signal) error {
-	_ = syscall.Kill(r.pid, signal)
+// end signals the process and waits some seconds until it has terminated.
+func (p *part) end(ctx context.Context, signal unix.Signal) error {
+	pid, _ := p.process()
+	if pid == 0 {
+		return nil
+	}
+	_ = unix.Kill(pid, signal)
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	return poll(ctx, func() error {
-		if r.runs() {
-			return errors.New("it runs on")
+		if p.running() {
+			return fmt.Errorf("process %d has not terminated", pid)
 		}
 		return nil
 	})
 }
 
-// record is what is known of the process of a part.
-type record struct {
-	pid         int
-	began       string
-	fingerprint string
-}
-
-func (p *part) recordPath() string {
-	return filepath.Join(p.dir, p.name+".pid")
-}
-
-// record reads the record, and looks for the process if there is none: it, or the process that started it, may have
-// been killed or deleted in between.
-func (p *part) record() record {
-	var r record
-	content, err := os.ReadFile(p.recordPath())
-	if err == nil {
-		_, err = fmt.Sscan(string(content), &r.pid, &r.began, &r.fingerprint)
-	}
-	if err == nil && r.runs() {
-		return r
-	}
+// process finds the process of the part by its command line. It returns 0 if the part does not run.
+func (p *part) process() (pid int, fingerprint string) {
 	line := strings.Join(p.command, "\x00") + "\x00"
-	for _, pid := range processes() {
-		if content, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && string(content) == line {
-			if began, err := startTime(pid); err == nil {
-				return record{pid: pid, began: began}
+	for pid, other := range processes() {
+		// A child that has not called exec yet has the same command line, but does not lead a session.
+		if session, _ := unix.Getsid(pid); other != line || session != pid {
+			continue
+		}
+		environment, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		for variable := range strings.SplitSeq(string(environment), "\x00") {
+			if value, ok := strings.CutPrefix(variable, fingerprintVariable+"="); ok {
+				return pid, value
 			}
 		}
+		return pid, ""
 	}
-	return record{}
-}
-
-// runs says whether the process runs. Process IDs are used again; with the time of its start it is the same process.
-func (r record) runs() bool {
-	if r.pid == 0 {
-		return false
-	}
-	began, err := startTime(r.pid)
-	return err == nil && began == r.began
+	return 0, ""
 }
 
 func (p *part) running() bool {
-	return p.record().runs()
+	pid, _ := p.process()
+	return pid != 0
 }
 
-func (p *part) pid() string {
-	if r := p.record(); r.runs() {
-		return strconv.Itoa(r.pid)
+// check fails if the part does not run.
+func (p *part) check() error {
+	if !p.running() {
+		return errors.New("the process has terminated")
 	}
-	return "-"
+	return nil
 }
 
-// startTime is when a process began, in clock ticks since the boot, from proc(5). A process that has ended and was not
-// yet collected has none.
-func startTime(pid int) (string, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return "", err
+// processes returns the command lines of all other processes by process ID, with a zero byte after each argument. A
+// process that has terminated, but is not reaped yet, has none.
+func processes() map[int]string {
+	lines := map[int]string{}
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range files {
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		if content, err := os.ReadFile(file); err == nil && len(content) > 0 {
+			lines[pid] = string(content)
+		}
 	}
-	// The second field is the program's name in parentheses and may have anything in it.
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	if len(fields) < 20 || fields[0] == "Z" {
-		return "", os.ErrProcessDone
-	}
-	return fields[19], nil
+	return lines
 }
 
-// fingerprint is a hash of the program, its arguments and the files it reads.
+// fingerprint returns a hash of the program, its arguments and the files it reads.
 func (p *part) fingerprint() (string, error) {
 	hash := sha256.New()
 	info, err := os.Stat(p.command[0])
@@ -225,21 +221,4 @@ func (p *part) fingerprint() (string, error) {
 		hash.Write(content)
 	}
 	return hex.EncodeToString(hash.Sum(nil)), nil
-}
-
-// lastLines are the last n lines of a file, shortened where they are long.
-func lastLines(path string, n int) string {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return err.Error()
-	}
-	lines := strings.Split(strings.TrimRight(string(content), "\n"), "\n")
-	lines = lines[max(0, len(lines)-n):]
-	for i, line := range lines {
-		if len(line) > 300 {
-			line = line[:300] + "…"
-		}
-		lines[i] = "  " + line
-	}
-	return strings.Join(lines, "\n")
 }

@@ -4,16 +4,19 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
-	"time"
+	"slices"
+
+	"github.com/example/memcached-operator/test/cluster/progress"
 )
 
-// parts are the processes of the cluster, each after those it needs.
+// nodeLease are arguments of kubectl that name the lease of the node.
+var nodeLease = []string{"--namespace=kube-node-lease", "lease/" + nodeName}
+
+// parts returns the processes of the cluster, each after those it depends on.
 func (c *cluster) parts() []*part {
 	parts := []*part{
 		{
@@ -21,10 +24,10 @@ func (c *cluster) parts() []*part {
 			command: c.program("etcd",
 				"--data-dir="+c.path("etcd"),
 				"--listen-client-urls=https://"+nodeIP+":2379", "--advertise-client-urls=https://"+nodeIP+":2379",
-				"--listen-peer-urls=http://"+nodeIP+":0", // nobody joins
+				"--listen-peer-urls=http://"+nodeIP+":0", // no member joins
 				"--cert-file="+c.cert("etcd"), "--key-file="+c.key("etcd"),
 				"--client-cert-auth", "--trusted-ca-file="+c.cert("ca"),
-				// Its disk may be slow and its data is not worth waiting for.
+				// The disk may be slow, and the data may be lost.
 				"--unsafe-no-fsync", "--log-level=warn"),
 			ready: c.answers("https://" + nodeIP + ":2379/health"),
 		},
@@ -36,7 +39,7 @@ func (c *cluster) parts() []*part {
 				"--etcd-certfile="+c.cert("admin"), "--etcd-keyfile="+c.key("admin"),
 				"--service-cluster-ip-range="+serviceCIDR,
 				"--authorization-mode=Node,RBAC", "--allow-privileged",
-				// As on OpenShift: who makes an owner wait for its child must have a say in the owner's finalizers.
+				// As on OpenShift: setting blockOwnerDeletion requires the right to update the finalizers of the owner.
 				"--enable-admission-plugins=NodeRestriction,OwnerReferencesPermissionEnforcement",
 				"--client-ca-file="+c.cert("ca"),
 				"--tls-cert-file="+c.cert("apiserver"), "--tls-private-key-file="+c.key("apiserver"),
@@ -54,28 +57,11 @@ func (c *cluster) parts() []*part {
 				"--proxy-client-cert-file="+c.cert("front-proxy"), "--proxy-client-key-file="+c.key("front-proxy")),
 			ready: c.answers("https://" + nodeIP + ":6443/readyz"),
 		},
-		{
-			name: "kube-controller-manager",
-			command: c.program("kube-controller-manager",
-				"--kubeconfig="+c.path("pki", "controller-manager.kubeconfig"), "--leader-elect=false",
-				"--bind-address="+nodeIP, "--client-ca-file="+c.cert("ca"),
-				"--tls-cert-file="+c.cert("controller-manager"), "--tls-private-key-file="+c.key("controller-manager"),
-				"--root-ca-file="+c.cert("ca"), "--service-account-private-key-file="+c.key("service-accounts"),
-				"--cluster-signing-cert-file="+c.cert("ca"), "--cluster-signing-key-file="+c.key("ca"),
-				"--use-service-account-credentials",
-				// The defaults of 20 and 30 hide how fast an operator is.
-				"--kube-api-qps=300", "--kube-api-burst=600"),
-			ready: c.answers("https://" + nodeIP + ":10257/healthz"),
-		},
-		{
-			name: "kube-scheduler",
-			command: c.program("kube-scheduler",
-				"--kubeconfig="+c.path("pki", "scheduler.kubeconfig"), "--leader-elect=false",
-				"--bind-address="+nodeIP, "--client-ca-file="+c.cert("ca"),
-				"--tls-cert-file="+c.cert("scheduler"), "--tls-private-key-file="+c.key("scheduler"),
-				"--kube-api-qps=300", "--kube-api-burst=600"),
-			ready: c.answers("https://" + nodeIP + ":10259/healthz"),
-		},
+		c.controller("controller-manager", 10257,
+			"--root-ca-file="+c.cert("ca"), "--service-account-private-key-file="+c.key("service-accounts"),
+			"--cluster-signing-cert-file="+c.cert("ca"), "--cluster-signing-key-file="+c.key("ca"),
+			"--use-service-account-credentials"),
+		c.controller("scheduler", 10259),
 		{
 			name:    "registry",
 			command: []string{filepath.Join(c.bin, "cluster"), "--dir=" + c.dir, "--bin=" + c.bin, "registry"},
@@ -96,6 +82,10 @@ func (c *cluster) parts() []*part {
 				"--config="+c.path("kubelet.yaml"), "--kubeconfig="+c.path("pki", "kubelet.kubeconfig"),
 				"--root-dir="+c.path("kubelet"), "--hostname-override="+nodeName, "--node-ip="+nodeIP),
 			files: []string{c.path("kubelet.yaml"), c.path("cni", "10-pods.conflist")},
+			prepare: func(ctx context.Context) error {
+				_, err := c.kubectl(ctx, nil, append([]string{"delete", "--ignore-not-found"}, nodeLease...)...)
+				return err
+			},
 			ready: c.answers("http://" + nodeIP + ":10248/healthz"),
 		},
 		{
@@ -110,7 +100,7 @@ func (c *cluster) parts() []*part {
 			command: c.program("coredns", "-conf="+c.path("Corefile")),
 			files:   []string{c.path("Corefile")},
 			prepare: func(ctx context.Context) error {
-				_, err := c.kubectl(ctx, []byte(resolverRights), "apply", "--server-side", "--filename=-")
+				_, err := c.kubectl(ctx, nil, "apply", "--server-side", "--filename="+c.path("coredns-rights.yaml"))
 				return err
 			},
 			ready: c.answers("http://" + nodeIP + ":8181/ready"),
@@ -123,22 +113,32 @@ func (c *cluster) parts() []*part {
 	return parts
 }
 
-// program is the command line of one of the cluster's programs.
+// controller returns the part of a client of the API server that needs no leader election.
+func (c *cluster) controller(name string, port int, args ...string) *part {
+	return &part{
+		name: "kube-" + name,
+		command: c.program("kube-"+name, append(args,
+			"--kubeconfig="+c.path("pki", name+".kubeconfig"), "--leader-elect=false",
+			"--bind-address="+nodeIP, "--client-ca-file="+c.cert("ca"),
+			"--tls-cert-file="+c.cert(name), "--tls-private-key-file="+c.key(name),
+			// The defaults of 20 and 30 would limit what operators cause.
+			"--kube-api-qps=300", "--kube-api-burst=600")...),
+		ready: c.answers(fmt.Sprintf("https://%s:%d/healthz", nodeIP, port)),
+	}
+}
+
+// program returns the command line of one of the cluster's programs.
 func (c *cluster) program(name string, args ...string) []string {
 	return append([]string{filepath.Join(c.bin, name)}, args...)
 }
 
-// part is the part of that name.
+// part returns the part with a name.
 func (c *cluster) part(name string) *part {
-	for _, p := range c.parts() {
-		if p.name == name {
-			return p
-		}
-	}
-	panic("cluster: no part " + name)
+	parts := c.parts()
+	return parts[slices.IndexFunc(parts, func(p *part) bool { return p.name == name })]
 }
 
-// answers is a check that a URL answers with success.
+// answers returns a check that succeeds when a GET request of the URL does.
 func (c *cluster) answers(url string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -158,65 +158,18 @@ func (c *cluster) answers(url string) func(context.Context) error {
 	}
 }
 
-// awaitNode waits until pods can run. What the API server has of an earlier life of the kubelet does not count: its
-// lease must have been renewed since the kubelet of now began.
+// awaitNode waits until pods can run. The lease of the node was deleted before the kubelet started, so that the state
+// of the node is one that this kubelet has reported.
 func (c *cluster) awaitNode(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startupTime)
-	defer cancel()
-	kubelet := c.part("kubelet")
-	info, err := os.Stat(kubelet.recordPath())
-	if err != nil {
-		return err
-	}
-	err = poll(ctx, func() error {
-		if !kubelet.running() {
-			cancel()
-			return errors.New("the kubelet has ended")
-		}
-		out, err := c.kubectl(ctx, nil, "get", "lease/"+nodeName, "--namespace=kube-node-lease",
-			"--output=jsonpath={.spec.renewTime}")
-		if err != nil {
+	err := c.part("kubelet").await(ctx, func(ctx context.Context) error {
+		if _, err := c.kubectl(ctx, nil, append([]string{"get"}, nodeLease...)...); err != nil {
 			return err
 		}
-		renewed, err := time.Parse(time.RFC3339Nano, out)
-		if err != nil || renewed.Before(info.ModTime()) {
-			return fmt.Errorf("its lease was renewed at %s: %w", out, err)
-		}
-		_, err = c.kubectl(ctx, nil, "wait", "--for=condition=Ready", "--timeout=5s", "node/"+nodeName)
+		_, err := c.kubectl(ctx, nil, "wait", "--for=condition=Ready", "--timeout=4s", "node/"+nodeName)
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("the node is not ready: %w\nThe last lines of %s:\n%s", err, kubelet.log,
-			lastLines(kubelet.log, 15))
+	if err == nil {
+		progress.Printf("The node is ready.")
 	}
-	c.clock.Say("The node is ready.")
-	return nil
+	return err
 }
-
-// resolverRights let CoreDNS see what it answers for.
-const resolverRights = `
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata:
-  name: system:coredns
-rules:
-- apiGroups: [""]
-  resources: [services, pods, namespaces]
-  verbs: [list, watch]
-- apiGroups: [discovery.k8s.io]
-  resources: [endpointslices]
-  verbs: [list, watch]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata:
-  name: system:coredns
-roleRef:
-  apiGroup: rbac.authorization.k8s.io
-  kind: ClusterRole
-  name: system:coredns
-subjects:
-- apiGroup: rbac.authorization.k8s.io
-  kind: User
-  name: system:coredns
-`

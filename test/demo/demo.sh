@@ -1,13 +1,13 @@
 #!/bin/sh
-# Shows the main job on the cluster of "make cluster": the last release is installed from a catalog by Operator Lifecycle
-# Manager, runs its samples, and is upgraded to the tree under their eyes; what that has more is run too. "make demo" builds and
-# pushes all that is needed first. With --check, it only tells whether there is a release to begin with.
+# Demonstrates an upgrade on the cluster of "make cluster": Operator Lifecycle Manager installs the last release from a
+# catalog and upgrades it to the tree while its samples run. "make demo" builds and pushes the images first. With --check,
+# it only checks that there is a release.
 # Settings, besides those of the cluster (KUBECONFIG, TEST_REGISTRY, RELATED_IMAGE_..., BUSYBOX_IMAGE): KUBECTL; BEGAN, the
-# seconds since 1970 when it all began.
+# start of "make demo" in seconds since 1970.
 set -eu
 cd "$(dirname "$0")/../.."
 [ -d config/catalog/released ] || {
-	echo "demo: no release is frozen in this tree (config/catalog/released), so there is none to upgrade from: use main, or a later tag" >&2
+	echo "demo: this tree has no release to upgrade from (config/catalog/released): use main, or a later tag" >&2
 	exit 1
 }
 [ "${1:-}" != --check ] || exit 0
@@ -26,13 +26,13 @@ step() {
 	printf '\n[%4ds] %s\n' $(($(date +%s) - BEGAN)) "$*"
 }
 
-# show COMMAND...: runs a command as a user would type it, and what it prints.
+# show COMMAND...: prints a command as a user would type it, runs it and prints its output.
 show() {
 	printf '        $ %s\n' "$*"
 	status=0
 	out=$("$@" 2>&1) || status=$?
 	printf '%s\n' "$out" | sed 's/^/          /'
-	[ $status = 0 ] || { echo "demo: this failed, so the demonstration ends here" >&2 && exit 1; }
+	[ $status = 0 ] || { echo "demo: this command failed" >&2 && exit 1; }
 }
 
 # installed VERSION: waits until OLM has installed it.
@@ -46,7 +46,7 @@ installed() {
 	}
 }
 
-# settled: waits until the manager has the settings of the Subscription. OLM starts it without them first.
+# settled: waits until the manager runs with the settings of the Subscription. OLM starts it without them first.
 settled() {
 	for _ in $(seq 120); do
 		case $(kubectl get --namespace $system deployment/memcached-operator-controller-manager -o jsonpath='{.spec.template.spec.containers[0].env[*].value}') in
@@ -54,28 +54,28 @@ settled() {
 		esac
 		sleep 1
 	done
-	echo "demo: the manager has not got the Subscription's settings (spec.config)" >&2
+	echo "demo: the manager does not have the settings of the Subscription (spec.config)" >&2
 	exit 1
 }
 
-# pods: name, restarts and time of start of what the samples run.
+# pods: prints the names, restarts and start times of the pods of the samples.
 pods() {
 	kubectl get pods --selector 'app in (nginx, memcached)' --sort-by=.metadata.name --no-headers \
 		-o 'custom-columns=NAME:.metadata.name,RESTARTS:.status.containerStatuses[0].restartCount,STARTED:.status.startTime'
 }
 
 if kubectl get namespace $system >/dev/null 2>&1; then
-	step "Clearing away an earlier demo."
+	step "Deleting an earlier demo."
 	kubectl delete --ignore-not-found namespace $system >/dev/null
 	kubectl delete --ignore-not-found -k config/crd >/dev/null
-	# OLM remembers for some minutes what a catalog of this name had.
+	# OLM caches the content of a catalog by name for some minutes.
 	kubectl rollout restart --namespace olm deployment/catalog-operator >/dev/null
 	kubectl rollout status --namespace olm deployment/catalog-operator --timeout=120s >/dev/null
 fi
 
 step "Subscribing to release $last: config/catalog/install.yaml, with the catalog's image from this cluster's registry."
 show sh -c "sed 's|image: .*|image: $images-catalog:released|; s|channel: .*|channel: candidate|' config/catalog/install.yaml | $KUBECTL apply -f -"
-# Docker Hub is out of reach here; Debian's memcached and nginx are not.
+# Docker Hub may not be reachable: use the images of Debian's memcached and nginx in the registry of the cluster.
 [ -z "${RELATED_IMAGE_MEMCACHED:-}" ] || kubectl patch --namespace $system subscriptions.operators.coreos.com/memcached-operator --type=merge --patch "{\"spec\": {\"config\": {\"env\": [
 	{\"name\": \"RELATED_IMAGE_MEMCACHED\", \"value\": \"$RELATED_IMAGE_MEMCACHED\"},
 	{\"name\": \"RELATED_IMAGE_NGINX\", \"value\": \"$RELATED_IMAGE_NGINX\"}]}}}" >/dev/null
@@ -84,14 +84,14 @@ settled
 step "OLM has installed it."
 show kubectl get --namespace $system clusterserviceversions,pods
 
-step "Applying the samples of what this release has: a Memcached and a Foo."
+step "Applying the samples of this release: a Memcached and a Foo."
 show kubectl apply -f config/samples/cache_v1alpha1_memcached.yaml -f config/samples/samplecontroller_v1alpha1_foo.yaml
 kubectl wait --for=condition=Available --timeout=180s memcached/memcached-sample foo/foo-sample >/dev/null
 kubectl wait --for=condition=Progressing=false --timeout=180s memcached/memcached-sample foo/foo-sample >/dev/null
-step "They work."
+step "They are available."
 show kubectl get memcacheds,foos,deployments,pods
 
-step "Asking every node of the Memcached to keep a value and to give it back, by its DNS name."
+step "Storing and reading a value at every node of the Memcached, by its DNS name."
 kubectl delete pod ask --ignore-not-found >/dev/null
 show kubectl run ask --image="$images-probe:v$tree" --restart=Never -- memcached memcached-sample.default.svc
 kubectl wait pod/ask --for=jsonpath='{.status.phase}'=Succeeded --timeout=60s >/dev/null || {
@@ -101,12 +101,12 @@ kubectl wait pod/ask --for=jsonpath='{.status.phase}'=Succeeded --timeout=60s >/
 show kubectl logs ask
 kubectl delete pod ask >/dev/null
 
-step "Upgrading to $tree: the catalog offers it from now on, and OLM does the rest."
+step "Upgrading to $tree: the catalog offers it, and OLM upgrades the operator."
 before=$(pods)
 kubectl patch --namespace $system catalogsource/memcached-operator --type=merge --patch "{\"spec\": {\"image\": \"$images-catalog:tree\"}}" >/dev/null
 installed "$tree"
 settled
-step "The operator is upgraded; its operands have not noticed."
+step "The operator is upgraded; the pods of its operands are the same."
 show kubectl get --namespace $system clusterserviceversions,pods
 show kubectl get pods --selector 'app in (nginx, memcached)'
 [ "$before" = "$(pods)" ] || {
@@ -114,7 +114,7 @@ show kubectl get pods --selector 'app in (nginx, memcached)'
 	exit 1
 }
 
-step "The upgrade has brought a kind, CronJob: all samples, the Jobs with a shell from this cluster's registry, and every five seconds."
+step "The upgrade adds the kind CronJob: all samples, with Jobs every five seconds and an image of this registry."
 show sh -c "$KUBECTL kustomize config/samples | sed 's|image: .*busybox.*|image: ${BUSYBOX_IMAGE:-docker.io/library/busybox:1.37}|; s|schedule: .*|schedule: \"@every 5s\"|' | $KUBECTL apply -f -"
 kubectl wait --for=jsonpath='{.status.lastSuccessfulTime}' --timeout=60s $cronjob >/dev/null || {
 	kubectl describe $cronjob >&2
@@ -124,12 +124,12 @@ show kubectl patch $cronjob --type=merge -p '{"spec":{"suspend": true}}'
 show kubectl get cronjobs.batch.tutorial.kubebuilder.io,jobs
 show kubectl logs --selector=batch.kubernetes.io/job-name="$(kubectl get jobs --field-selector=status.successful=1 -o jsonpath='{.items[0].metadata.name}')"
 
-step "The new operator at work: kubectl scale memcached/memcached-sample --replicas=4"
+step "Scaling with the new operator."
 show kubectl scale memcached/memcached-sample --replicas=4
 kubectl wait --for=jsonpath='{.status.readyNodes}'=4 --timeout=180s memcached/memcached-sample >/dev/null
 show kubectl get memcached/memcached-sample
 
-step "Done: release $last was installed from a catalog, ran a Memcached and a Foo, and was upgraded to $tree, which runs CronJobs too, without a restart of theirs."
+step "Done: release $last was installed from a catalog and upgraded to $tree, without a restart of the operands' pods."
 cat <<EOF
 
 The cluster stays up. To use it:
@@ -137,9 +137,9 @@ The cluster stays up. To use it:
 Try next:
   $KUBECTL describe memcached memcached-sample
   $KUBECTL patch memcached memcached-sample --type=merge -p '{"spec":{"size": 2}}'
-  $KUBECTL delete deployment memcached-sample        # and look at it again
+  $KUBECTL delete deployment memcached-sample        # the operator recreates it
   $KUBECTL explain memcached.status
   $KUBECTL patch $cronjob --type=merge -p '{"spec":{"suspend": false}}'
-To remove it and all it keeps:
+To delete it and its files:
   make cluster-down
 EOF

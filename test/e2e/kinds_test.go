@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -15,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
@@ -23,18 +25,18 @@ import (
 	testkinds "github.com/example/memcached-operator/test/kinds"
 )
 
-// kind is a kind and what the specs do with it.
+// kind is a kind with what only these specs do.
 type kind struct {
 	testkinds.Kind
-	// hurry has it do every few seconds what it does by the hour; nil for a kind that does at once all there is to do.
+	// hurry changes the schedule from hours to seconds; nil for a kind without a schedule.
 	hurry func(object client.Object)
-	// serve shows that its pods do what they are there for.
+	// serve checks that the pods serve requests, or that Jobs run.
 	serve func(ctx context.Context, object client.Object)
 }
 
 var kinds = []kind{foos, memcacheds, cronJobs}
 
-// foos have a Deployment of the same name here.
+// foos have Deployments of the same name.
 var foos = kind{
 	Kind: testkinds.Foo,
 	serve: func(ctx context.Context, object client.Object) {
@@ -55,11 +57,11 @@ var memcacheds = kind{
 		GinkgoHelper()
 		mc := object.(*cachev1alpha1.Memcached)
 		answer := ask(ctx, mc.Namespace, "", "memcached", fmt.Sprintf("%s.%s.svc", mc.Status.ServiceName, mc.Namespace))
-		Expect(lines(answer)).To(HaveLen(int(mc.Spec.Size)), "each node answers by its own name")
+		Expect(lines(answer)).To(HaveLen(int(mc.Spec.Size)), "each node answers at its own name")
 	},
 }
 
-// cronJobs have nothing to do within an hour, unless they are hurried. The sample of config/samples says hello too.
+// cronJobs create no Job within an hour, unless hurry is called. Their Jobs print hello, like the sample's.
 var cronJobs = func() kind {
 	k := kind{
 		Kind:  testkinds.CronJob,
@@ -67,10 +69,10 @@ var cronJobs = func() kind {
 		serve: func(ctx context.Context, object client.Object) {
 			GinkgoHelper()
 			cj := object.(*tutorialv1.CronJob)
-			calm := cj.Spec.Schedule
+			schedule := cj.Spec.Schedule
 			change(ctx, cj, func() { cj.Spec.Schedule = "@every 10s" })
-			Expect(logOf(ctx, awaitJob(ctx, cj, jobstate.IsComplete))).To(ContainSubstring("hello\n"))
-			change(ctx, cj, func() { cj.Spec.Schedule = calm })
+			Expect(logOfJob(ctx, awaitJob(ctx, cj, jobstate.IsComplete))).To(ContainSubstring("hello\n"))
+			change(ctx, cj, func() { cj.Spec.Schedule = schedule })
 		},
 	}
 	k.Make = func(namespace, name string, _ int32) client.Object {
@@ -79,7 +81,7 @@ var cronJobs = func() kind {
 	return k
 }()
 
-// definitions are the CustomResourceDefinitions of the operator.
+// definitions returns the names of the operator's CustomResourceDefinitions.
 func definitions() []string {
 	var names []string
 	for _, k := range kinds {
@@ -88,7 +90,7 @@ func definitions() []string {
 	return names
 }
 
-// kindsOf are the kinds that a release has, and those that have come since.
+// kindsOf returns the kinds that a release has, and those that were added later.
 func kindsOf(release string) (had, added []kind) {
 	GinkgoHelper()
 	for _, k := range kinds {
@@ -104,14 +106,14 @@ func kindsOf(release string) (had, added []kind) {
 	return had, added
 }
 
-// settled matches a resource that has been carried out: its latest change is answered, and it works.
+// settled fails unless the operator has observed the latest generation of a resource and reports it as available.
 func settled(ctx context.Context, k kind, object client.Object) error {
 	if err := kube.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 		return err
 	}
 	generation, conditions := k.Status(object).ObservedGeneration, k.Conditions(object)
 	if generation != object.GetGeneration() {
-		return fmt.Errorf("%s %s: generation %d is not answered yet, %d is", k.Name, object.GetName(), object.GetGeneration(),
+		return fmt.Errorf("%s %s: generation %d is not observed yet, %d is", k.Name, object.GetName(), object.GetGeneration(),
 			generation)
 	}
 	for condition, want := range map[string]metav1.ConditionStatus{
@@ -125,7 +127,7 @@ func settled(ctx context.Context, k kind, object client.Object) error {
 	return nil
 }
 
-// awaitSettled waits until resources have been carried out.
+// awaitSettled waits until resources have settled.
 func awaitSettled(ctx context.Context, k kind, objects ...client.Object) {
 	GinkgoHelper()
 	for _, object := range objects {
@@ -133,15 +135,15 @@ func awaitSettled(ctx context.Context, k kind, objects ...client.Object) {
 	}
 }
 
-// change writes into a resource as somebody would who only cares for that change.
-func change(ctx context.Context, object client.Object, do func()) {
+// change patches a resource with the changes that mutate makes.
+func change(ctx context.Context, object client.Object, mutate func()) {
 	GinkgoHelper()
 	before := object.DeepCopyObject().(client.Object)
-	do()
+	mutate()
 	Expect(kube.Patch(ctx, object, client.MergeFrom(before))).To(Succeed())
 }
 
-// children returns what there is in a namespace of all kinds that the operator creates.
+// children returns all objects in a namespace of the resources that the operator creates.
 func children(ctx context.Context, namespace string) ([]metav1.PartialObjectMetadata, error) {
 	var all []metav1.PartialObjectMetadata
 	for _, child := range testkinds.ChildResources() {
@@ -158,7 +160,7 @@ func children(ctx context.Context, namespace string) ([]metav1.PartialObjectMeta
 	return all, nil
 }
 
-// made returns what the operator has created for a resource.
+// made returns the children of a resource.
 func made(ctx context.Context, object client.Object) ([]metav1.PartialObjectMetadata, error) {
 	all, err := children(ctx, object.GetNamespace())
 	return slices.DeleteFunc(all, func(child metav1.PartialObjectMetadata) bool {
@@ -166,14 +168,14 @@ func made(ctx context.Context, object client.Object) ([]metav1.PartialObjectMeta
 	}), err
 }
 
-// podsOf are the pods of the Deployment of a resource that are not being stopped.
+// podsOf returns the pods of the Deployment of a resource that are not being deleted.
 func podsOf(ctx context.Context, object client.Object) ([]corev1.Pod, error) {
 	var deployment appsv1.Deployment
 	if err := kube.Get(ctx, client.ObjectKeyFromObject(object), &deployment); err != nil {
 		return nil, err
 	}
 	if !metav1.IsControlledBy(&deployment, object) {
-		return nil, fmt.Errorf("the Deployment %s is not that of %T %s", deployment.Name, object, object.GetName())
+		return nil, fmt.Errorf("Deployment %s is not controlled by %T %s", deployment.Name, object, object.GetName())
 	}
 	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
 	if err != nil {
@@ -187,11 +189,66 @@ func podsOf(ctx context.Context, object client.Object) ([]corev1.Pod, error) {
 	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil }), nil
 }
 
-// awaitNoChildren waits until nothing that the operator makes is in a namespace any more.
+// awaitNoChildren waits until a namespace has no children of resources, and none of their children.
 func awaitNoChildren(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	Eventually(func(ctx context.Context) (string, error) {
 		return try(ctx, os.Getenv("KUBECTL"), "get", "--namespace="+namespace, "--output=name",
 			"pods,jobs,deployments,replicasets,services,poddisruptionbudgets")
 	}).WithContext(ctx).WithPolling(time.Second).Should(BeEmpty())
+}
+
+// tokenFile has the token of a pod's service account.
+const tokenFile = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+
+// ask runs the program of probe/ in a pod, as a service account if one is named, and returns its output. It fails if
+// the program does.
+func ask(ctx context.Context, namespace, serviceAccount string, args ...string) string {
+	GinkgoHelper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "probe-"},
+		Spec: corev1.PodSpec{
+			RestartPolicy:                corev1.RestartPolicyNever,
+			ServiceAccountName:           serviceAccount,
+			AutomountServiceAccountToken: ptr.To(serviceAccount != ""),
+			Containers: []corev1.Container{{Name: "probe", Image: image("-probe"), Args: args,
+				SecurityContext: restricted()}},
+		},
+	}
+	create(ctx, pod)
+	defer func() { _ = kube.Delete(ctx, pod, client.GracePeriodSeconds(0)) }()
+	Eventually(func(ctx context.Context) (corev1.PodPhase, error) {
+		err := kube.Get(ctx, client.ObjectKeyFromObject(pod), pod)
+		return pod.Status.Phase, err
+	}).WithContext(ctx).Should(BeElementOf(corev1.PodSucceeded, corev1.PodFailed))
+	answer := logOf(ctx, pod)
+	AddReportEntry(fmt.Sprintf("probe %s: %s", strings.Join(args, " "), answer), ReportEntryVisibilityFailureOrVerbose)
+	Expect(pod.Status.Phase).To(Equal(corev1.PodSucceeded), answer)
+	return answer
+}
+
+// logOf returns the log of a pod.
+func logOf(ctx context.Context, pod *corev1.Pod) (log string) {
+	GinkgoHelper()
+	Eventually(func(ctx context.Context) error {
+		content, err := clients.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(ctx)
+		log = string(content)
+		return err
+	}).WithContext(ctx).Should(Succeed())
+	return log
+}
+
+// restricted returns the security context that Pod Security "restricted" requires.
+func restricted() *corev1.SecurityContext {
+	return &corev1.SecurityContext{
+		RunAsNonRoot:             ptr.To(true),
+		AllowPrivilegeEscalation: ptr.To(false),
+		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		SeccompProfile:           &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
+}
+
+// lines returns the lines of a text without empty ones.
+func lines(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
 }

@@ -3,7 +3,6 @@ package e2e
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -23,7 +22,7 @@ import (
 	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
 )
 
-// What config/default makes.
+// Names in config/default.
 const (
 	operatorNamespace = "memcached-operator-system"
 	managerName       = "memcached-operator-controller-manager"
@@ -34,7 +33,6 @@ const (
 
 var _ = Describe("Installed with kubectl", Ordered, func() {
 	var namespace string
-
 	var before sets.Set[string]
 
 	BeforeAll(func(ctx SpecContext) {
@@ -42,10 +40,10 @@ var _ = Describe("Installed with kubectl", Ordered, func() {
 		before, err = inventory(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		deploy(ctx)
-		namespace = newNamespace(ctx, "tutorial-")
+		namespace = newNamespaces(ctx, restrictedLevel, "tutorial-")[0]
 	}, NodeTimeout(2*patience))
 
-	It("does what the tutorial shows", func(ctx SpecContext) {
+	It("reconciles the samples as the tutorial shows", func(ctx SpecContext) {
 		in := "--namespace=" + namespace
 		kubectl(ctx, "apply", in, "-k", "config/samples")
 		useJobImage(ctx, namespace)
@@ -59,7 +57,7 @@ var _ = Describe("Installed with kubectl", Ordered, func() {
 		Expect(kubectl(ctx, "get", in, "deployment", "memcached-sample", "-o", "jsonpath={.status.readyReplicas}")).
 			To(Equal("5"))
 
-		By("asking every node, and having a Job run")
+		By("sending requests to every node, and running a Job")
 		for _, k := range kinds {
 			object := k.Make(namespace, strings.ToLower(k.Name)+"-sample", 0)
 			awaitSettled(ctx, k, object)
@@ -72,11 +70,10 @@ var _ = Describe("Installed with kubectl", Ordered, func() {
 		awaitNoChildren(ctx, namespace)
 	}, SpecTimeout(2*patience))
 
-	It("serves metrics over TLS to who may read them, and to nobody else", func(ctx SpecContext) {
+	It("serves metrics over TLS, only to authorized clients", func(ctx SpecContext) {
 		url := fmt.Sprintf("https://%s.%s.svc:8443/metrics", metricsService, operatorNamespace)
-		for _, name := range []string{"reader", "stranger"} {
-			Expect(kube.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})).
-				To(Succeed())
+		for _, name := range []string{"reader", "unauthorized"} {
+			create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
 		}
 		binding := &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: namespace + "-reads-metrics"},
@@ -92,42 +89,46 @@ var _ = Describe("Installed with kubectl", Ordered, func() {
 		Expect(status).To(Equal(200))
 		Expect(metrics).To(BeNumerically(">", 50), "metrics")
 		Expect(ask(ctx, namespace, "reader", "metrics", url)).To(HavePrefix("401 "), "without its token")
-		Expect(ask(ctx, namespace, "stranger", "metrics", url, tokenFile)).To(HavePrefix("403 "))
+		Expect(ask(ctx, namespace, "unauthorized", "metrics", url, tokenFile)).To(HavePrefix("403 "))
 	}, SpecTimeout(patience))
 
-	It("goes on when its leader crashes", func(ctx SpecContext) {
+	It("elects another leader when its leader crashes", func(ctx SpecContext) {
 		var first corev1.Pod
 		name, _ := leader(ctx)
 		Expect(kube.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: name}, &first)).To(Succeed())
 		b := startBeacon(ctx, namespace)
 		crash(ctx, &first)
-		// So that the one that is started in its place does not win.
+		// Otherwise the restarted container might win the election.
 		kubectl(ctx, "delete", "pod", "--namespace="+operatorNamespace, "--grace-period=0", "--force", first.Name)
 		Eventually(func(ctx context.Context) string {
 			name, _ := leader(ctx)
 			return name
 		}).WithContext(ctx).ShouldNot(Or(BeEmpty(), Equal(first.Name)))
-		b.awaitAnswer(ctx)
+		b.awaitChange(ctx)
 		measure("leader crashed: a change waited %.1f s at most (the lease alone is 15 s)", b.stop().Seconds())
 	}, SpecTimeout(patience))
 
-	It("is gone without a trace after make undeploy", func(ctx SpecContext) {
+	It("leaves nothing behind after make undeploy", func(ctx SpecContext) {
 		run(ctx, "make", "undeploy")
 		deleteAll(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 		awaitNothingBut(ctx, before)
 	}, SpecTimeout(patience))
 })
 
-// deploy installs the operator with kubectl, until the specs have ended.
+// deploy installs the operator with kubectl until the container of specs ends.
 func deploy(ctx context.Context) {
 	GinkgoHelper()
 	cleanUp(func(ctx context.Context) { run(ctx, "make", "undeploy") })
 	DeferOnFailure(func(ctx SpecContext) { dump(ctx, operatorNamespace) }, NodeTimeout(time.Minute))
-	run(ctx, "make", append([]string{"deploy", "IMG=" + image("")}, operandSettings()...)...)
+	settings := []string{"deploy", "IMG=" + image("")}
+	for _, variable := range operandImages() {
+		settings = append(settings, variable.Name+"="+variable.Value)
+	}
+	run(ctx, "make", settings...)
 	kubectl(ctx, "rollout", "status", "--namespace="+operatorNamespace, "--timeout=180s", "deployment/"+managerName)
 }
 
-// leader is the name of the pod that leads, empty if none does, and the time when it has begun to.
+// leader returns the name of the leading pod, empty if there is none, and the time it acquired the lease.
 func leader(ctx context.Context) (pod string, since time.Time) {
 	var lease coordinationv1.Lease
 	if err := kube.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: leaseName}, &lease); err != nil {
@@ -137,8 +138,8 @@ func leader(ctx context.Context) (pod string, since time.Time) {
 	return pod, ptr.Deref(lease.Spec.AcquireTime, metav1.MicroTime{}).Time
 }
 
-// crash has the manager of a pod end without a chance to let go of its lease: a container beside it sends it the signal
-// that Go programs die of at once.
+// crash terminates the manager of a pod so that it cannot release its lease: an ephemeral container sends it the signal
+// that terminates Go programs at once.
 func crash(ctx context.Context, pod *corev1.Pod) {
 	GinkgoHelper()
 	pod.Spec.EphemeralContainers = append(pod.Spec.EphemeralContainers, corev1.EphemeralContainer{
@@ -157,55 +158,37 @@ func crash(ctx context.Context, pod *corev1.Pod) {
 	}).WithContext(ctx).Should(HaveField("ExitCode", BeEquivalentTo(2)))
 }
 
-// operandSettings are the images of the operands for "make deploy".
-func operandSettings() []string {
-	var settings []string
-	for _, variable := range operandImages() {
-		settings = append(settings, variable.Name+"="+variable.Value)
-	}
-	return settings
-}
-
 const sampleCronJob = "cronjob.batch.tutorial.kubebuilder.io/cronjob-sample"
 
-// useJobImage puts an image that this cluster can pull into the sample's Jobs.
+// useJobImage sets an image that this cluster can pull for the Jobs of the sample.
 func useJobImage(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	if os.Getenv("BUSYBOX_IMAGE") == "" {
 		return
 	}
+	const path = "/spec/jobTemplate/spec/template/spec/containers/0/image"
 	kubectl(ctx, "patch", "--namespace="+namespace, sampleCronJob, "--type=json",
-		"--patch="+fmt.Sprintf(`[{"op": "replace", "path": "/spec/jobTemplate/spec/template/spec/containers/0/image", "value": %q}]`, jobImage()))
-	// should one have been due already, it would never end
+		fmt.Sprintf(`--patch=[{"op": "replace", "path": %q, "value": %q}]`, path, jobImage()))
+	// A Job that was created before would never complete.
 	kubectl(ctx, "delete", "--namespace="+namespace, "jobs", "--all")
 }
 
-// nodesAreThePods says whether the sample has so many nodes and status.nodes names just its pods.
+// nodesAreThePods fails unless the sample has a number of nodes and status.nodes lists exactly its pods.
 func nodesAreThePods(ctx context.Context, namespace string, nodes int) error {
 	mc := &cachev1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "memcached-sample"}}
 	if err := settled(ctx, memcacheds, mc); err != nil {
-		return err
-	}
-	status, err := try(ctx, os.Getenv("KUBECTL"), "get", "--namespace="+namespace, "memcached", mc.Name, "-o",
-		"jsonpath={.status.nodes}")
-	if err != nil {
-		return err
-	}
-	var names []string
-	if err := json.Unmarshal([]byte(status), &names); err != nil {
 		return err
 	}
 	running, err := podsOf(ctx, mc)
 	if err != nil {
 		return err
 	}
-	var pods []string
+	pods := sets.New[string]()
 	for _, pod := range running {
-		pods = append(pods, pod.Name)
+		pods.Insert(pod.Name)
 	}
-	slices.Sort(pods)
-	if len(pods) != nodes || !slices.Equal(pods, names) {
-		return fmt.Errorf("status.nodes is %v, the pods are %v", names, pods)
+	if pods.Len() != nodes || !slices.Equal(sets.List(pods), mc.Status.Nodes) {
+		return fmt.Errorf("status.nodes is %v, the pods are %v", mc.Status.Nodes, sets.List(pods))
 	}
 	return nil
 }

@@ -17,18 +17,18 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// packageName is the operator's name in catalogs, and that of all objects here that install it.
+// packageName is the name of the operator in catalogs and of the objects that install it.
 const packageName = "memcached-operator"
 
-// installation is an operator that is installed by a Subscription.
+// installation is what an administrator creates to install the operator by a Subscription.
 type installation struct {
 	catalog      *operatorsv1alpha1.CatalogSource
 	group        *operatorsv1.OperatorGroup
 	subscription *operatorsv1alpha1.Subscription
 }
 
-// subscribe installs from a catalog, for the namespaces that are to be watched (all, if none is named), as the README
-// says it.
+// subscribe applies config/catalog/install.yaml, as documented in the README, for a catalog and for the namespaces to
+// watch: all, if none is given.
 func subscribe(ctx context.Context, catalogTag string, approval operatorsv1alpha1.Approval,
 	watched ...string) *installation {
 	GinkgoHelper()
@@ -37,7 +37,6 @@ func subscribe(ctx context.Context, catalogTag string, approval operatorsv1alpha
 		group:        &operatorsv1.OperatorGroup{},
 		subscription: &operatorsv1alpha1.Subscription{},
 	}
-	// What the README has administrators apply, and what they may change of it.
 	content, err := os.ReadFile(filepath.Join(root, "config/catalog/install.yaml"))
 	Expect(err).NotTo(HaveOccurred())
 	documents := strings.Split(string(content), "\n---\n")
@@ -46,33 +45,31 @@ func subscribe(ctx context.Context, catalogTag string, approval operatorsv1alpha
 		Expect(yaml.UnmarshalStrict([]byte(documents[n+1]), object)).To(Succeed())
 		Expect(object.GetNamespace()).To(Equal(operatorNamespace))
 	}
-	// OLM remembers for some minutes what a catalog of this name had.
+	// OLM caches the content of a catalog by name for some minutes.
 	i.catalog.Name = fmt.Sprintf("%s-%d", packageName, time.Now().Unix())
 	i.subscription.Spec.CatalogSource = i.catalog.Name
 	i.catalog.Spec.Image = image("-catalog", catalogTag)
-	i.subscription.Spec.Channel = "candidate" // which has every release, also those that are not in stable yet
+	i.subscription.Spec.Channel = "candidate" // has every release
 	i.group.Spec.TargetNamespaces = watched
 	i.subscription.Spec.InstallPlanApproval = approval
 	i.subscription.Spec.Config = &operatorsv1alpha1.SubscriptionConfig{Env: operandImages()}
-	for _, object := range []client.Object{i.catalog, i.group, i.subscription} {
-		create(ctx, object)
-	}
+	create(ctx, i.catalog, i.group, i.subscription)
 	return i
 }
 
-// csvName is the name of a version's ClusterServiceVersion.
+// csvName returns the name of the ClusterServiceVersion of a version.
 func csvName(version string) string {
 	return packageName + ".v" + version
 }
 
-// phase is the phase of a version's ClusterServiceVersion.
+// phase returns the phase of the ClusterServiceVersion of a version.
 func phase(ctx context.Context, version string) (operatorsv1alpha1.ClusterServiceVersionPhase, error) {
 	var csv operatorsv1alpha1.ClusterServiceVersion
 	err := kube.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: csvName(version)}, &csv)
 	return csv.Status.Phase, err
 }
 
-// awaitInstalled waits until a version is installed and its Deployment is what it should be.
+// awaitInstalled waits until a version is installed and its Deployment is rolled out.
 func (i *installation) awaitInstalled(ctx context.Context, version string) {
 	GinkgoHelper()
 	By(fmt.Sprintf("waiting until OLM has installed %s", version))
@@ -84,8 +81,8 @@ func (i *installation) awaitInstalled(ctx context.Context, version string) {
 	awaitSettings(ctx)
 }
 
-// awaitSettings waits until the manager has the settings of the Subscription. OLM makes its Deployment without them
-// first, and says that this has succeeded.
+// awaitSettings waits until the manager runs with the settings of the Subscription. OLM creates its Deployment without
+// them first, and reports that as success.
 func awaitSettings(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func(g Gomega, ctx context.Context) {
@@ -96,7 +93,7 @@ func awaitSettings(ctx context.Context) {
 	kubectl(ctx, "rollout", "status", "--namespace="+operatorNamespace, "--timeout=120s", "deployment/"+managerName)
 }
 
-// approve approves the InstallPlan of a version as soon as there is one.
+// approve approves the InstallPlan of a version when it exists.
 func (i *installation) approve(ctx context.Context, version string) {
 	GinkgoHelper()
 	By(fmt.Sprintf("approving the InstallPlan of %s", version))
@@ -112,11 +109,11 @@ func (i *installation) approve(ctx context.Context, version string) {
 				return kube.Update(ctx, &plan)
 			}
 		}
-		return fmt.Errorf("none of %d InstallPlans is of %s and waits for approval", len(plans.Items), version)
+		return fmt.Errorf("none of %d InstallPlans is of %s and requires approval", len(plans.Items), version)
 	}).WithContext(ctx).Should(Succeed())
 }
 
-// offer has the catalog serve something else.
+// offer replaces the content of the catalog.
 func (i *installation) offer(ctx context.Context, catalogTag string) {
 	GinkgoHelper()
 	Expect(kube.Patch(ctx, i.catalog,
@@ -124,8 +121,7 @@ func (i *installation) offer(ctx context.Context, catalogTag string) {
 			fmt.Appendf(nil, `{"spec":{"image":%q}}`, image("-catalog", catalogTag))))).To(Succeed())
 }
 
-// remove removes what subscribe has made and what OLM has made of it, as the README says it: first the Subscription, so
-// that nothing is installed again.
+// remove deletes what subscribe and OLM have created: the Subscription first, so that nothing is installed again.
 func (i *installation) remove(ctx context.Context) {
 	GinkgoHelper()
 	deleteAll(ctx, i.subscription)

@@ -1,70 +1,152 @@
 package e2e
 
 import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// resource is a resource with what is known of its kind.
+// resource is a resource and its kind.
 type resource struct {
 	client.Object
 	kind
 }
 
-var _ = Describe("Installed by a Subscription", func() {
-	DescribeTable("works where it is told to, and nowhere else",
-		// The namespaces are the operator's own and two more; the last is never watched but by all.
-		func(ctx SpecContext, watched []int) {
-			cleanUp(deleteRemains)
-			cleanUp(deleteDefinitions)
-			namespaces := []string{newNamespace(ctx, operatorNamespace), newNamespace(ctx, "one-"), newNamespace(ctx, "two-")}
-			var targets []string
-			in := map[string]bool{}
-			for _, index := range watched {
-				targets = append(targets, namespaces[index])
-				in[namespaces[index]] = true
-			}
-			i := subscribe(ctx, "tree", operatorsv1alpha1.ApprovalAutomatic, targets...)
-			cleanUp(i.remove)
-			i.awaitInstalled(ctx, tree)
+// subscribed is an operator that a Subscription installs, with resources in the namespaces that it watches and in
+// others.
+type subscribed struct {
+	*installation
+	namespaces      []string // the operator's and two others
+	inside, outside []resource
+}
 
-			// Those that are to be left alone first: when the others are done, these would have been too.
-			var inside, outside []resource
-			for _, namespace := range namespaces {
-				for _, k := range kinds {
-					r := resource{kind: k, Object: k.Make(namespace, strings.ToLower(k.Name)+"-sample", 1)}
-					if len(targets) == 0 || in[namespace] {
-						inside = append(inside, r)
-						continue
-					}
-					if k.hurry != nil {
-						k.hurry(r.Object) // or nothing would be due before the spec has ended
-					}
-					outside = append(outside, r)
+// Each install mode is combined with one order of uninstalling, so that the operator is installed only once for both.
+var _ = Describe("Installed by a Subscription", func() {
+	for _, mode := range []struct {
+		name    string
+		watched []int // indexes of the namespaces; none for all
+		order   string
+		steps   []func(ctx context.Context, s *subscribed)
+	}{
+		{"AllNamespaces", nil, "as documented in the README", steps{runDocumented, awaitCollected, deleteNamespaces}},
+		{"OwnNamespace", []int{0}, "with the namespaces first", steps{deleteNamespaces, deleteKinds, deleteLeftovers}},
+		{"SingleNamespace", []int{1}, "with the definitions first",
+			steps{deleteKinds, awaitCollected, removeOperator, deleteNamespaces, deleteLeftovers}},
+		{"MultiNamespace", []int{0, 1}, "with the operator first",
+			steps{removeOperator, deleteKinds, awaitCollected, deleteNamespaces, deleteLeftovers}},
+	} {
+		Describe("for "+mode.name, Ordered, func() {
+			var before sets.Set[string]
+			s := &subscribed{}
+
+			BeforeAll(func(ctx SpecContext) {
+				var err error
+				before, err = inventory(ctx)
+				Expect(err).NotTo(HaveOccurred())
+				for _, name := range sets.List(before) {
+					Expect(name).NotTo(ContainSubstring(packageName), "it would hide what uninstalling leaves behind")
 				}
-			}
-			for _, r := range slices.Concat(outside, inside) {
-				create(ctx, r.Object)
-			}
-			for _, r := range inside {
-				awaitSettled(ctx, r.kind, r.Object)
-				r.serve(ctx, r.Object)
-			}
-			for _, r := range outside {
-				Expect(kube.Get(ctx, client.ObjectKeyFromObject(r), r.Object)).To(Succeed())
-				conditions := r.Conditions(r.Object)
-				Expect(conditions).To(BeEmpty(), "%s %s has a status", r.Name, r.GetNamespace())
-				Expect(made(ctx, r.Object)).To(BeEmpty(), "%s in %s has children", r.Name, r.GetNamespace())
-			}
-		},
-		Entry("AllNamespaces", []int{}, SpecTimeout(2*patience)),
-		Entry("OwnNamespace", []int{0}, SpecTimeout(2*patience)),
-		Entry("SingleNamespace", []int{1}, SpecTimeout(2*patience)),
-		Entry("MultiNamespace", []int{0, 1}, SpecTimeout(2*patience)),
-	)
+				cleanUp(deleteOLMLeftovers)
+				cleanUp(deleteDefinitions)
+				s.namespaces = newNamespaces(ctx, restrictedLevel, operatorNamespace, "one-", "two-")
+				var targets []string
+				for _, index := range mode.watched {
+					targets = append(targets, s.namespaces[index])
+				}
+				s.installation = subscribe(ctx, "tree", operatorsv1alpha1.ApprovalAutomatic, targets...)
+				cleanUp(s.remove)
+				s.awaitInstalled(ctx, tree)
+				s.createResources(ctx, targets)
+			}, NodeTimeout(2*patience))
+
+			It("reconciles the watched namespaces and no others", func(ctx SpecContext) {
+				for _, r := range s.inside {
+					awaitSettled(ctx, r.kind, r.Object)
+					r.serve(ctx, r.Object)
+				}
+				for _, r := range s.outside {
+					Expect(kube.Get(ctx, client.ObjectKeyFromObject(r), r.Object)).To(Succeed())
+					Expect(r.Conditions(r.Object)).To(BeEmpty(), "%s %s has a status", r.Name, r.GetNamespace())
+					Expect(made(ctx, r.Object)).To(BeEmpty(), "%s in %s has children", r.Name, r.GetNamespace())
+				}
+			}, SpecTimeout(2*patience))
+
+			It("leaves nothing behind when it is uninstalled "+mode.order, func(ctx SpecContext) {
+				for _, r := range s.inside { // CronJobs continue to create Jobs while everything is deleted
+					Eventually(made).WithContext(ctx).WithArguments(r.Object).ShouldNot(BeEmpty())
+				}
+				for _, step := range mode.steps {
+					step(ctx, s)
+				}
+				awaitNothingBut(ctx, before)
+			}, SpecTimeout(2*patience))
+		})
+	}
 })
+
+// createResources creates a resource of each kind in each namespace, first outside of the watched namespaces: when the
+// others settle, the operator would have reconciled these, too.
+func (s *subscribed) createResources(ctx context.Context, watched []string) {
+	GinkgoHelper()
+	for _, namespace := range s.namespaces {
+		for _, k := range kinds {
+			r := resource{kind: k, Object: k.Make(namespace, strings.ToLower(k.Name)+"-sample", 1)}
+			if k.hurry != nil {
+				k.hurry(r.Object) // otherwise nothing is due during the specs
+			}
+			if len(watched) == 0 || slices.Contains(watched, namespace) {
+				s.inside = append(s.inside, r)
+			} else {
+				s.outside = append(s.outside, r)
+			}
+		}
+	}
+	for _, r := range slices.Concat(s.outside, s.inside) {
+		create(ctx, r.Object)
+	}
+}
+
+// steps are what an administrator may do to uninstall the operator, in any order. No order may hang or leave objects.
+type steps = []func(ctx context.Context, s *subscribed)
+
+// runDocumented runs the commands of the README's section on uninstalling.
+func runDocumented(ctx context.Context, _ *subscribed) {
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	Expect(err).NotTo(HaveOccurred())
+	block := regexp.MustCompile("(?s)\n## Uninstall\n.*?\n```sh\n(.*?)\n```\n").FindSubmatch(readme)
+	Expect(block).NotTo(BeNil(), "the README has no commands for uninstalling")
+	path := "PATH=" + filepath.Dir(os.Getenv("KUBECTL")) + ":" + os.Getenv("PATH")
+	for _, line := range lines(string(block[1])) {
+		run(ctx, "env", path, "sh", "-c", line)
+	}
+}
+
+func removeOperator(ctx context.Context, s *subscribed)  { s.remove(ctx) }
+func deleteKinds(ctx context.Context, _ *subscribed)     { deleteDefinitions(ctx) }
+func deleteLeftovers(ctx context.Context, _ *subscribed) { deleteOLMLeftovers(ctx) }
+
+// awaitCollected waits until the children are deleted, outside of the operator's namespace, which has other objects.
+func awaitCollected(ctx context.Context, s *subscribed) {
+	for _, namespace := range s.namespaces[1:] {
+		awaitNoChildren(ctx, namespace)
+	}
+}
+
+func deleteNamespaces(ctx context.Context, s *subscribed) {
+	var namespaces []client.Object
+	for _, name := range s.namespaces {
+		namespaces = append(namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	deleteAll(ctx, namespaces...)
+}

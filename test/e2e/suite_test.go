@@ -1,16 +1,16 @@
-// Package e2e shows the operator as its users meet it: installed by kubectl, by a Subscription and by operator-sdk, on
-// a cluster with real pods, where memcached and nginx answer, and Jobs run.
+// Package e2e tests the operator as its users install it, by kubectl, by a Subscription and by operator-sdk, on a
+// cluster with real pods.
 //
-// "make e2e" brings up such a cluster and the images; with KUBECONFIG and TEST_REGISTRY it uses yours. The settings are
+// "make e2e" provides a cluster and the images; with KUBECONFIG and TEST_REGISTRY it uses yours. The settings are
 // environment variables:
 //
 //	KUBECONFIG             the cluster, with Operator Lifecycle Manager installed
-//	TEST_REGISTRY          where test/cluster/publish has pushed the images to
+//	TEST_REGISTRY          the registry that test/cluster/publish has pushed the images to
 //	TEST_WORK              the directory that it has built them in
 //	RELATED_IMAGE_...      the operands' images, if the cluster cannot pull the default ones
-//	OPM_IMAGE, BUSYBOX_IMAGE   what operator-sdk and the Jobs run in the cluster, if it cannot pull the default ones
+//	OPM_IMAGE, BUSYBOX_IMAGE   images for operator-sdk and the Jobs, if the cluster cannot pull the default ones
 //	OPERATOR_SDK, KUBECTL  the programs
-//	TEST_CLUSTER           "ours" if nobody else uses the cluster
+//	TEST_CLUSTER           "dedicated" if the cluster has no other users
 package e2e
 
 import (
@@ -18,9 +18,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -35,6 +37,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,15 +47,15 @@ import (
 	testkinds "github.com/example/memcached-operator/test/kinds"
 )
 
-// root is the repository, where the commands of the documentation are run.
+// root is the repository, the working directory of all commands.
 const root = "../.."
 
-// patience is how long anything may take on a machine with two cores that does something else besides.
+// patience is the time limit of a step on a busy machine with two cores.
 const patience = 5 * time.Minute
 
 var (
 	registry = os.Getenv("TEST_REGISTRY")
-	// last is the last release, tree is what becomes the next one.
+	// last is the version of the last release, tree that of the next one.
 	last, tree string
 
 	kube    client.Client
@@ -69,7 +72,7 @@ func TestEndToEnd(t *testing.T) {
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	for _, variable := range []string{"KUBECONFIG", "TEST_REGISTRY", "TEST_WORK", "OPERATOR_SDK", "KUBECTL"} {
-		Expect(os.Getenv(variable)).NotTo(BeEmpty(), "%s is not set; 'make e2e' sets all that is needed", variable)
+		Expect(os.Getenv(variable)).NotTo(BeEmpty(), "%s is not set; 'make e2e' sets it", variable)
 	}
 	scheme := clientgoscheme.Scheme
 	Expect(errors.Join(testkinds.AddToScheme(scheme), operatorsv1.AddToScheme(scheme),
@@ -83,17 +86,16 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 
 	tree, last = versions()
-	expectNoDefinitions(ctx, "the cluster has the operator, or remains of it: uninstall it, as the README says, or "+
+	expectNoDefinitions(ctx, "the operator, or a part of it, is installed: uninstall it as documented in the README, or "+
 		"'make cluster-down' if it is the cluster of 'make demo'", definitions()...)
 })
 
-// A suite of minutes tells how far it is.
 var _ = ReportAfterEach(func(report SpecReport) {
 	fmt.Printf("[%s] %s: %s (%.0f s)\n", time.Now().Format(time.TimeOnly), report.State, report.FullText(),
 		report.RunTime.Seconds())
 })
 
-// measured are the numbers that specs have found, for the end of the report.
+// measured are measurements of specs, for the end of the report.
 var measured []string
 
 func measure(format string, args ...any) {
@@ -104,7 +106,7 @@ var _ = ReportAfterSuite("what was measured", func(Report) {
 	fmt.Printf("\n\nMeasured:\n%s\n", strings.Join(measured, "\n"))
 })
 
-// versions are the version of the tree and that of the last release.
+// versions returns the versions of the tree and of the last release.
 func versions() (tree, last string) {
 	content, err := os.ReadFile(filepath.Join(root, "bundle/manifests/memcached-operator.clusterserviceversion.yaml"))
 	Expect(err).NotTo(HaveOccurred())
@@ -112,7 +114,7 @@ func versions() (tree, last string) {
 	Expect(yaml.Unmarshal(content, &csv)).To(Succeed())
 
 	entries, err := os.ReadDir(filepath.Join(root, "config/catalog/released"))
-	Expect(err).NotTo(HaveOccurred(), "nothing is released yet: 'make release' first")
+	Expect(err).NotTo(HaveOccurred(), "there is no release: 'make release' first")
 	var releases []semver.Version
 	for _, entry := range entries {
 		releases = append(releases, semver.MustParse(entry.Name()))
@@ -122,12 +124,12 @@ func versions() (tree, last string) {
 	return csv.Spec.Version.String(), newest.String()
 }
 
-// image is one of our own images, of the tree unless a tag says otherwise.
+// image returns one of the operator's images, by default that of the tree.
 func image(name string, tag ...string) string {
 	return registry + "/memcached-operator" + name + ":" + append(tag, "v"+tree)[0]
 }
 
-// operandImages are the settings of the operator's images for this cluster, if it needs any.
+// operandImages returns the settings of the operator that name images for this cluster, if there are any.
 func operandImages() []corev1.EnvVar {
 	var variables []corev1.EnvVar
 	for _, name := range []string{"RELATED_IMAGE_MEMCACHED", "RELATED_IMAGE_NGINX"} {
@@ -138,7 +140,7 @@ func operandImages() []corev1.EnvVar {
 	return variables
 }
 
-// run runs a command of the documentation in the repository and returns what it printed to standard output.
+// run runs a command in the repository and returns its standard output.
 func run(ctx context.Context, name string, args ...string) string {
 	GinkgoHelper()
 	out, err := try(ctx, name, args...)
@@ -151,13 +153,12 @@ func try(ctx context.Context, name string, args ...string) (string, error) {
 	By(strings.Join(append([]string{filepath.Base(name)}, args...), " "))
 	command := exec.CommandContext(ctx, name, args...)
 	command.Dir = root
-	var out, all bytes.Buffer
-	command.Stdout = &out
-	command.Stderr = &all
+	var out, stderr bytes.Buffer
+	command.Stdout = io.MultiWriter(&out, GinkgoWriter)
+	command.Stderr = io.MultiWriter(&stderr, GinkgoWriter)
 	err := command.Run()
-	GinkgoWriter.Printf("%s%s", out.String(), all.String())
 	if err != nil {
-		err = fmt.Errorf("%s %s: %w\n%s%s", name, strings.Join(args, " "), err, out.String(), all.String())
+		err = fmt.Errorf("%s: %w\n%s%s", strings.Join(command.Args, " "), err, out.String(), stderr.String())
 	}
 	return out.String(), err
 }
@@ -172,28 +173,38 @@ func operatorSDK(ctx context.Context, args ...string) string {
 	return run(ctx, os.Getenv("OPERATOR_SDK"), args...)
 }
 
-// newNamespace makes a namespace for a spec, which must go away again when the spec has ended. It enforces the
-// strictest Pod Security unless another one is named.
-func newNamespace(ctx context.Context, name string, security ...string) string {
+// Levels of Pod Security.
+const (
+	baselineLevel   = "baseline"
+	restrictedLevel = "restricted"
+)
+
+// newNamespaces creates namespaces that enforce a level of Pod Security, and deletes all at once when the spec ends:
+// the pods of a Memcached take a while to terminate. A name that ends with a hyphen is a prefix.
+func newNamespaces(ctx context.Context, level string, names ...string) []string {
 	GinkgoHelper()
-	level := append(security, "restricted")[0]
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name,
-		Labels: map[string]string{"pod-security.kubernetes.io/enforce": level}}}
-	if strings.HasSuffix(name, "-") {
-		namespace.Name, namespace.GenerateName = "", name
+	var created []string
+	var objects []client.Object
+	cleanUp(func(ctx context.Context) { deleteAll(ctx, objects...) })
+	for _, name := range names {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name,
+			Labels: map[string]string{"pod-security.kubernetes.io/enforce": level}}}
+		if strings.HasSuffix(name, "-") {
+			namespace.Name, namespace.GenerateName = "", name
+		}
+		create(ctx, namespace)
+		DeferOnFailure(func(ctx SpecContext) { dump(ctx, namespace.Name) }, NodeTimeout(time.Minute))
+		created, objects = append(created, namespace.Name), append(objects, namespace)
 	}
-	Expect(kube.Create(ctx, namespace)).To(Succeed())
-	DeferOnFailure(func(ctx SpecContext) { dump(ctx, namespace.Name) }, NodeTimeout(time.Minute))
-	cleanUp(func(ctx context.Context) { deleteAll(ctx, namespace) })
-	return namespace.Name
+	return created
 }
 
-// cleanUp has something done when the spec has ended, with as much patience as anything else has.
+// cleanUp registers a function to be called when the spec ends.
 func cleanUp(do func(ctx context.Context)) {
 	DeferCleanup(func(ctx SpecContext) { do(ctx) }, NodeTimeout(2*patience))
 }
 
-// deleteAll deletes objects and waits until they are gone. What is gone already is no error.
+// deleteAll deletes the objects that exist and waits until they are deleted.
 func deleteAll(ctx context.Context, objects ...client.Object) {
 	GinkgoHelper()
 	for _, object := range objects {
@@ -201,18 +212,18 @@ func deleteAll(ctx context.Context, objects ...client.Object) {
 			To(Succeed())
 	}
 	for _, object := range objects {
-		awaitGone(ctx, object)
+		awaitDeleted(ctx, object)
 	}
 }
 
-// awaitGone waits until an object is deleted.
-func awaitGone(ctx context.Context, object client.Object) {
+// awaitDeleted waits until an object is deleted.
+func awaitDeleted(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	Eventually(kube.Get).WithContext(ctx).WithArguments(client.ObjectKeyFromObject(object), object).
-		Should(MatchError(apierrors.IsNotFound, "IsNotFound"), "%T %s does not go away", object, object.GetName())
+		Should(MatchError(apierrors.IsNotFound, "IsNotFound"), "%T %s is not deleted", object, object.GetName())
 }
 
-// expectNoDefinitions checks that the cluster does not have any of some CustomResourceDefinitions.
+// expectNoDefinitions checks that CustomResourceDefinitions do not exist.
 func expectNoDefinitions(ctx context.Context, explanation string, names ...string) {
 	GinkgoHelper()
 	for _, name := range names {
@@ -229,23 +240,25 @@ func create(ctx context.Context, objects ...client.Object) {
 	}
 }
 
-// deleteDefinitions deletes the CustomResourceDefinitions, and with them all resources of our kinds.
+// deleteDefinitions deletes the CustomResourceDefinitions and all their resources.
 func deleteDefinitions(ctx context.Context) {
 	GinkgoHelper()
+	var all []client.Object
 	for _, name := range definitions() {
-		deleteAll(ctx, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		all = append(all, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
+	deleteAll(ctx, all...)
 }
 
-// deleteRemains deletes what OLM leaves in the cluster: a role of the bundle's, and a summary of everything that it has
-// installed of the package, which it makes anew while any of that is there.
-func deleteRemains(ctx context.Context) {
+// deleteOLMLeftovers deletes what OLM leaves in the cluster: a ClusterRole of the bundle, and the Operator object,
+// which OLM recreates while a component of the operator exists.
+func deleteOLMLeftovers(ctx context.Context) {
 	GinkgoHelper()
 	kubectl(ctx, "delete", "clusterrole", metricsReader, "--ignore-not-found")
 	kubectl(ctx, "delete", "operators.operators.coreos.com", packageName+"."+operatorNamespace, "--ignore-not-found")
 }
 
-// dump tells of a namespace what helps to understand a failure.
+// dump prints the state of a namespace after a failure.
 func dump(ctx context.Context, namespace string) {
 	for _, args := range [][]string{
 		{"get", "pods,jobs,deployments," + strings.Join(definitions(), ","), "-o", "wide"},
@@ -257,4 +270,40 @@ func dump(ctx context.Context, namespace string) {
 		out, _ := command.CombinedOutput()
 		GinkgoWriter.Printf("--- %s\n%s\n", strings.Join(command.Args[1:], " "), out)
 	}
+}
+
+// awaitNothingBut waits until all objects in the cluster are among those of an earlier inventory.
+func awaitNothingBut(ctx context.Context, before sets.Set[string]) {
+	GinkgoHelper()
+	Eventually(func(ctx context.Context) ([]string, error) {
+		now, err := inventory(ctx)
+		return sets.List(now.Difference(before)), err
+	}).WithContext(ctx).WithPolling(time.Second).Should(BeEmpty(), "objects that are left behind")
+}
+
+// inventory returns the names of all objects in the cluster, except those that come and go on their own. In a cluster
+// that others use too, it returns only the names that mention the operator.
+func inventory(ctx context.Context) (sets.Set[string], error) {
+	passing := []string{"events", "events.events.k8s.io", "leases.coordination.k8s.io",
+		"packagemanifests.packages.operators.coreos.com",
+		"componentstatuses", "pods", "endpointslices.discovery.k8s.io"}
+	kubectl := os.Getenv("KUBECTL")
+	types, err := try(ctx, kubectl, "api-resources", "--verbs=list,delete", "--output=name")
+	if err != nil {
+		return nil, err
+	}
+	resources := slices.DeleteFunc(strings.Fields(types), func(name string) bool { return slices.Contains(passing, name) })
+	all, err := try(ctx, kubectl, "get", strings.Join(resources, ","), "--all-namespaces", "--ignore-not-found",
+		"--no-headers", "--output=custom-columns=KIND:.kind,NAMESPACE:.metadata.namespace,NAME:.metadata.name")
+	if err != nil {
+		return nil, err
+	}
+	relevant := regexp.MustCompile(packageName + "|" + strings.Join(definitions(), "|"))
+	names := sets.New[string]()
+	for _, line := range lines(all) {
+		if os.Getenv("TEST_CLUSTER") == "dedicated" || relevant.MatchString(line) {
+			names.Insert(strings.Join(strings.Fields(line), " "))
+		}
+	}
+	return names, nil
 }

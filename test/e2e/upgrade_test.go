@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -12,19 +13,29 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
 )
 
-// fleet is how many resources of each kind live through an upgrade.
-const fleet = 20
+// fleetSize is the number of resources of each kind during an upgrade.
+const fleetSize = 20
+
+// fleet has resources of several kinds, by the index of the kind.
+type fleet struct {
+	kinds   []kind
+	objects [][]client.Object
+}
 
 var _ = Describe("Upgraded from the last release", func() {
-	DescribeTable("goes on with what it finds",
+	DescribeTable("leaves the children of existing resources alone",
 		func(ctx SpecContext, approval operatorsv1alpha1.Approval) {
-			cleanUp(deleteRemains)
+			cleanUp(deleteOLMLeftovers)
 			cleanUp(deleteDefinitions)
-			newNamespace(ctx, operatorNamespace)
+			namespace := newNamespaces(ctx, restrictedLevel, operatorNamespace, "fleet-")[1]
 			i := subscribe(ctx, "released", approval)
 			cleanUp(i.remove)
 			if approval == operatorsv1alpha1.ApprovalManual {
@@ -36,13 +47,11 @@ var _ = Describe("Upgraded from the last release", func() {
 			for _, k := range added {
 				expectNoDefinitions(ctx, "the last release has no "+k.Name, k.CRD())
 			}
-
-			namespace := newNamespace(ctx, "fleet-")
-			objects := makeFleet(ctx, namespace, had)
-			before := look(ctx, namespace)
-			Expect(before.pods).To(HaveLen(growing(had) * fleet))
+			f := newFleet(ctx, namespace, had)
+			before := takeSnapshot(ctx, namespace)
+			Expect(before.pods).To(HaveLen(f.deploying()))
 			b := startBeacon(ctx, namespace)
-			changes := startChanging(ctx, had, objects)
+			stopChanges := f.startChanges(ctx)
 
 			i.offer(ctx, "tree")
 			if approval == operatorsv1alpha1.ApprovalManual {
@@ -50,26 +59,14 @@ var _ = Describe("Upgraded from the last release", func() {
 			}
 			i.awaitInstalled(ctx, tree)
 			awaitSettledLeader(ctx)
-			b.awaitAnswer(ctx)
-			grown, touched := changes.stop()
+			b.awaitChange(ctx)
+			grown, touched := stopChanges()
 			gap := b.stop()
-			Expect(grown).To(HaveLen(growing(had) * fleet / 2))
+			Expect(grown).To(HaveLen(f.deploying() / 2))
 
-			for k, list := range objects {
-				awaitSettled(ctx, had[k], list...)
-			}
+			f.awaitSettled(ctx)
 			deleteAll(ctx, b.foo)
-			after := look(ctx, namespace)
-			for uid, restarts := range before.pods {
-				Expect(after.pods).To(HaveKeyWithValue(uid, restarts), "a pod of an operand was replaced or restarted")
-			}
-			Expect(after.pods).To(HaveLen(len(before.pods)+len(grown)),
-				"each resource that has grown has one pod more, and no other has")
-			for child, generation := range before.children {
-				Expect(after.children).To(HaveKeyWithValue(child, generation+int64(grown[child])),
-					"%s was changed without cause", child)
-			}
-			Expect(after.children).To(HaveLen(len(before.children)))
+			before.expectOnlyGrown(takeSnapshot(ctx, namespace), grown)
 			for _, k := range added {
 				Eventually(isEstablished).WithContext(ctx).WithArguments(k.CRD()).Should(BeTrue(), "the upgrade brings %s", k.CRD())
 				object := k.Make(namespace, "new", 1)
@@ -78,57 +75,61 @@ var _ = Describe("Upgraded from the last release", func() {
 				k.serve(ctx, object)
 			}
 			measure("upgrade from %s to %s, approval %s, %d resources grew, %d other changes: a change waited %.1f s at most "+
-				"(bar: 10 s)",
-				last, tree, approval, len(grown), touched-len(grown), gap.Seconds())
+				"(limit: 10 s)", last, tree, approval, len(grown), touched-len(grown), gap.Seconds())
 		},
 		Entry("automatically", operatorsv1alpha1.ApprovalAutomatic, SpecTimeout(4*patience)),
 		Entry("with an administrator's approval", operatorsv1alpha1.ApprovalManual, SpecTimeout(4*patience)),
 	)
 })
 
-// growing is how many of some kinds keep pods running, and can be told to keep more.
-func growing(kinds []kind) int {
-	count := 0
-	for _, k := range kinds {
-		if k.Deploys {
-			count++
-		}
-	}
-	return count
-}
-
-// isEstablished tells whether the API server serves a definition.
+// isEstablished reports whether the API server serves a definition.
 func isEstablished(ctx context.Context, definition string) (bool, error) {
 	var crd apiextensionsv1.CustomResourceDefinition
 	err := kube.Get(ctx, client.ObjectKey{Name: definition}, &crd)
 	return apihelpers.IsCRDConditionTrue(&crd, apiextensionsv1.Established), err
 }
 
-// makeFleet makes resources of some kinds and waits until they are carried out.
-func makeFleet(ctx context.Context, namespace string, kinds []kind) [][]client.Object {
+// newFleet creates resources of some kinds and waits until they settle.
+func newFleet(ctx context.Context, namespace string, kinds []kind) fleet {
 	GinkgoHelper()
-	objects := make([][]client.Object, len(kinds))
+	f := fleet{kinds: kinds, objects: make([][]client.Object, len(kinds))}
 	for k, kind := range kinds {
-		for n := range fleet {
+		for n := range fleetSize {
 			object := kind.Make(namespace, fmt.Sprintf("%c%02d", kind.Name[0]|0x20, n), 1)
 			create(ctx, object)
-			objects[k] = append(objects[k], object)
+			f.objects[k] = append(f.objects[k], object)
 		}
 	}
-	for k, kind := range kinds {
-		awaitSettled(ctx, kind, objects[k]...)
-	}
-	return objects
+	f.awaitSettled(ctx)
+	return f
 }
 
-// settling is how long what serves keeps its image under a new leader; see --image-delay in the README.
-const settling = 2 * time.Minute
+func (f fleet) awaitSettled(ctx context.Context) {
+	GinkgoHelper()
+	for k, objects := range f.objects {
+		awaitSettled(ctx, f.kinds[k], objects...)
+	}
+}
 
-// awaitSettledLeader waits until an operator of the tree leads that has the settings of the Subscription, for so long
-// that it has done with its operands whatever it does.
+// deploying returns the number of resources that have a Deployment.
+func (f fleet) deploying() int {
+	count := 0
+	for k, objects := range f.objects {
+		if f.kinds[k].Deploys {
+			count += len(objects)
+		}
+	}
+	return count
+}
+
+// imageHoldOff is the default of --image-delay, see the README.
+const imageHoldOff = 2 * time.Minute
+
+// awaitSettledLeader waits until an operator of the tree with the settings of the Subscription has led until the image
+// hold-off is over.
 func awaitSettledLeader(ctx context.Context) {
 	GinkgoHelper()
-	By("waiting until the new operator has led for a while")
+	By("waiting for the end of the image hold-off")
 	Eventually(func(g Gomega, ctx context.Context) {
 		name, since := leader(ctx)
 		var pod corev1.Pod
@@ -136,83 +137,95 @@ func awaitSettledLeader(ctx context.Context) {
 		g.Expect(pod.Spec.Containers[0].Image).To(Equal(image("")))
 		g.Expect(pod.Spec.Containers[0].Env).To(ContainElements(operandImages()))
 		g.Expect(pod.DeletionTimestamp).To(BeNil())
-		g.Expect(time.Since(since)).To(BeNumerically(">", settling+5*time.Second))
+		g.Expect(time.Since(since)).To(BeNumerically(">", imageHoldOff+5*time.Second))
 	}).WithContext(ctx).WithTimeout(2 * patience).WithPolling(time.Second).Should(Succeed())
 }
 
-// world is what an upgrade must not disturb.
-type world struct {
+// snapshot is what an upgrade must not change in a namespace.
+type snapshot struct {
 	pods     map[types.UID]int32 // restarts
-	children map[string]int64    // generation, by kind, name and UID
+	children map[string]int64    // generations, by childKey
 }
 
-func look(ctx context.Context, namespace string) world {
+func takeSnapshot(ctx context.Context, namespace string) snapshot {
 	GinkgoHelper()
-	w := world{pods: map[types.UID]int32{}, children: map[string]int64{}}
+	s := snapshot{pods: map[types.UID]int32{}, children: map[string]int64{}}
 	var pods corev1.PodList
 	Expect(kube.List(ctx, &pods, client.InNamespace(namespace))).To(Succeed())
 	for _, pod := range pods.Items {
-		var restarts int32
+		s.pods[pod.UID] = 0
 		for _, container := range pod.Status.ContainerStatuses {
-			restarts += container.RestartCount
+			s.pods[pod.UID] += container.RestartCount
 		}
-		w.pods[pod.UID] = restarts
 	}
 	all, err := children(ctx, namespace)
 	Expect(err).NotTo(HaveOccurred())
 	for _, child := range all {
 		if child.Name != "beacon" {
-			w.children[childKey(child.Kind, &child)] = child.Generation
+			s.children[childKey(child.Kind, &child)] = child.Generation
 		}
 	}
-	return w
+	return s
+}
+
+// expectOnlyGrown checks that the Deployments in grown have one pod more after an upgrade, and that nothing else was
+// changed, replaced or restarted.
+func (s snapshot) expectOnlyGrown(after snapshot, grown map[string]int64) {
+	GinkgoHelper()
+	for uid, restarts := range s.pods {
+		Expect(after.pods).To(HaveKeyWithValue(uid, restarts), "a pod was replaced or restarted")
+	}
+	Expect(after.pods).To(HaveLen(len(s.pods) + len(grown)))
+	for child := range s.children {
+		s.children[child] += grown[child]
+	}
+	Expect(after.children).To(Equal(s.children))
 }
 
 func childKey(kind string, object client.Object) string {
 	return fmt.Sprintf("%s %s %s", kind, object.GetName(), object.GetUID())
 }
 
-// changing changes the resources of a fleet all the while.
-type changing struct {
-	end     context.CancelFunc
-	done    chan error
-	grown   map[string]int // by the key of the Deployment, to how many pods more
-	touched int
-}
-
-// startChanging writes to one resource after the other, round and round: an annotation, which is no change for the
-// operator, and in each round to one more of every other one that it shall have one pod more, if it has any.
-func startChanging(ctx context.Context, kinds []kind, objects [][]client.Object) *changing {
-	c := &changing{done: make(chan error, 1), grown: map[string]int{}}
-	// It outlives the node of the suite that has started it, and not the spec.
-	loop, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	DeferCleanup(cancel)
-	var last context.Context
-	last, c.end = context.WithCancel(loop)
-	go func() { c.done <- c.loop(loop, last, kinds, objects) }()
-	return c
-}
-
-func (c *changing) loop(ctx, last context.Context, kinds []kind, objects [][]client.Object) error {
-	for round, ended := 0, false; !ended; round++ {
-		// In the last round all grow that have not.
-		ended = last.Err() != nil
-		for n := range fleet {
-			grows := n%2 == 0 && (n/2 == round || ended && n/2 > round)
-			for k, kind := range kinds {
-				if err := c.change(ctx, kind, objects[k][n], round, grows && kind.Deploys); err != nil {
-					return err
-				}
-				if last.Err() == nil {
-					time.Sleep(200 * time.Millisecond) // changes all the while, not all at once
+// startChanges writes to one resource after the other, in rounds: an annotation, which the operator ignores, and, once
+// to every other resource with a Deployment, one pod more. Stop returns when all of these have grown: by how many
+// generations each Deployment has changed, and the number of writes.
+func (f fleet) startChanges(ctx context.Context) (stop func() (grown map[string]int64, touched int)) {
+	grown, touched := map[string]int64{}, 0
+	end := inBackground(ctx, func(ctx context.Context) error {
+		requests := context.WithoutCancel(ctx)
+		for round, ended := 0, false; !ended; round++ {
+			ended = ctx.Err() != nil // the resources that have not grown yet grow in the last round
+			for n := range fleetSize {
+				grows := n%2 == 0 && (n/2 == round || ended && n/2 > round)
+				for k, kind := range f.kinds {
+					object := f.objects[k][n]
+					if err := annotate(requests, kind, object, round, grows && kind.Deploys); err != nil {
+						return err
+					}
+					touched++
+					if grows && kind.Deploys {
+						var deployment appsv1.Deployment
+						if err := kube.Get(requests, client.ObjectKeyFromObject(object), &deployment); err != nil {
+							return err
+						}
+						grown[childKey("Deployment", &deployment)] = 1
+					}
+					if ctx.Err() == nil {
+						time.Sleep(200 * time.Millisecond)
+					}
 				}
 			}
 		}
+		return nil
+	})
+	return func() (map[string]int64, int) {
+		GinkgoHelper()
+		end()
+		return grown, touched
 	}
-	return nil
 }
 
-func (c *changing) change(ctx context.Context, k kind, object client.Object, round int, grows bool) error {
+func annotate(ctx context.Context, k kind, object client.Object, round int, grows bool) error {
 	if err := kube.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 		return err
 	}
@@ -221,25 +234,82 @@ func (c *changing) change(ctx context.Context, k kind, object client.Object, rou
 	if grows {
 		k.Resize(object, k.Pods(object)+1)
 	}
-	if err := kube.Patch(ctx, object, client.MergeFrom(before)); err != nil {
-		return err
-	}
-	c.touched++
-	if !grows {
-		return nil
-	}
-	var deployment appsv1.Deployment
-	if err := kube.Get(ctx, client.ObjectKeyFromObject(object), &deployment); err != nil {
-		return err
-	}
-	c.grown[childKey("Deployment", &deployment)] = 1
-	return nil
+	return kube.Patch(ctx, object, client.MergeFrom(before))
 }
 
-// stop ends the changes when each resource that is to grow has grown.
-func (c *changing) stop() (grown map[string]int, touched int) {
+// beacon changes a Foo without pods, again whenever the operator has observed the last change, and measures how long
+// that takes.
+type beacon struct {
+	foo      *samplev1alpha1.Foo
+	observed atomic.Int64 // changes
+	longest  time.Duration
+	end      func()
+}
+
+// startBeacon creates the Foo and waits until the operator observes changes.
+func startBeacon(ctx context.Context, namespace string) *beacon {
+	b := &beacon{foo: &samplev1alpha1.Foo{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "beacon"},
+		Spec:       samplev1alpha1.FooSpec{DeploymentName: "beacon", Replicas: ptr.To(int32(0))},
+	}}
+	create(ctx, b.foo)
+	b.end = inBackground(ctx, b.loop)
+	b.awaitChange(ctx)
+	return b
+}
+
+func (b *beacon) loop(ctx context.Context) error {
+	for {
+		began := time.Now()
+		for b.foo.Status.ObservedGeneration != b.foo.Generation {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(20 * time.Millisecond):
+			}
+			if err := kube.Get(ctx, client.ObjectKeyFromObject(b.foo), b.foo); err != nil && ctx.Err() == nil {
+				return err
+			}
+		}
+		b.longest = max(b.longest, time.Since(began))
+		b.observed.Add(1)
+		// 0 replicas and no number of replicas, in turn: the spec changes, but the Deployment does not.
+		before := client.MergeFrom(b.foo.DeepCopy())
+		if b.foo.Spec.Replicas == nil {
+			b.foo.Spec.Replicas = ptr.To(int32(0))
+		} else {
+			b.foo.Spec.Replicas = nil
+		}
+		if err := kube.Patch(ctx, b.foo, before); err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+}
+
+// awaitChange waits until the operator observes a change that is made after the call: the second one from now on.
+func (b *beacon) awaitChange(ctx context.Context) {
 	GinkgoHelper()
-	c.end()
-	Expect(<-c.done).To(Succeed())
-	return c.grown, c.touched
+	want := b.observed.Load() + 2
+	Eventually(b.observed.Load).WithContext(ctx).Should(BeNumerically(">=", want), "the operator observes no changes")
+}
+
+// stop stops changing the Foo and returns the longest time until the operator observed a change.
+func (b *beacon) stop() time.Duration {
+	GinkgoHelper()
+	b.end()
+	return b.longest
+}
+
+// inBackground runs work until stop is called or the spec ends: until the context of work ends. Stop waits for work to
+// return, and fails if it returns an error.
+func inBackground(ctx context.Context, work func(ctx context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	DeferCleanup(cancel)
+	done := make(chan error, 1)
+	go func() { done <- work(ctx) }()
+	return func() {
+		GinkgoHelper()
+		cancel()
+		Expect(<-done).To(Succeed())
+	}
 }

@@ -1,18 +1,20 @@
-// Command slim takes the descriptions below a field out of a CustomResourceDefinition that controller-gen has written,
-// and leaves that of the field itself. "make manifests" runs it for a field that has the whole of a Job in it: with all
-// that Kubernetes says of pods, the definition would be larger than what "kubectl apply" can note of it in an
-// annotation (262144 bytes), and "kubectl explain job.spec" tells it as well. It takes out, too, the rules that keep
-// parts of a Job as they were: they are for a Job that there is, and a template may change, for the Jobs to come.
+// Command slim removes the descriptions below a field from a CustomResourceDefinition that controller-gen has written,
+// but not that of the field itself. "make manifests" runs it for a field that contains a Job: with the descriptions of
+// all fields of pods, the definition would exceed the 262144 bytes of the annotation of "kubectl apply", and "kubectl
+// explain job.spec" shows them as well. It also removes transition rules, which keep parts of an existing Job as they
+// are: a template may change, because it is for new Jobs.
 //
 // Usage: slim FILE FIELD, such as slim config/crd/bases/foos.yaml spec.template
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
 
@@ -38,78 +40,66 @@ func run(file, field string) error {
 	return os.WriteFile(file, content, 0o644)
 }
 
-// slim returns a definition without the descriptions below a field and without the rules there that speak of what was
-// before, in the form that controller-gen gives it.
+// slim returns a definition, in the format of controller-gen, without the descriptions and transition rules below a
+// field.
 func slim(content []byte, field string) ([]byte, error) {
 	var crd map[string]any
 	if err := yaml.Unmarshal(content, &crd); err != nil {
 		return nil, err
 	}
-	spec, _ := crd["spec"].(map[string]any)
-	versions, _ := spec["versions"].([]any)
+	versions, _, _ := unstructured.NestedSlice(crd, "spec", "versions")
 	if len(versions) == 0 {
-		return nil, fmt.Errorf("it has no versions, so it is no CustomResourceDefinition")
+		return nil, errors.New("not a CustomResourceDefinition: it has no versions")
+	}
+	path := []string{"schema", "openAPIV3Schema"}
+	for name := range strings.SplitSeq(field, ".") {
+		path = append(path, "properties", name)
 	}
 	for _, version := range versions {
 		version, _ := version.(map[string]any)
-		schema, _ := version["schema"].(map[string]any)
-		found, _ := schema["openAPIV3Schema"].(map[string]any)
-		for name := range strings.SplitSeq(field, ".") {
-			properties, _ := found["properties"].(map[string]any)
-			found, _ = properties[name].(map[string]any)
+		schema, found, err := unstructured.NestedMap(version, path...)
+		if err != nil || !found {
+			return nil, fmt.Errorf("version %v has no field %s (%v)", version["name"], field, err)
 		}
-		if found == nil {
-			return nil, fmt.Errorf("version %v has no field %s", version["name"], field)
-		}
-		description, isDescribed := found["description"]
-		strip(found)
+		description, isDescribed := schema["description"]
+		strip(schema)
 		if isDescribed {
-			found["description"] = description
+			schema["description"] = description
 		}
+		if err := unstructured.SetNestedMap(version, schema, path...); err != nil {
+			return nil, err
+		}
+	}
+	if err := unstructured.SetNestedSlice(crd, versions, "spec", "versions"); err != nil {
+		return nil, err
 	}
 	content, err := yaml.Marshal(crd)
 	return append([]byte("---\n"), content...), err
 }
 
-// strip takes the descriptions and the rules that speak of what was before out of a schema and of all schemas in it. A
-// property that is called description stays.
-func strip(schema map[string]any) {
-	delete(schema, "description")
-	stripRules(schema)
-	if properties, ok := schema["properties"].(map[string]any); ok {
-		for _, property := range properties {
-			stripAny(property)
+// strip removes descriptions and transition rules from a schema and the schemas in it.
+func strip(value any) {
+	switch value := value.(type) {
+	case []any:
+		for _, element := range value {
+			strip(element)
 		}
-	}
-	for _, keyword := range []string{"items", "additionalProperties", "not"} {
-		stripAny(schema[keyword])
-	}
-	for _, keyword := range []string{"allOf", "anyOf", "oneOf"} {
-		alternatives, _ := schema[keyword].([]any)
-		for _, alternative := range alternatives {
-			stripAny(alternative)
+	case map[string]any:
+		if _, ok := value["description"].(string); ok { // otherwise it is a property of that name
+			delete(value, "description")
 		}
-	}
-}
-
-// stripRules takes the rules that compare a value with the one before out of a schema.
-func stripRules(schema map[string]any) {
-	const rules = "x-kubernetes-validations"
-	all, _ := schema[rules].([]any)
-	kept := slices.DeleteFunc(all, func(rule any) bool {
-		said, _ := rule.(map[string]any)["rule"].(string)
-		return strings.Contains(said, "oldSelf")
-	})
-	if len(kept) == 0 {
-		delete(schema, rules)
-		return
-	}
-	schema[rules] = kept
-}
-
-// stripAny strips what is a schema; additionalProperties may be true or false.
-func stripAny(value any) {
-	if schema, ok := value.(map[string]any); ok {
-		strip(schema)
+		const rules = "x-kubernetes-validations"
+		if all, ok := value[rules].([]any); ok {
+			value[rules] = slices.DeleteFunc(all, func(rule any) bool {
+				text, _, _ := unstructured.NestedString(rule.(map[string]any), "rule")
+				return strings.Contains(text, "oldSelf")
+			})
+			if len(value[rules].([]any)) == 0 {
+				delete(value, rules)
+			}
+		}
+		for _, element := range value {
+			strip(element)
+		}
 	}
 }

@@ -6,15 +6,20 @@ package images
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
+	"debug/elf"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"maps"
 	"net/http"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -28,28 +33,25 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// nonroot is the user that images run as unless they say otherwise, by number as the kubelet wants it.
+// nonroot is the default user of images, by number because the kubelet requires that.
 const nonroot = "65532"
 
-// Image is what an image is made of.
+// Image describes an image. Entrypoint, Cmd, Labels and User are as in a Dockerfile.
 type Image struct {
-	// Name is the repository and tag within the registry, "opm:v1.73.0".
+	// Name is the repository and tag within the registry, such as "opm:v1.73.0".
 	Name string
-	// Files are the paths in the image, without a leading slash, and the files on this machine that they are copies of.
-	// A directory is copied with all that is in it. Links are followed.
+	// Files maps paths in the image, without a leading slash, to the files or directories of this machine that they are
+	// copies of. Links are followed.
 	Files map[string]string
-	// Links are the paths in the image, without a leading slash, that are symbolic links, and what they point at.
-	Links map[string]string
-	// Entrypoint and Cmd are as in a Dockerfile.
+	// Links maps paths in the image, without a leading slash, to the targets of symbolic links.
+	Links           map[string]string
 	Entrypoint, Cmd []string
-	// User is as in a Dockerfile; empty is a user that is not root.
-	User string
-	// Labels are as in a Dockerfile.
-	Labels map[string]string
+	User            string // by default one that is not root
+	Labels          map[string]string
 }
 
-// Push builds the image and pushes it to the registry, a host with or without a path. Layers that are there already are
-// not sent again. It returns the digest.
+// Push builds the image, pushes it to the registry, a host with or without a path, and returns the digest. Layers that
+// the registry has are not sent again.
 func (i Image) Push(ctx context.Context, registry string, transport http.RoundTripper) (string, error) {
 	ref, err := name.ParseReference(registry + "/" + i.Name)
 	if err != nil {
@@ -71,26 +73,13 @@ func (i Image) Push(ctx context.Context, registry string, transport http.RoundTr
 }
 
 func (i Image) build() (v1.Image, error) {
-	base, err := layer(func(w *tar.Writer) error {
-		if err := directories(w, map[string]int64{"tmp/": 0o1777, "etc/": 0o755}); err != nil {
-			return err
-		}
-		return file(w, "etc/passwd", 0o644, []byte("root:x:0:0:root:/:/\nnonroot:x:65532:65532:nonroot:/tmp:/\n"))
-	})
+	layer, err := i.layer()
 	if err != nil {
 		return nil, err
 	}
-	content, err := layer(i.write)
+	image, err := mutate.AppendLayers(empty.Image, layer)
 	if err != nil {
 		return nil, err
-	}
-	image, err := mutate.AppendLayers(empty.Image, base, content)
-	if err != nil {
-		return nil, err
-	}
-	user := i.User
-	if user == "" {
-		user = nonroot
 	}
 	config, err := image.ConfigFile()
 	if err != nil {
@@ -99,70 +88,78 @@ func (i Image) build() (v1.Image, error) {
 	config = config.DeepCopy()
 	config.OS, config.Architecture = runtime.GOOS, runtime.GOARCH
 	config.Config = v1.Config{
-		Entrypoint: i.Entrypoint, Cmd: i.Cmd, User: user, Labels: i.Labels,
+		Entrypoint: i.Entrypoint, Cmd: i.Cmd, User: cmp.Or(i.User, nonroot), Labels: i.Labels,
 		Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
 	}
 	return mutate.ConfigFile(image, config)
 }
 
-// write writes the image's own files, sorted, each after the directories it is in.
-func (i Image) write(w *tar.Writer) error {
+// layer returns a layer of the files and links, sorted by path, and of what every image needs.
+func (i Image) layer() (v1.Layer, error) {
+	var buffer bytes.Buffer
+	w := tar.NewWriter(&buffer)
 	files, err := i.files()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	parents := map[string]int64{}
+	const passwd = "root:x:0:0:root:/:/\nnonroot:x:65532:65532:nonroot:/tmp:/\n"
+	directories := map[string]int64{"tmp/": 0o1777, "etc/": 0o755}
 	for _, name := range slices.Concat(slices.Collect(maps.Keys(files)), slices.Collect(maps.Keys(i.Links))) {
 		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-			parents[dir+"/"] = 0o755
+			directories[dir+"/"] = cmp.Or(directories[dir+"/"], 0o755)
 		}
 	}
-	// The layer below has them.
-	delete(parents, "etc/")
-	delete(parents, "tmp/")
-	if err := directories(w, parents); err != nil {
-		return err
+	for _, name := range slices.Sorted(maps.Keys(directories)) {
+		err = errors.Join(err, w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name, Mode: directories[name]}))
 	}
+	err = errors.Join(err, write(w, "etc/passwd", 0o644, []byte(passwd)))
 	for _, in := range slices.Sorted(maps.Keys(files)) {
-		info, err := os.Stat(files[in])
-		if err != nil {
-			return err
-		}
-		content, err := os.ReadFile(files[in])
-		if err != nil {
-			return err
+		info, statErr := os.Stat(files[in])
+		content, readErr := os.ReadFile(files[in])
+		if err := errors.Join(statErr, readErr); err != nil {
+			return nil, err
 		}
 		mode := int64(0o644)
 		if info.Mode()&0o111 != 0 {
 			mode = 0o755
 		}
-		if err := file(w, in, mode, content); err != nil {
-			return err
-		}
+		err = errors.Join(err, write(w, in, mode, content))
 	}
 	for _, in := range slices.Sorted(maps.Keys(i.Links)) {
-		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: in, Linkname: i.Links[in],
-			Mode: 0o777}); err != nil {
-			return err
-		}
+		err = errors.Join(err,
+			w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: in, Linkname: i.Links[in], Mode: 0o777}))
 	}
-	return nil
+	if err := errors.Join(err, w.Close()); err != nil {
+		return nil, err
+	}
+	// The registry is near: a little compression is enough.
+	return tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(buffer.Bytes())), nil
+	}, tarball.WithCompressionLevel(1))
 }
 
-// files are the image's own files, with those of directories each by itself.
+func write(w *tar.Writer, name string, mode int64, content []byte) error {
+	err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, Size: int64(len(content))})
+	if err == nil {
+		_, err = w.Write(content)
+	}
+	return err
+}
+
+// files returns Files with the files of each directory in its place.
 func (i Image) files() (map[string]string, error) {
 	files := map[string]string{}
-	for in, on := range i.Files {
-		on, err := filepath.EvalSymlinks(on)
+	for in, source := range i.Files {
+		source, err := filepath.EvalSymlinks(source)
 		if err != nil {
 			return nil, err
 		}
-		err = filepath.WalkDir(on, func(name string, entry fs.DirEntry, err error) error {
+		err = filepath.WalkDir(source, func(name string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() {
 				return err
 			}
-			rest, err := filepath.Rel(on, name)
-			files[path.Join(in, filepath.ToSlash(rest))] = name
+			rest, err := filepath.Rel(source, name)
+			files[path.Join(in, rest)] = name
 			return err
 		})
 		if err != nil {
@@ -172,51 +169,28 @@ func (i Image) files() (map[string]string, error) {
 	return files, nil
 }
 
-func directories(w *tar.Writer, modes map[string]int64) error {
-	for _, name := range slices.Sorted(maps.Keys(modes)) {
-		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name, Mode: modes[name]}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// library matches lines of ldd about libraries, such as "libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x...)", and
+// about the loader, such as "/lib64/ld-linux-x86-64.so.2 (0x...)".
+var library = regexp.MustCompile(`(?m)^\t(?:\S+ => )?(/\S+) \(0x`)
 
-func file(w *tar.Writer, name string, mode int64, content []byte) error {
-	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode,
-		Size: int64(len(content))}); err != nil {
-		return err
+// Program returns a program of this machine and the shared libraries it loads, at their own paths.
+func Program(program string) (map[string]string, error) {
+	files := map[string]string{strings.TrimPrefix(program, "/"): program}
+	file, err := elf.Open(program)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", program, err)
 	}
-	_, err := w.Write(content)
-	return err
-}
-
-func layer(write func(*tar.Writer) error) (v1.Layer, error) {
-	var buffer bytes.Buffer
-	w := tar.NewWriter(&buffer)
-	if err := write(w); err != nil {
-		return nil, err
+	defer func() { _ = file.Close() }()
+	if file.Section(".interp") == nil { // it is static
+		return files, nil
 	}
-	if err := w.Close(); err != nil {
-		return nil, err
+	out, err := exec.Command("ldd", program).Output()
+	if err != nil {
+		return nil, fmt.Errorf("ldd %s: %w", program, err)
 	}
-	return tarball.LayerFromOpener(func() (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(buffer.Bytes())), nil
-		// The registry is near: a little compression is enough.
-	}, tarball.WithCompressionLevel(1))
-}
-
-// Program is the files of a program of this machine's system and of the libraries it loads, at their own paths.
-func Program(paths ...string) (map[string]string, error) {
-	files := map[string]string{}
-	for _, program := range paths {
-		files[strings.TrimPrefix(program, "/")] = program
-		libraries, err := libraries(program)
-		if err != nil {
-			return nil, err
-		}
-		for _, library := range libraries {
-			files[strings.TrimPrefix(library, "/")] = library
-		}
+	for _, match := range library.FindAllStringSubmatch(string(out), -1) {
+		path := filepath.Clean(match[1])
+		files[strings.TrimPrefix(path, "/")] = path
 	}
 	return files, nil
 }

@@ -1,9 +1,5 @@
-// Command kubernetes is every program of a Kubernetes cluster in one file.
-//
-// Tests need a real cluster, and nothing may be downloaded but Go modules, so
-// all are linked from their modules. The role is the name the program is called
-// by (a symbolic link named "etcd" runs etcd) or, without a link, the first
-// argument: "kubernetes kube-apiserver --help".
+// Command kubernetes contains all programs of a Kubernetes cluster, linked from their Go modules. It runs the one that
+// it is called by, through a symbolic link, or that its first argument names: "kubernetes kube-apiserver --help".
 package main
 
 import (
@@ -30,10 +26,8 @@ import (
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
-// roles are the programs this file can be. A role takes the arguments of the
-// process with its own name first, as os.Args has them, and does not return
-// before it has ended.
-var roles = map[string]func(args []string) int{
+// programs are the main functions by name. Args are like os.Args.
+var programs = map[string]func(args []string) int{
 	"etcd": func(args []string) int {
 		etcdmain.Main(args)
 		return 0
@@ -49,7 +43,7 @@ var roles = map[string]func(args []string) int{
 	}),
 	"kubectl": func(args []string) int {
 		os.Args = args
-		// kubectl words its own errors; cli.Run would print them a second time.
+		// kubectl prints its own errors; cli.Run would print them a second time.
 		cmdutil.CheckErr(cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()))
 		return 0
 	},
@@ -58,20 +52,19 @@ var roles = map[string]func(args []string) int{
 func main() {
 	args := slices.Clone(os.Args)
 	args[0] = filepath.Base(args[0])
-	if _, ok := roles[args[0]]; !ok && len(args) > 1 {
+	if _, ok := programs[args[0]]; !ok && len(args) > 1 {
 		args = args[1:]
 	}
-	run, ok := roles[args[0]]
+	run, ok := programs[args[0]]
 	if !ok {
-		fmt.Fprintf(os.Stderr, "kubernetes: no role %q; call it by one of these names, or name one first: %s\n",
-			args[0], strings.Join(slices.Sorted(maps.Keys(roles)), ", "))
+		fmt.Fprintf(os.Stderr, "kubernetes: unknown program %q; use one of: %s\n", args[0],
+			strings.Join(slices.Sorted(maps.Keys(programs)), ", "))
 		os.Exit(2)
 	}
 	os.Exit(run(args))
 }
 
-// component runs a Kubernetes component, all of which are cobra commands that
-// read os.Args themselves.
+// component returns the main function of a Kubernetes component, whose command reads os.Args.
 func component(command func() *cobra.Command) func(args []string) int {
 	return func(args []string) int {
 		os.Args = args

@@ -1,4 +1,4 @@
-// Command pause holds the namespaces of a pod open until it is told to end.
+// Command pause keeps the namespaces of a pod open until it is terminated.
 package main
 
 import (
@@ -10,7 +10,7 @@ import (
 func main() {
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, syscall.SIGINT, syscall.SIGTERM)
-	// As the first process of a pod that shares its process namespace it inherits orphans; this has the kernel reap them.
+	// In a pod with a shared process namespace it inherits orphans, which the kernel reaps because of this.
 	signal.Ignore(syscall.SIGCHLD)
 	<-end
 }

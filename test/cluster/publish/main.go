@@ -1,15 +1,15 @@
-// Command publish builds every image of this repository without a container engine and pushes it to a registry: of the
-// tree and of each release, which is built from the commit that its bundle was made of.
+// Command publish builds the images of this repository without a container engine and pushes them to a registry: those
+// of the tree and those of each release, which are built from its commit.
 //
 //	REGISTRY/memcached-operator:vVERSION             the manager
 //	REGISTRY/memcached-operator-bundle:vVERSION      its bundle
 //	REGISTRY/memcached-operator-catalog:released     the catalog of all releases
-//	REGISTRY/memcached-operator-catalog:tree         the same with the tree, which upgrades the last of them
-//	REGISTRY/memcached-operator-scorecard:vVERSION   the scorecard's tests, of the tree
-//	REGISTRY/memcached-operator-probe:vVERSION       what the end-to-end tests ask operands with, of the tree
+//	REGISTRY/memcached-operator-catalog:tree         the same and the tree, which upgrades the last release
+//	REGISTRY/memcached-operator-scorecard:vVERSION   the scorecard tests of the tree
+//	REGISTRY/memcached-operator-probe:vVERSION       the client that the end-to-end tests run in pods
 //
-// The images are for the architecture of this machine. Credentials are those of docker login; certificates are
-// trusted as SSL_CERT_FILE says.
+// The images are for the architecture of this machine. Credentials are those of docker login; SSL_CERT_FILE names the
+// trusted certificates.
 package main
 
 import (
@@ -21,6 +21,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -32,7 +33,7 @@ import (
 )
 
 func main() {
-	p := publisher{clock: progress.Start()}
+	p := publisher{}
 	flag.StringVar(&p.registry, "registry", "", "where to push to, a host with or without a path")
 	flag.StringVar(&p.repository, "repository", ".", "the repository, a git work tree")
 	flag.StringVar(&p.bin, "bin", "", "the directory of the programs, as test/cluster/build.sh fills it")
@@ -47,14 +48,11 @@ func main() {
 	}
 }
 
-type publisher struct {
-	registry, repository, bin, work string
-	clock                           progress.Clock
-}
+type publisher struct{ registry, repository, bin, work string }
 
 func (p *publisher) publish(ctx context.Context) error {
 	if p.registry == "" || p.bin == "" || p.work == "" {
-		return errors.New("--registry, --bin and --work are needed")
+		return errors.New("--registry, --bin and --work are required")
 	}
 	for _, path := range []*string{&p.repository, &p.bin, &p.work} {
 		absolute, err := filepath.Abs(*path)
@@ -67,12 +65,8 @@ func (p *publisher) publish(ctx context.Context) error {
 		return err
 	}
 	releases, err := filepath.Glob(filepath.Join(p.repository, "config/catalog/released/*/commit"))
-	if err != nil {
-		return err
-	}
-	if len(releases) == 0 {
-		return errors.New("nothing is released yet (config/catalog/released), so there is nothing to upgrade from: 'make " +
-			"release' first")
+	if err != nil || len(releases) == 0 {
+		return errors.New("no release (config/catalog/released) to upgrade from: 'make release' first")
 	}
 	for _, file := range releases {
 		if err := p.release(ctx, filepath.Base(filepath.Dir(file)), file); err != nil {
@@ -92,39 +86,47 @@ func (p *publisher) release(ctx context.Context, version, commitFile string) err
 		return err
 	}
 	commit := strings.TrimSpace(string(content))
-	source := filepath.Join(p.work, "source-"+version)
-	if err := p.checkOut(ctx, commit, source); err != nil {
-		return fmt.Errorf("the source of release %s: %w", version, err)
+	if _, err := p.run(ctx, p.repository, "git", "cat-file", "-e", commit+"^{commit}"); err != nil {
+		return fmt.Errorf("the commit of release %s is not in this clone; 'git fetch --unshallow' gets the whole history: %w",
+			version, err)
 	}
-	manager, err := p.manager(ctx, source, version, commit)
-	if err != nil {
+	source := filepath.Join(p.work, "source-"+version)
+	if err := errors.Join(os.RemoveAll(source), os.MkdirAll(source, 0o755)); err != nil {
 		return err
 	}
-	return p.push(ctx, manager)
+	if _, err := p.run(ctx, p.repository, "sh", "-ec", `git archive "$0" | tar --extract --directory="$1"`, commit,
+		source); err != nil {
+		return err
+	}
+	return p.manager(ctx, source, version, commit)
 }
 
 // tree publishes the programs of the tree.
 func (p *publisher) tree(ctx context.Context) error {
-	version, err := bundleVersion(filepath.Join(p.repository, "bundle"))
+	var csv struct {
+		Spec struct{ Version string }
+	}
+	err := readYAML(filepath.Join(p.repository, "bundle/manifests/memcached-operator.clusterserviceversion.yaml"), &csv)
 	if err != nil {
 		return err
 	}
+	version := csv.Spec.Version
 	commit, err := p.run(ctx, p.repository, "git", "rev-parse", "HEAD")
 	if err != nil {
 		return err
 	}
-	manager, err := p.manager(ctx, p.repository, version, strings.TrimSpace(commit))
+	if err := p.manager(ctx, p.repository, version, strings.TrimSpace(commit)); err != nil {
+		return err
+	}
+	scorecard, err := p.build(ctx, p.repository, "memcached-operator-scorecard", "./test/scorecard", "")
 	if err != nil {
 		return err
 	}
-	scorecard, probe := filepath.Join(p.work, "memcached-operator-scorecard"), filepath.Join(p.work, "probe")
-	for program, pkg := range map[string]string{scorecard: "./test/scorecard", probe: "./test/e2e/probe"} {
-		if err := p.build(ctx, p.repository, program, pkg, ""); err != nil {
-			return err
-		}
+	probe, err := p.build(ctx, p.repository, "probe", "./test/e2e/probe", "")
+	if err != nil {
+		return err
 	}
 	return p.push(ctx,
-		manager,
 		images.Image{
 			Name: "memcached-operator-scorecard:v" + version,
 			Files: map[string]string{
@@ -132,72 +134,66 @@ func (p *publisher) tree(ctx context.Context) error {
 				"released": filepath.Join(p.repository, "config/catalog/released"),
 			},
 		},
-		images.Image{Name: "memcached-operator-probe:v" + version, Files: map[string]string{"probe": probe},
-			Entrypoint: []string{"/probe"}})
+		images.Image{
+			Name: "memcached-operator-probe:v" + version, Files: map[string]string{"probe": probe},
+			Entrypoint: []string{"/probe"},
+		})
 }
 
 // catalogs publishes the catalogs and all bundles.
 func (p *publisher) catalogs(ctx context.Context) error {
-	tree := filepath.Join(p.work, "tree")
-	if err := p.render(ctx, "--tree", tree); err != nil {
-		return err
+	tree, released := filepath.Join(p.work, "tree"), filepath.Join(p.work, "released")
+	for _, args := range [][]string{{"--tree", tree}, {released}} {
+		render := []string{"OPM=" + filepath.Join(p.bin, "opm"), "config/catalog/render.sh"}
+		if _, err := p.run(ctx, p.repository, "env", slices.Concat(render, args, []string{p.registry})...); err != nil {
+			return err
+		}
 	}
 	bundles, err := filepath.Glob(filepath.Join(tree, "bundle-*"))
 	if err != nil {
 		return err
 	}
 	for _, bundle := range bundles {
-		labels, err := bundleLabels(bundle)
-		if err != nil {
+		var metadata struct{ Annotations map[string]string }
+		if err := readYAML(filepath.Join(bundle, "metadata/annotations.yaml"), &metadata); err != nil {
 			return err
 		}
-		version := strings.TrimPrefix(filepath.Base(bundle), "bundle-")
-		err = p.push(ctx, images.Image{
-			Name: "memcached-operator-bundle:v" + version,
+		err := p.push(ctx, images.Image{
+			Name: "memcached-operator-bundle:v" + strings.TrimPrefix(filepath.Base(bundle), "bundle-"),
 			Files: map[string]string{"manifests": bundle + "/manifests", "metadata": bundle + "/metadata",
 				"tests": bundle + "/tests"},
-			Labels: labels,
+			Labels: metadata.Annotations,
 		})
 		if err != nil {
 			return err
 		}
 	}
-	released := filepath.Join(p.work, "released")
-	if err := p.render(ctx, released); err != nil {
-		return err
-	}
 	return p.push(ctx, p.catalog("tree", tree), p.catalog("released", released))
-}
-
-// render has the catalog and its bundles written, with the images where this registry has them.
-func (p *publisher) render(ctx context.Context, args ...string) error {
-	_, err := p.run(ctx, p.repository, "env",
-		append([]string{"OPM=" + filepath.Join(p.bin, "opm"), "config/catalog/render.sh"}, append(args, p.registry)...)...)
-	return err
 }
 
 func (p *publisher) catalog(tag, dir string) images.Image {
 	return images.Image{
 		Name: "memcached-operator-catalog:" + tag,
 		Files: map[string]string{
-			"bin/opm": filepath.Join(p.bin, "opm"),
-			// What OLM asks whether the catalog is served.
-			"bin/grpc_health_probe": filepath.Join(p.bin, "grpc-health-probe"),
+			"bin/opm":               filepath.Join(p.bin, "opm"),
+			"bin/grpc_health_probe": filepath.Join(p.bin, "grpc-health-probe"), // called by OLM's probes
 			"configs":               dir + "/catalog",
 		},
 		Labels:     map[string]string{"operators.operatorframework.io.index.configs.v1": "/configs"},
 		Entrypoint: []string{"/bin/opm"},
-		// The index is made when the catalog starts: it is small.
+		// The catalog is small, so its cache is built when it starts.
 		Cmd: []string{"serve", "/configs", "--cache-dir=/tmp/cache", "--cache-enforce-integrity=false"},
 	}
 }
 
-// manager is the image of a manager, as the Dockerfile makes it.
-func (p *publisher) manager(ctx context.Context, source, version, commit string) (images.Image, error) {
-	p.clock.Say("Building the manager v%s.", version)
-	program := filepath.Join(p.work, "manager-"+version)
-	err := p.build(ctx, source, program, "./cmd", fmt.Sprintf("-X main.version=v%s -X main.commit=%.12s", version, commit))
-	return images.Image{
+// manager publishes the image of a manager, like that of the Dockerfile.
+func (p *publisher) manager(ctx context.Context, source, version, commit string) error {
+	program, err := p.build(ctx, source, "manager-"+version, "./cmd",
+		fmt.Sprintf("-X main.version=v%s -X main.commit=%.12s", version, commit))
+	if err != nil {
+		return err
+	}
+	return p.push(ctx, images.Image{
 		Name:       "memcached-operator:v" + version,
 		Files:      map[string]string{"manager": program, "licenses/LICENSE": filepath.Join(source, "LICENSE")},
 		Entrypoint: []string{"/manager"},
@@ -206,7 +202,7 @@ func (p *publisher) manager(ctx context.Context, source, version, commit string)
 			"org.opencontainers.image.version":  "v" + version,
 			"org.opencontainers.image.revision": commit,
 		},
-	}, err
+	})
 }
 
 func (p *publisher) push(ctx context.Context, list ...images.Image) error {
@@ -216,33 +212,18 @@ func (p *publisher) push(ctx context.Context, list ...images.Image) error {
 		if err != nil {
 			return err
 		}
-		p.clock.Say("%s/%s %.19s (%.1f s)", p.registry, image.Name, digest, time.Since(began).Seconds())
+		progress.Printf("%s/%s %.19s (%.1f s)", p.registry, image.Name, digest, time.Since(began).Seconds())
 	}
 	return nil
 }
 
-// checkOut writes the files of a commit into a directory.
-func (p *publisher) checkOut(ctx context.Context, commit, dir string) error {
-	if _, err := p.run(ctx, p.repository, "git", "cat-file", "-e", commit+"^{commit}"); err != nil {
-		return fmt.Errorf("commit %s is not in this clone; 'git fetch --unshallow' gets the whole history: %w", commit, err)
-	}
-	archive := dir + ".tar"
-	defer func() { _ = os.Remove(archive) }()
-	if _, err := p.run(ctx, p.repository, "git", "archive", "--format=tar", "--output="+archive, commit); err != nil {
-		return err
-	}
-	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
-		return err
-	}
-	_, err := p.run(ctx, dir, "tar", "--extract", "--file="+archive)
-	return err
-}
-
-// build builds a static program, with more to say to the linker if given.
-func (p *publisher) build(ctx context.Context, source, program, pkg, ldflags string) error {
+// build builds a static program and returns its path.
+func (p *publisher) build(ctx context.Context, source, name, pkg, ldflags string) (string, error) {
+	progress.Printf("Building %s.", name)
+	program := filepath.Join(p.work, name)
 	_, err := p.run(ctx, source, "env", "CGO_ENABLED=0", "go", "build", "-trimpath", "-buildvcs=false",
 		"-ldflags=-s -w "+ldflags, "-o", program, pkg)
-	return err
+	return program, err
 }
 
 func (p *publisher) run(ctx context.Context, dir, name string, args ...string) (string, error) {
@@ -252,36 +233,18 @@ func (p *publisher) run(ctx context.Context, dir, name string, args ...string) (
 	command.Stderr = &stderr
 	out, err := command.Output()
 	if err != nil {
-		return "", fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, stderr.String())
+		err = fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, stderr.String())
 	}
-	return string(out), nil
+	return string(out), err
 }
 
-// bundleVersion is the version that the bundle in a directory has.
-func bundleVersion(dir string) (string, error) {
-	var csv struct {
-		Spec struct{ Version string }
-	}
-	path := filepath.Join(dir, "manifests/memcached-operator.clusterserviceversion.yaml")
+func readYAML(path string, into any) error {
 	content, err := os.ReadFile(path)
 	if err != nil {
-		return "", err
+		return err
 	}
-	if err := yaml.Unmarshal(content, &csv); err != nil {
-		return "", fmt.Errorf("%s: %w", path, err)
+	if err := yaml.Unmarshal(content, into); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
 	}
-	return csv.Spec.Version, nil
-}
-
-// bundleLabels are the labels of a bundle's image, which are also its annotations.
-func bundleLabels(dir string) (map[string]string, error) {
-	var metadata struct {
-		Annotations map[string]string
-	}
-	content, err := os.ReadFile(filepath.Join(dir, "metadata/annotations.yaml"))
-	if err != nil {
-		return nil, err
-	}
-	err = yaml.Unmarshal(content, &metadata)
-	return metadata.Annotations, err
+	return nil
 }

@@ -1,10 +1,10 @@
-// Command probe asks operands and operators questions from inside of the cluster, as their clients do. It runs in a pod
-// of the end-to-end tests, prints what it was told, and ends with 1 if the answer is not what it should be.
+// Command probe is a client of operands and operators in a pod of the end-to-end tests. It prints the responses, and
+// exits with 1 if one is wrong.
 //
-//	probe memcached SERVICE    finds the nodes by the SRV records of SERVICE and has each keep a value: a line for each
-//	probe http URL...          the first line of the answer's status, for each
-//	probe metrics URL [TOKEN]  the status and the number of metrics, with the token in the file TOKEN if it is named
-//	probe crash                has process 1 die as by a defect; prints nothing
+//	probe memcached SERVICE    stores and reads a value at each node in the SRV records of SERVICE; prints their versions
+//	probe http URL...          prints the status of each response
+//	probe metrics URL [TOKEN]  prints the status and the number of metrics; TOKEN is a file with a bearer token
+//	probe crash                crashes process 1
 package main
 
 import (
@@ -45,8 +45,8 @@ func main() {
 	}
 }
 
-// memcached finds all nodes, has each keep a value of its own under the same key, and asks them for it only when all
-// have one: nodes share nothing.
+// memcached stores another value at each node under the same key, and reads the values when all are stored: nodes share
+// nothing.
 func memcached(service string) error {
 	_, records, err := net.LookupSRV("memcached", "tcp", service)
 	if err != nil {
@@ -74,8 +74,8 @@ func memcached(service string) error {
 	return nil
 }
 
-// exchange sends a request to a node in memcached's text protocol (doc/protocol.txt in its source) and compares the
-// lines of the answer with those that are wanted, which may be patterns. It returns the last.
+// exchange sends a request to a node in memcached's text protocol (doc/protocol.txt in its source), compares the lines
+// of the response with patterns, and returns the last line.
 func exchange(node, request string, want ...string) (answer string, err error) {
 	connection, err := net.DialTimeout("tcp", node, timeout)
 	if err != nil {
@@ -95,7 +95,7 @@ func exchange(node, request string, want ...string) (answer string, err error) {
 		}
 		answer = lines.Text()
 		if matched, err := path.Match(line, answer); err != nil || !matched {
-			return "", fmt.Errorf("%s answers %q by %q, not by %q", node, request, answer, line)
+			return "", fmt.Errorf("%s answers %q with %q, not with %q", node, request, answer, line)
 		}
 	}
 	return answer, nil
@@ -130,7 +130,7 @@ func metrics(url string, token []string) error {
 		request.Header.Set("Authorization", "Bearer "+string(content))
 	}
 	client := http.Client{Timeout: timeout, Transport: &http.Transport{
-		// The manager signs its certificate itself unless it is given one.
+		// By default the certificate of the manager is self-signed.
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 	}}
 	response, err := client.Do(request)
