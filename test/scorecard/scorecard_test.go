@@ -129,7 +129,7 @@ var _ = Describe("The scorecard", func() {
 			}), describe(status))
 			Expect(errorsOf(status, "crds-are-compatible/memcacheds.cache.example.com")).To(ConsistOf(
 				MatchRegexp(`the definition of the bundle has to accept all that the one of memcached-operator\.v.* does`),
-				ContainSubstring("memcacheds.cache.example.com/v1alpha1 spec.size: maximum is 4999 and was 5000")))
+				ContainSubstring("memcacheds.cache.example.com/v1alpha1 spec.size: maximum: maximum decreased : 5000 -> 4999")))
 		})
 
 		It("a CustomResourceDefinition on the cluster is tighter than in the last release", func(ctx context.Context) {
@@ -143,7 +143,7 @@ var _ = Describe("The scorecard", func() {
 				To(HaveKeyWithValue("crds-are-compatible/memcacheds.cache.example.com", scorecardv1alpha3.FailState),
 					describe(status))
 			Expect(errorsOf(status, "crds-are-compatible/memcacheds.cache.example.com")).
-				To(ConsistOf(HavePrefix("the definition of the cluster"), ContainSubstring("maximum is 5000 and was 6000")))
+				To(ConsistOf(HavePrefix("the definition of the cluster"), ContainSubstring("maximum decreased : 6000 -> 5000")))
 		})
 
 		It("a volume dangles", func(ctx context.Context) {
