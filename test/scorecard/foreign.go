@@ -53,7 +53,7 @@ func foreignChildIsRefused(ctx context.Context, t *trial) {
 func (t *trial) occupy(ctx context.Context, object client.Object) []client.Object {
 	var foreign []client.Object
 	if t.Deploys {
-		foreign = append(foreign, theirs(kinds.NewDeployment(t.namespace, t.ChildrenOf(object)[0].GetName(), 0)))
+		foreign = append(foreign, unmanaged(kinds.NewDeployment(t.namespace, t.ChildrenOf(object)[0].GetName(), 0)))
 		t.create(ctx, foreign[0])
 		t.create(ctx, object)
 		return foreign
@@ -64,7 +64,7 @@ func (t *trial) occupy(ctx context.Context, object client.Object) []client.Objec
 	next := object.(*tutorialv1.CronJob).Status.NextScheduleTime.Time
 	// Several in a row leave time to observe them. The operator may have been faster with the first.
 	for ; len(foreign) < 6; next = next.Add(period) {
-		job := theirs(kinds.NewJob(t.namespace, jobName(object.GetName(), next)))
+		job := unmanaged(kinds.NewJob(t.namespace, jobName(object.GetName(), next)))
 		if t.create(ctx, job, apierrors.IsAlreadyExists) {
 			foreign = append(foreign, job)
 		}
@@ -72,8 +72,8 @@ func (t *trial) occupy(ctx context.Context, object client.Object) []client.Objec
 	return foreign
 }
 
-// theirs labels an object as one that the operator does not control.
-func theirs[T client.Object](object T) T {
+// unmanaged labels an object as one that the operator does not control.
+func unmanaged[T client.Object](object T) T {
 	object.SetLabels(map[string]string{"somebody": "else"})
 	return object
 }

@@ -49,7 +49,7 @@ func noRunIsRepeated(ctx context.Context, t *trial) {
 	jobs, err := jobstate.Owned(ctx, t, object)
 	t.must(err)
 	changed := &jobs[0]
-	t.change(ctx, changed, func(job client.Object) { theirs(job) })
+	t.change(ctx, changed, func(job client.Object) { unmanaged(job) })
 	deleted := t.nextJob(ctx, object, jobstate.ScheduledAt(changed))
 	t.delete(ctx, deleted)
 	isThere := false
