@@ -74,8 +74,8 @@ func errorsOfVersion(crd string, result version.VersionedPropertyComparisonResul
 // promises returns what a definition promises to its clients, except for its scope and schemas, which crdify compares.
 func promises(crd *apiextensionsv1.CustomResourceDefinition) []string {
 	names := crd.Spec.Names
-	all := []string{"group " + crd.Spec.Group, "kind " + names.Kind, "list kind " + names.ListKind, "plural " + names.Plural,
-		"singular " + names.Singular, fmt.Sprintf("conversion %s", crd.Spec.Conversion.Strategy)}
+	all := []string{"group " + crd.Spec.Group, "kind " + names.Kind, "list kind " + names.ListKind,
+		"plural " + names.Plural, "singular " + names.Singular, "conversion " + string(crd.Spec.Conversion.Strategy)}
 	for _, name := range names.ShortNames {
 		all = append(all, "short name "+name)
 	}

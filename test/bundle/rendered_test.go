@@ -82,7 +82,7 @@ func TestRenderPutsImagesIn(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, object := range objects(t, []byte(out)) {
+	for _, object := range must(decode([]byte(out)))(t) {
 		if object.GetKind() != "Deployment" {
 			continue
 		}

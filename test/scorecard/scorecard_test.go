@@ -39,7 +39,7 @@ var defects = []struct {
 	{"creates nothing", allKinds, "writing-into-crs-has-effect", rejectCreates,
 		"seen last: .* has (no Deployment|0 active Jobs)"},
 	{"does not carry out a change", allKinds, "writing-into-crs-has-effect", rejectLaterUpdates,
-		`after a write of spec\..* (wants \d pods, and the spec \d|status.observedGeneration of .* is \d, its generation is \d)`},
+		`after a write of spec\..* (wants \d pods, and the spec \d|observedGeneration of .* is \d, its generation is \d)`},
 	{"gives the pods of all resources the same labels", repaired, "crs-are-isolated", shareLabels,
 		`its selector "app=shared" selects those of`},
 	{"changes one resource's children with another's", repaired, "crs-are-isolated", scaleOthers,

@@ -101,8 +101,8 @@ func newNamespace(ctx context.Context) string {
 	return namespace.Name
 }
 
-// scorecard runs the program as operator-sdk does: with the permissions of its service account, and with standard output
-// and standard error in one log.
+// scorecard runs the program as operator-sdk does: with the permissions of its service account, and with one log for
+// standard output and standard error.
 func scorecard(ctx context.Context, namespace string, args ...string) scorecardv1alpha3.TestStatus {
 	GinkgoHelper()
 	command := exec.CommandContext(ctx, os.Args[0], args...)
