@@ -236,7 +236,7 @@ func TestCRDsAreThoseOfConfig(t *testing.T) {
 // Where the kinds of objects are that config/manifests renders and that are no manifests of the bundle: operator-sdk
 // leaves out those that it does not know without a message.
 var elsewhere = map[string]string{
-	"Namespace":          "whoever installs the operator chooses one",
+	"Namespace":          "users choose one",
 	"ServiceAccount":     "OLM creates it from the ClusterServiceVersion",
 	"Deployment":         "in the ClusterServiceVersion",
 	"Role":               "in the ClusterServiceVersion",

@@ -16,7 +16,7 @@ import (
 )
 
 // Dangling returns what the deployments of a bundle need and OLM does not provide, one sentence for each: mounts
-// without a volume, volumes without a mount, Secrets, ConfigMaps and claims, which no bundle of ours ships, and
+// without a volume, volumes without a mount, Secrets, ConfigMaps and claims, which the bundle does not ship, and
 // arguments that name files outside every mount. Each keeps a pod from starting, or is left over from something that
 // would. The bundle has no webhooks, so OLM mounts no certificates.
 func Dangling(csv *operatorsv1alpha1.ClusterServiceVersion) (found []string) {

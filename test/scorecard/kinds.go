@@ -37,7 +37,6 @@ type write struct {
 	effect func(t *trial, object client.Object) check
 }
 
-// allKinds are all there are.
 var allKinds = []kind{foos, memcacheds, cronJobs}
 
 var (
@@ -67,7 +66,7 @@ var (
 				object.(*tutorialv1.CronJob).Spec.TimeZone = ptr.To("Etc/GMT-3")
 			}, effect: isDueAt(21)},
 			{field: "schedule", change: hurry, effect: activeJobs(1)},
-			// The Job that is active keeps the next from being in time.
+			// The active Job keeps the next one from starting in time.
 			{field: "startingDeadlineSeconds", change: func(object client.Object) {
 				object.(*tutorialv1.CronJob).Spec.StartingDeadlineSeconds = ptr.To(int64(1))
 			}, effect: hasMissed},
