@@ -11,312 +11,233 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/yaml"
 )
 
-// What the catalogs and the console show and ask for, and why it is what it is.
+// What catalogs and consoles show, with the reason for each value.
 func TestMetadata(t *testing.T) {
+	g := NewWithT(t)
 	csv := readBundle(t, "bundle").CSV
 	version := find(t, "Makefile", `(?m)^VERSION \?= (.*)$`)[0]
-	if csv.Name != "memcached-operator.v"+version || csv.Spec.Version.String() != version {
-		t.Errorf("%s is version %s; the Makefile says %s", csv.Name, csv.Spec.Version, version)
-	}
+	created := find(t, "config/manifests/bases/memcached-operator.clusterserviceversion.yaml", `createdAt: "(.*)"`)[0]
+	g.Expect(csv.Name).To(Equal("memcached-operator.v" + version))
+	g.Expect(csv.Spec.Version.String()).To(Equal(version))
 	for annotation, want := range map[string]string{
-		// It upgrades what it runs, and an upgrade is tested. It is no Full Lifecycle: a cache has nothing to back up.
+		// Upgrades are tested. It is not Full Lifecycle: a cache has nothing to back up.
 		"capabilities":   "Seamless Upgrades",
 		"categories":     "Database,Developer Tools",
 		"containerImage": "ghcr.io/example/memcached-operator:v" + version,
 		"repository":     "https://github.com/example/memcached-operator",
 		"support":        "The memcached-operator authors, https://github.com/example/memcached-operator/issues",
-		"operatorframework.io/suggested-namespace": "memcached-operator-system",
-		// images are named by tag, which not every mirror follows
-		"features.operators.openshift.io/disconnected":   "false",
-		"features.operators.openshift.io/fips-compliant": "false", // nobody has certified it
-		// it asks the API server only, and heeds the variables that OLM sets
-		"features.operators.openshift.io/proxy-aware":      "true",
+		"createdAt":      created,
+		"operatorframework.io/suggested-namespace":         "memcached-operator-system",
+		"features.operators.openshift.io/disconnected":     "false", // not every mirror serves the tags that name the images
+		"features.operators.openshift.io/fips-compliant":   "false", // not certified
+		"features.operators.openshift.io/proxy-aware":      "true",  // only the API server is contacted
 		"features.operators.openshift.io/tls-profiles":     "false", // metrics are served with Go's defaults
-		"features.operators.openshift.io/token-auth-aws":   "false", // no cloud is asked for anything
+		"features.operators.openshift.io/token-auth-aws":   "false", // no cloud is contacted
 		"features.operators.openshift.io/token-auth-azure": "false",
 		"features.operators.openshift.io/token-auth-gcp":   "false",
-		"features.operators.openshift.io/cnf":              "false", // it has nothing to do with any of these
+		"features.operators.openshift.io/cnf":              "false", // none of these is provided
 		"features.operators.openshift.io/cni":              "false",
 		"features.operators.openshift.io/csi":              "false",
 	} {
-		if got := csv.Annotations[annotation]; got != want {
-			t.Errorf("annotation %s: %q, want %q", annotation, got, want)
-		}
+		g.Expect(csv.Annotations).To(HaveKeyWithValue(annotation, want))
 	}
-	// Tiles of the console cut it off after 135.
-	if n := len(csv.Annotations["description"]); n < 10 || n > 135 {
-		t.Errorf("the short description has %d characters", n)
-	}
-	base := find(t, "config/manifests/bases/memcached-operator.clusterserviceversion.yaml", `createdAt: "(.*)"`)[0]
-	if _, err := time.Parse(time.RFC3339, base); err != nil || csv.Annotations["createdAt"] != base {
-		t.Errorf("createdAt is %s and in the base %s, %v", csv.Annotations["createdAt"], base, err)
-	}
-	// The namespace that the console makes enforces what the manager's pods keep anyway.
+	_, err := time.Parse(time.RFC3339, created)
+	g.Expect(err).NotTo(HaveOccurred())
+	// Tiles of the console show 135 characters.
+	g.Expect(len(csv.Annotations["description"])).To(And(BeNumerically(">=", 10), BeNumerically("<=", 135)))
+	// The namespace that the console creates enforces what the manager's pods comply with.
 	var namespace corev1.Namespace
-	if err := json.Unmarshal([]byte(csv.Annotations["operatorframework.io/suggested-namespace-template"]),
-		&namespace); err != nil ||
-		namespace.Name != "memcached-operator-system" ||
-		namespace.Labels["pod-security.kubernetes.io/enforce"] != "restricted" {
-		t.Errorf("suggested namespace: %v, %v", namespace, err)
-	}
-	// Who finds it by what, whom it is from, and whom to ask. It is a beta: its kinds are v1alpha1, and it is ready to be
-	// used.
+	g.Expect(json.Unmarshal([]byte(csv.Annotations["operatorframework.io/suggested-namespace-template"]), &namespace)).
+		To(Succeed())
+	g.Expect(namespace.Name).To(Equal("memcached-operator-system"))
+	g.Expect(namespace.Labels).To(HaveKeyWithValue("pod-security.kubernetes.io/enforce", "restricted"))
+	// It is a beta: it can be used, and its kinds are v1alpha1.
 	const source = "https://github.com/example/memcached-operator"
-	if diff := cmp.Diff(operatorsv1alpha1.ClusterServiceVersionSpec{
-		DisplayName: "Memcached Operator",
-		Keywords:    []string{"memcached", "cache", "key-value", "nginx", "sample-controller"},
-		Maturity:    "beta",
-		Provider:    operatorsv1alpha1.AppLink{Name: "The memcached-operator authors", URL: source},
-		Maintainers: []operatorsv1alpha1.Maintainer{{Name: "The memcached-operator authors",
-			Email: "memcached-operator@example.com"}},
-		Links: []operatorsv1alpha1.AppLink{
-			{Name: "Source code and documentation", URL: source},
-			{Name: "Issues", URL: source + "/issues"},
-			{Name: "Memcached", URL: "https://memcached.org"},
-		},
-	}, operatorsv1alpha1.ClusterServiceVersionSpec{
-		DisplayName: csv.Spec.DisplayName, Keywords: csv.Spec.Keywords, Maturity: csv.Spec.Maturity,
-		Provider: csv.Spec.Provider, Maintainers: csv.Spec.Maintainers, Links: csv.Spec.Links,
-	}); diff != "" {
-		t.Errorf("what the console shows beside the description (-want +got):\n%s", diff)
-	}
+	g.Expect(csv.Spec).To(And(HaveField("DisplayName", "Memcached Operator"), HaveField("Maturity", "beta"),
+		HaveField("Keywords", ConsistOf("memcached", "cache", "key-value", "nginx", "sample-controller")),
+		HaveField("Provider.URL", source), HaveField("Maintainers", ConsistOf(HaveField("Email", Not(BeEmpty())))),
+		HaveField("Links", ConsistOf(HaveField("URL", source), HaveField("URL", source+"/issues"),
+			HaveField("URL", "https://memcached.org")))))
 	for _, owned := range csv.Spec.CustomResourceDefinitions.Owned {
-		if !strings.Contains(csv.Spec.Description, owned.Kind) {
-			t.Errorf("the description does not mention %s", owned.Kind)
-		}
+		g.Expect(csv.Spec.Description).To(ContainSubstring(owned.Kind))
 	}
 	for _, variable := range find(t, "cmd/options.go", `getenv\("(RELATED_IMAGE_\w+)"\)`) {
-		if !strings.Contains(csv.Spec.Description, variable) {
-			t.Errorf("the description does not tell of %s", variable)
-		}
+		g.Expect(csv.Spec.Description).To(ContainSubstring(variable))
 	}
-	// 1.30 is the oldest that is tested against; OpenShift 4.17 is 1.30, and has to be named where this is.
-	if csv.Spec.MinKubeVersion != "1.30.0" {
-		t.Errorf("minKubeVersion %s", csv.Spec.MinKubeVersion)
-	}
+	// OpenShift 4.17 is Kubernetes 1.30.
+	g.Expect(csv.Spec.MinKubeVersion).To(Equal("1.30.0"))
 	find(t, "bundle/metadata/annotations.yaml", `(?m)^  (com.redhat.openshift.versions: v4.17)$`)
 	find(t, "bundle.Dockerfile", `(?m)^LABEL (com.redhat.openshift.versions=v4.17)$`)
-	if len(csv.Spec.InstallModes) != 4 ||
-		slices.ContainsFunc(csv.Spec.InstallModes, func(mode operatorsv1alpha1.InstallMode) bool { return !mode.Supported }) {
-		t.Errorf("install modes %v: WATCH_NAMESPACE makes all of them work", csv.Spec.InstallModes)
-	}
-	if svg := readFile(t, filepath.Join(repo, "config/manifests/icon.svg")); len(csv.Spec.Icon) != 1 ||
-		csv.Spec.Icon[0].MediaType != "image/svg+xml" || csv.Spec.Icon[0].Data != base64.StdEncoding.EncodeToString(svg) {
-		t.Error("the icon is not config/manifests/icon.svg: base64 -w0 makes what has to be in config/manifests/bases")
-	}
+	g.Expect(csv.Spec.InstallModes).To(And(HaveLen(4), HaveEach(HaveField("Supported", true))))
+	g.Expect(csv.Spec.Icon).To(ConsistOf(operatorsv1alpha1.Icon{MediaType: "image/svg+xml",
+		Data: base64.StdEncoding.EncodeToString(readFile(t, filepath.Join(repo, "config/manifests/icon.svg")))}),
+		"base64 -w0 config/manifests/icon.svg prints what belongs into config/manifests/bases")
 	architectures := map[string]string{"operatorframework.io/os.linux": "supported"}
 	for platform := range strings.SplitSeq(find(t, "Makefile", `(?m)^PLATFORMS \?= (.*)$`)[0], ",") {
 		architectures["operatorframework.io/arch."+strings.TrimPrefix(platform, "linux/")] = "supported"
 	}
-	if diff := cmp.Diff(architectures, csv.Labels); diff != "" {
-		t.Errorf("labels, for the PLATFORMS of the Makefile (-want +got):\n%s", diff)
-	}
+	g.Expect(csv.Labels).To(Equal(architectures), "the PLATFORMS of the Makefile")
 }
 
-// Every kind is there with its fields, so that the console can show all of it and none of what is gone.
+// Every kind and field has a descriptor, so that the console shows all of them, and no descriptor is left over.
 func TestOwnedKinds(t *testing.T) {
+	g := NewWithT(t)
 	bundle := readBundle(t, "bundle")
-	examples := map[string]map[string]any{}
-	var list []map[string]any
-	if err := json.Unmarshal([]byte(bundle.CSV.Annotations["alm-examples"]), &list); err != nil {
-		t.Fatal(err)
-	}
-	for _, example := range list {
-		examples[example["kind"].(string)] = example
-	}
+	var examples []map[string]any
+	g.Expect(json.Unmarshal([]byte(bundle.CSV.Annotations["alm-examples"]), &examples)).To(Succeed())
+	samples := map[string]map[string]any{}
 	for _, sample := range rendered(t, "config/samples") {
-		if diff := cmp.Diff(sample.Object, examples[sample.GetKind()]); diff != "" {
-			t.Errorf("the example of %s is not that in config/samples (-want +got):\n%s", sample.GetKind(), diff)
-		}
+		samples[sample.GetKind()] = sample.Object
+		g.Expect(examples).To(ContainElement(sample.Object), "the example is that of config/samples")
 	}
-	described := 0
+	described := sets.New[string]()
 	for _, owned := range bundle.CSV.Spec.CustomResourceDefinitions.Owned {
-		crd := bundle.CRDs[owned.Name]
-		if crd == nil {
-			t.Errorf("%s is owned and not in the bundle", owned.Name)
-			continue
+		g.Expect(bundle.CRDs).To(HaveKey(owned.Name))
+		g.Expect(owned).To(And(HaveField("DisplayName", Not(BeEmpty())), HaveField("Description", Not(BeEmpty()))))
+		// Without it operator-sdk takes the permissions for Events for permissions for a removed API version.
+		g.Expect(owned.Resources).To(ContainElement(HaveField("Kind", "Event")), owned.Kind)
+		spec, status := sets.New[string](), sets.New[string]()
+		const look = "add a marker +operator-sdk:csv:customresourcedefinitions in api/"
+		for _, d := range owned.SpecDescriptors {
+			spec.Insert(d.Path)
+			g.Expect([]any{d.DisplayName, d.Description, d.XDescriptors}).NotTo(ContainElement(BeEmpty()), d.Path)
 		}
-		// operator-sdk takes the rights to Events and PodDisruptionBudgets for rights to versions that are gone, unless
-		// they are among the resources.
-		if owned.DisplayName == "" || owned.Description == "" ||
-			!slices.ContainsFunc(owned.Resources, func(r operatorsv1alpha1.APIResourceReference) bool {
-				return r.Kind == "Event"
-			}) {
-			t.Errorf("%s: name, description or resources are missing", owned.Kind)
+		for _, d := range owned.StatusDescriptors {
+			status.Insert(d.Path)
+			g.Expect([]any{d.DisplayName, d.Description, d.XDescriptors}).NotTo(ContainElement(BeEmpty()), d.Path)
 		}
-		for _, version := range crd.Spec.Versions {
+		for _, version := range bundle.CRDs[owned.Name].Spec.Versions {
 			if version.Name != owned.Version {
 				continue
 			}
-			described++
+			described.Insert(owned.Name + version.Name)
 			properties := version.Schema.OpenAPIV3Schema.Properties
-			spec, status := map[string][]string{}, map[string][]string{}
-			for _, d := range owned.SpecDescriptors {
-				spec[d.Path] = complete(t, owned.Kind+".spec."+d.Path, d.DisplayName, d.Description, d.XDescriptors)
-			}
-			for _, d := range owned.StatusDescriptors {
-				status[d.Path] = complete(t, owned.Kind+".status."+d.Path, d.DisplayName, d.Description, d.XDescriptors)
-			}
-			covered(t, owned.Kind+".spec", "", properties["spec"], spec)
-			covered(t, owned.Kind+".status", "", properties["status"], status)
-			// The scorecard looks at the fields of the example only.
-			example, _, _ := unstructured.NestedMap(examples[owned.Kind], "spec")
-			if got, want := slices.Sorted(maps.Keys(example)),
-				slices.Sorted(maps.Keys(properties["spec"].Properties)); !slices.Equal(got, want) {
-				t.Errorf("%s: the example has %v of the fields %v", owned.Kind, got, want)
-			}
+			g.Expect(undescribed("", properties["spec"], spec)).To(BeEmpty(), look)
+			g.Expect(undescribed("", properties["status"], status)).To(BeEmpty(), look)
+			// The scorecard of operator-sdk checks the fields of the example only.
+			example, _ := samples[owned.Kind]["spec"].(map[string]any)
+			g.Expect(slices.Collect(maps.Keys(example))).
+				To(ConsistOf(slices.Collect(maps.Keys(properties["spec"].Properties))), owned.Kind)
 		}
+		g.Expect(spec.Union(status)).To(BeEmpty(), "descriptors of %s without a field", owned.Kind)
 	}
-	served := 0
+	served := sets.New[string]()
 	for _, crd := range bundle.CRDs {
 		for _, version := range crd.Spec.Versions {
 			if version.Served {
-				served++
+				served.Insert(crd.Name + version.Name)
 			}
 		}
 	}
-	if described != served || described != len(bundle.CSV.Spec.CustomResourceDefinitions.Owned) {
-		t.Errorf("%d versions are served and %d of %d described", served, described,
-			len(bundle.CSV.Spec.CustomResourceDefinitions.Owned))
-	}
+	g.Expect(described).To(Equal(served))
 }
 
-// complete checks a descriptor and returns what the console is to show it as.
-func complete(t *testing.T, field, displayName, description string, x []string) []string {
-	t.Helper()
-	if displayName == "" || description == "" || len(x) == 0 {
-		t.Errorf("%s: its descriptor lacks a name, a description or x-descriptors: see the markers in api/", field)
-	}
-	return x
-}
-
-// covered checks that every field has a descriptor, or else all fields below it, and that there is none without a
-// field.
-func covered(t *testing.T, kind, path string, schema apiextensionsv1.JSONSchemaProps, descriptors map[string][]string) {
-	t.Helper()
+// undescribed returns the fields of a schema that have no descriptor, of their own or of every field below, and removes
+// the descriptors that it finds.
+func undescribed(path string, schema apiextensionsv1.JSONSchemaProps, descriptors sets.Set[string]) (fields []string) {
 	for name, property := range schema.Properties {
 		field := strings.TrimPrefix(path+"."+name, ".")
-		if _, isDescribed := descriptors[field]; isDescribed {
-			delete(descriptors, field)
-			continue
+		switch {
+		case descriptors.Has(field):
+			descriptors.Delete(field)
+		case len(property.Properties) == 0:
+			fields = append(fields, field)
+		default:
+			fields = append(fields, undescribed(field, property, descriptors)...)
 		}
-		if len(property.Properties) == 0 {
-			t.Errorf("%s.%s has no descriptor: add a marker +operator-sdk:csv:customresourcedefinitions in api/", kind, field)
-		}
-		covered(t, kind, field, property, descriptors)
 	}
-	if path == "" && len(descriptors) > 0 {
-		t.Errorf("%s: descriptors of fields that do not exist: %v", kind, slices.Sorted(maps.Keys(descriptors)))
-	}
+	return fields
 }
 
-// A volume or an argument that is left over keeps the manager from starting, under OLM only.
+// A volume or argument that is left over keeps the manager from starting, under OLM only.
 func TestNothingDangles(t *testing.T) {
+	g := NewWithT(t)
 	csv := readBundle(t, "bundle").CSV
-	for _, sentence := range Dangling(csv) {
-		t.Error(sentence)
-	}
+	g.Expect(Dangling(csv)).To(BeEmpty())
 	flags := find(t, "cmd/options.go", `flags\.\w+\(.*?"([a-z-]+)"`)
 	for _, container := range manager(t, csv).Template.Spec.Containers {
 		for _, argument := range container.Args {
 			name, _, _ := strings.Cut(strings.TrimLeft(argument, "-"), "=")
-			if !slices.Contains(flags, name) {
-				t.Errorf("the manager has no flag for the argument %s", argument)
-			}
+			g.Expect(flags).To(ContainElement(name), "the flags of the manager")
 		}
 	}
 }
 
-// The API server refuses another selector, so an upgrade to one fails on every cluster. These are for ever.
+// The API server rejects another selector, so an upgrade to one fails on every cluster.
 func TestSelectorsAreFrozen(t *testing.T) {
+	g := NewWithT(t)
 	frozen := map[string]string{"app.kubernetes.io/name": "memcached-operator", "control-plane": "controller-manager"}
 	for _, dir := range append(releases(t), "bundle") {
 		bundle := readBundle(t, dir)
-		if selector := manager(t, bundle.CSV).Selector; cmp.Diff(frozen, selector.MatchLabels) != "" ||
-			len(selector.MatchExpressions) > 0 {
-			t.Errorf("%s: the Deployment selects %v", dir, selector)
-		}
+		selector := manager(t, bundle.CSV).Selector
+		g.Expect(selector.MatchLabels).To(Equal(frozen), dir)
+		g.Expect(selector.MatchExpressions).To(BeEmpty(), dir)
 		for _, object := range bundle.Objects {
 			if object.GetKind() == "Service" {
-				if selector := as[corev1.Service](t, object).Spec.Selector; cmp.Diff(frozen, selector) != "" {
-					t.Errorf("%s: the Service selects %v", dir, selector)
-				}
+				g.Expect(as[corev1.Service](t, object).Spec.Selector).To(Equal(frozen), dir)
 			}
 		}
 	}
 }
 
-// A mirror copies what is listed and nothing else.
+// A mirror copies the listed images and no others.
 func TestRelatedImages(t *testing.T) {
+	g := NewWithT(t)
 	csv := readBundle(t, "bundle").CSV
-	want := map[string]bool{csv.Annotations["containerImage"]: true}
-	named := map[string]bool{}
+	used := sets.New(csv.Annotations["containerImage"])
+	variables := sets.New[string]()
 	for _, container := range manager(t, csv).Template.Spec.Containers {
-		want[container.Image] = true
+		used.Insert(container.Image)
 		for _, variable := range container.Env {
 			if strings.HasPrefix(variable.Name, "RELATED_IMAGE_") {
-				want[variable.Value], named[variable.Name] = true, true
+				used.Insert(variable.Value)
+				variables.Insert(variable.Name)
 			}
 		}
 	}
-	got := map[string]bool{}
+	listed := sets.New[string]()
 	for _, image := range csv.Spec.RelatedImages {
-		got[image.Image] = true
-		// Another image under the same name would change without a release.
-		if !strings.Contains(image.Image, "@sha256:") &&
-			(!strings.Contains(filepath.Base(image.Image), ":") || strings.HasSuffix(image.Image, ":latest")) {
-			t.Errorf("%s has no version", image.Image)
-		}
+		listed.Insert(image.Image)
+		// Another image under the same name would be a change without a release.
+		g.Expect(image.Image).To(And(MatchRegexp(`@sha256:|[^/]+:[^/]+$`), Not(HaveSuffix(":latest"))))
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("relatedImages (-what the manager is and names, +what is listed):\n%s", diff)
-	}
+	g.Expect(listed).To(Equal(used))
 	for _, variable := range find(t, "cmd/options.go", `getenv\("(RELATED_IMAGE_\w+)"\)`) {
-		if !named[variable] {
-			t.Errorf("the manager reads %s, and config/manager does not set it", variable)
-		}
+		g.Expect(variables).To(HaveKey(variable), "config/manager sets what the manager reads")
 	}
 }
 
-// What users install by OLM is what config/crd says.
 func TestCRDsAreThoseOfConfig(t *testing.T) {
+	g := NewWithT(t)
 	bundle := readBundle(t, "bundle")
 	paths, err := filepath.Glob(filepath.Join(repo, "config/crd/bases/*.yaml"))
-	if err != nil || len(paths) != len(bundle.CRDs) {
-		t.Errorf("the bundle has %d of %v, %v", len(bundle.CRDs), paths, err)
-	}
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(bundle.CRDs).To(HaveLen(len(paths)))
 	for _, path := range paths {
 		var want apiextensionsv1.CustomResourceDefinition
-		if err := yaml.UnmarshalStrict(readFile(t, path), &want); err != nil {
-			t.Fatal(err)
-		}
-		got := bundle.CRDs[want.Name]
-		if got == nil {
-			t.Errorf("%s is not in the bundle", want.Name)
-			continue
-		}
-		if diff := cmp.Diff(want.Spec, got.Spec); diff != "" || cmp.Diff(want.Annotations, got.Annotations) != "" {
-			t.Errorf("%s: 'make bundle' makes it what config/crd has (-want +got):\n%s%s", want.Name, diff,
-				cmp.Diff(want.Annotations, got.Annotations))
-		}
+		g.Expect(yaml.UnmarshalStrict(readFile(t, path), &want)).To(Succeed())
+		g.Expect(bundle.CRDs).To(HaveKeyWithValue(want.Name, And(
+			HaveField("Spec", BeComparableTo(want.Spec)), HaveField("Annotations", Equal(want.Annotations)))),
+			"'make bundle' copies config/crd")
 	}
 }
 
-// Where things go that "kustomize build config/manifests" renders and that are no manifests of the bundle. What
-// operator-sdk does not know it leaves out without a word.
+// Where the kinds of objects are that config/manifests renders and that are no manifests of the bundle: operator-sdk
+// leaves out those that it does not know without a message.
 var elsewhere = map[string]string{
-	"Namespace":          "who installs it chooses one",
-	"ServiceAccount":     "OLM makes it of the ClusterServiceVersion",
+	"Namespace":          "users choose one",
+	"ServiceAccount":     "OLM creates it from the ClusterServiceVersion",
 	"Deployment":         "in the ClusterServiceVersion",
 	"Role":               "in the ClusterServiceVersion",
 	"RoleBinding":        "in the ClusterServiceVersion",
@@ -327,99 +248,71 @@ var elsewhere = map[string]string{
 	"Memcached":          "an example, in an annotation",
 }
 
-// What OLM makes its own of, for each kind that it installs: <crd>-<version>-{admin,edit,view}, which are aggregated to
-// the roles of Kubernetes of these names.
+// OLM creates <crd>-<version>-{admin,edit,view} for each kind in place of these.
 var replaced = regexp.MustCompile(`^ClusterRole memcached-operator-[a-z]+-(admin|editor|viewer)-role$`)
 
-// The kinds of manifests that a bundle may have. Others are refused by old versions of OLM, by some catalogs
-// (NetworkPolicy), or by clusters without their API (ServiceMonitor, PrometheusRule).
+// Other kinds of manifests are rejected by old versions of OLM, by some catalogs (NetworkPolicy), or by clusters
+// without their API (ServiceMonitor, PrometheusRule).
 var allowed = []string{"ClusterServiceVersion", "CustomResourceDefinition", "Service", "ClusterRole"}
 
 func TestNothingIsLost(t *testing.T) {
+	g := NewWithT(t)
 	bundle := readBundle(t, "bundle")
-	has := map[string]unstructured.Unstructured{}
+	g.Expect(bundle.CSV.Spec.WebhookDefinitions).To(BeEmpty())
+	manifests, inConfig := map[string]unstructured.Unstructured{}, sets.New[string]()
 	for _, object := range bundle.Objects {
-		if !slices.Contains(allowed, object.GetKind()) {
-			t.Errorf("a %s has no place in the bundle", object.GetKind())
-		}
-		has[object.GetKind()+" "+object.GetName()] = object
+		g.Expect(allowed).To(ContainElement(object.GetKind()), "kinds of manifests in a bundle")
+		manifests[key(object)] = object
 	}
-	if len(bundle.CSV.Spec.WebhookDefinitions) > 0 {
-		t.Error("there are webhooks")
-	}
-	bound := map[string]string{} // the role, and the kind of its binding
-	roles := map[string][]rbacv1.PolicyRule{}
 	all := rendered(t, "config/manifests")
+	bindings := map[string]string{} // the kinds of the bindings of roles
 	for _, object := range all {
-		switch object.GetKind() {
-		case "ClusterRoleBinding":
-			bound["ClusterRole "+as[rbacv1.ClusterRoleBinding](t, object).RoleRef.Name] = object.GetKind()
-		case "RoleBinding":
-			ref := as[rbacv1.RoleBinding](t, object).RoleRef
-			bound[ref.Kind+" "+ref.Name] = object.GetKind()
+		inConfig.Insert(key(object))
+		if strings.HasSuffix(object.GetKind(), "RoleBinding") {
+			role, _, err := unstructured.NestedStringMap(object.Object, "roleRef")
+			g.Expect(err).NotTo(HaveOccurred())
+			bindings[role["kind"]+" "+role["name"]] = object.GetKind()
 		}
-	}
-	// Nothing that kustomize installs goes missing on the way, but what is on the list.
-	inManifests := map[string]bool{}
-	for _, object := range all {
-		inManifests[object.GetKind()+" "+object.GetName()] = true
 	}
 	for _, object := range rendered(t, "config/default") {
-		key := object.GetKind() + " " + object.GetName()
-		// What the manager does is in namespaces: config/manifests binds its role there.
+		key := key(object)
+		// The manager works in namespaces: config/manifests binds its role there.
 		if key == "ClusterRoleBinding memcached-operator-manager-rolebinding" {
 			key = strings.TrimPrefix(key, "Cluster")
 		}
-		if !inManifests[key] && !replaced.MatchString(key) {
-			t.Errorf("%s is in config/default and not in config/manifests, nor on the list of what OLM replaces", key)
-		}
+		g.Expect(inConfig.Has(key) || replaced.MatchString(key)).To(BeTrue(), "%s is not in config/manifests", key)
 	}
-	used := map[string]bool{}
+	unused, rules := maps.Clone(elsewhere), map[string][]rbacv1.PolicyRule{}
 	for _, object := range all {
-		key := object.GetKind() + " " + object.GetName()
-		binding, isBound := bound[key]
-		got, isManifest := has[key]
-		// The definitions have a test of their own.
-		if isManifest && object.GetKind() != "CustomResourceDefinition" && object.GetKind() != "ClusterServiceVersion" {
-			if diff := cmp.Diff(slim(object), slim(got)); diff != "" {
-				t.Errorf("%s (-config/manifests +bundle):\n%s", key, diff)
-			}
-		}
-		switch {
-		case isBound && object.GetKind() == "Role":
-			roles[binding] = append(roles[binding], as[rbacv1.Role](t, object).Rules...)
+		key := key(object)
+		delete(unused, object.GetKind())
+		manifest, isManifest := manifests[key]
+		binding, isBound := bindings[key]
+		switch kind := object.GetKind(); {
+		case kind == "CustomResourceDefinition", kind == "ClusterServiceVersion": // the tests above
+		case isManifest:
+			g.Expect(slim(manifest)).To(BeComparableTo(slim(object)), key)
 		case isBound:
-			roles[binding] = append(roles[binding], as[rbacv1.ClusterRole](t, object).Rules...)
-		case isManifest, object.GetKind() == "ClusterServiceVersion":
-			continue
-		case elsewhere[object.GetKind()] == "":
-			t.Errorf("%s is rendered and not in the bundle, nor on the list of what goes elsewhere", key)
+			rules[binding] = append(rules[binding], as[rbacv1.ClusterRole](t, object).Rules...)
+		default:
+			g.Expect(elsewhere).To(HaveKey(kind), "%s is not in the bundle", key)
 		}
-		used[object.GetKind()] = true
-	}
-	for kind := range elsewhere {
-		if !used[kind] {
-			t.Errorf("no %s is rendered: take it off the list", kind)
-		}
-	}
-	spec := bundle.CSV.Spec.InstallStrategy.StrategySpec
-	if diff := cmp.Diff(roles["ClusterRoleBinding"], spec.ClusterPermissions[0].Rules) +
-		cmp.Diff(roles["RoleBinding"], spec.Permissions[0].Rules); diff != "" {
-		t.Errorf("permissions (-config/rbac +bundle):\n%s", diff)
-	}
-	for _, object := range all {
 		if object.GetKind() == "Deployment" {
 			want, got := as[appsv1.Deployment](t, object).Spec, manager(t, bundle.CSV)
 			want.Template.Spec.Containers[0].Image = got.Template.Spec.Containers[0].Image
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("the Deployment (-config/default +bundle):\n%s", diff)
-			}
+			g.Expect(got).To(BeComparableTo(want))
 		}
 	}
+	g.Expect(unused).To(BeEmpty(), "no object of these kinds is rendered")
+	spec := bundle.CSV.Spec.InstallStrategy.StrategySpec
+	g.Expect(spec.ClusterPermissions[0].Rules).To(BeComparableTo(rules["ClusterRoleBinding"]))
+	g.Expect(spec.Permissions[0].Rules).To(BeComparableTo(rules["RoleBinding"]))
 }
 
-// slim returns an object without its namespace, which is for who installs it to choose, and without what operator-sdk
-// writes of fields that nobody has set.
+func key(object unstructured.Unstructured) string { return object.GetKind() + " " + object.GetName() }
+
+// slim returns an object without its namespace, which is not chosen yet, and without empty fields that operator-sdk
+// writes.
 func slim(object unstructured.Unstructured) map[string]any {
 	content := object.DeepCopy().Object
 	unstructured.RemoveNestedField(content, "metadata", "namespace")
@@ -434,67 +327,56 @@ func slim(object unstructured.Unstructured) map[string]any {
 func manager(t *testing.T, csv *operatorsv1alpha1.ClusterServiceVersion) appsv1.DeploymentSpec {
 	t.Helper()
 	deployments := csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs
-	if len(deployments) != 1 || deployments[0].Name != "memcached-operator-controller-manager" {
-		t.Fatalf("%d Deployments", len(deployments))
-	}
+	NewWithT(t).Expect(deployments).To(ConsistOf(HaveField("Name", "memcached-operator-controller-manager")))
 	return deployments[0].Spec
 }
 
-// What there is of the kinds that Kubernetes has in namespaces and that the operator may do something with.
-var inNamespaces = []string{
+// The namespaced resources of Kubernetes that the operator may use.
+var namespaced = []string{
 	"/events", "/pods", "/services", "apps/deployments", "apps/replicasets", "batch/cronjobs", "batch/jobs",
 	"coordination.k8s.io/leases", "events.k8s.io/events",
 	"policy/poddisruptionbudgets",
 }
 
-// OLM gives permissions in the namespaces that the operator is installed for, and clusterPermissions everywhere. What
-// is not in a namespace nobody gets by permissions there, and what is in one nobody should get everywhere.
+// OLM grants permissions in the namespaces that the operator is installed for, and clusterPermissions everywhere. The
+// former grant nothing for what is not in a namespace, and the latter too much for what is in one.
 func TestPermissionsAreWhereTheyBelong(t *testing.T) {
+	g := NewWithT(t)
 	bundle := readBundle(t, "bundle")
-	namespaced := slices.Clone(inNamespaces)
+	inNamespaces := sets.New(namespaced...)
 	for _, crd := range bundle.CRDs {
 		if crd.Spec.Scope == apiextensionsv1.NamespaceScoped {
-			namespaced = append(namespaced, crd.Spec.Group+"/"+crd.Spec.Names.Plural)
+			inNamespaces.Insert(crd.Spec.Group + "/" + crd.Spec.Names.Plural)
 		}
 	}
-	spec := bundle.CSV.Spec.InstallStrategy.StrategySpec
-	check := func(field string, permissions []operatorsv1alpha1.StrategyDeploymentPermissions, wantNamespaced bool) {
-		if len(permissions) != 1 {
-			t.Errorf("%s are for %d service accounts", field, len(permissions))
-		}
-		for _, permission := range permissions {
-			for _, rule := range permission.Rules {
-				if len(rule.NonResourceURLs) > 0 && wantNamespaced {
-					t.Errorf("%s has the URLs %v", field, rule.NonResourceURLs)
-				}
-				for _, group := range rule.APIGroups {
-					for _, resource := range rule.Resources {
-						name, _, _ := strings.Cut(group+"/"+resource, "/status")
-						name, _, _ = strings.Cut(name, "/finalizers")
-						if slices.Contains(namespaced, name) != wantNamespaced {
-							t.Errorf("%s has %s: config/manifests/kustomization.yaml says how roles are bound, and inNamespaces above "+
-								"what is in a namespace", field, name)
-						}
-					}
+	resourcesOf := func(permissions []operatorsv1alpha1.StrategyDeploymentPermissions) sets.Set[string] {
+		g.Expect(permissions).To(HaveLen(1))
+		resources := sets.New[string]()
+		for _, rule := range permissions[0].Rules {
+			resources.Insert(rule.NonResourceURLs...)
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					resource, _, _ = strings.Cut(resource, "/") // without the subresource
+					resources.Insert(group + "/" + resource)
 				}
 			}
 		}
+		return resources
 	}
-	check("permissions", spec.Permissions, true)
-	check("clusterPermissions", spec.ClusterPermissions, false)
+	spec := bundle.CSV.Spec.InstallStrategy.StrategySpec
+	const look = "config/manifests/kustomization.yaml binds roles, and namespaced above lists what is in a namespace"
+	g.Expect(resourcesOf(spec.Permissions).Difference(inNamespaces)).To(BeEmpty(), look)
+	g.Expect(resourcesOf(spec.ClusterPermissions).Intersection(inNamespaces)).To(BeEmpty(), look)
 }
 
-// OLM makes a ClusterRole of it where the operator works in all namespaces: it must not grant what hurts there. Leases
-// of others are what keeps their leaders apart.
+// OLM turns these permissions into a ClusterRole where the operator works in all namespaces: they must not allow to
+// change the leases of others, which keep their leaders apart, or to read events.
 func TestLeaderElectionMayDoLittle(t *testing.T) {
 	for _, rule := range readBundle(t, "bundle").CSV.Spec.InstallStrategy.StrategySpec.Permissions[0].Rules {
-		if slices.Contains(rule.Resources, "leases") && !slices.Equal(rule.Verbs, []string{"create"}) &&
-			len(rule.ResourceNames) == 0 {
-			t.Errorf("%v of all leases", rule.Verbs)
-		}
-		if slices.Equal(rule.APIGroups, []string{""}) && slices.Contains(rule.Resources, "events") &&
-			!slices.Equal(rule.Verbs, []string{"create"}) {
-			t.Errorf("%v of events", rule.Verbs)
+		mayMore := !slices.Equal(rule.Verbs, []string{"create"})
+		if slices.Contains(rule.Resources, "leases") && mayMore && len(rule.ResourceNames) == 0 ||
+			slices.Equal(rule.APIGroups, []string{""}) && slices.Contains(rule.Resources, "events") && mayMore {
+			t.Errorf("%v of all %v", rule.Verbs, rule.Resources)
 		}
 	}
 }

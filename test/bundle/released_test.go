@@ -1,7 +1,7 @@
 package bundle
 
 import (
-	"crypto/sha1" // what git names files by
+	"crypto/sha1" // git names files by it
 	"fmt"
 	"io/fs"
 	"os"
@@ -12,62 +12,52 @@ import (
 	"testing"
 
 	"github.com/blang/semver/v4"
-	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// releases returns the directories of the bundles that have been released, in the order of their versions.
+// releases returns the directories of the released bundles, in the order of their versions.
 func releases(t *testing.T) []string {
 	t.Helper()
-	dirs, err := filepath.Glob(filepath.Join(repo, "config/catalog/released/*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	dirs := must(filepath.Glob(filepath.Join(repo, "config/catalog/released/*")))(t)
 	for i := range dirs {
 		dirs[i] = strings.TrimPrefix(dirs[i], repo+"/")
 	}
 	slices.SortFunc(dirs, func(a, b string) int {
 		return semver.MustParse(filepath.Base(a)).Compare(semver.MustParse(filepath.Base(b)))
 	})
-	if version := find(t, "Makefile", `(?m)^VERSION \?= (.*)$`)[0]; len(dirs) == 0 && version != "0.1.0" {
-		t.Errorf("nothing is frozen, and %s is not the first version", version)
+	if len(dirs) == 0 {
+		NewWithT(t).Expect(find(t, "Makefile", `(?m)^VERSION \?= (.*)$`)).To(ConsistOf("0.1.0"), "nothing is released")
 	}
 	return dirs
 }
 
-// A bundle that is released is installed somewhere: upgrades are tested from it, so it has to be what it was.
+// Upgrades are tested from released bundles, so those have to remain what users have installed.
 func TestReleasesAreFrozen(t *testing.T) {
+	g := NewWithT(t)
 	for _, dir := range releases(t) {
-		version := filepath.Base(dir)
+		tag := "v" + filepath.Base(dir)
 		commit := strings.TrimSpace(string(readFile(t, filepath.Join(repo, dir, "commit"))))
 		files := string(readFile(t, filepath.Join(repo, dir, "files")))
-		if diff := cmp.Diff(strings.Split(files, "\n"), strings.Split(list(t, filepath.Join(repo, dir)), "\n")); diff != "" {
-			t.Errorf("%s is not what was released: put it back (-released +now)\n%s", dir, diff)
-		}
-		// The list could have been changed with the files. The commit cannot, but is not in every copy of the repository.
+		g.Expect(list(t, filepath.Join(repo, dir))).To(BeComparableTo(files), "restore %s", dir)
+		// The list could have changed with the files. The commit cannot, but not every copy of the repository has it.
 		if err := git("cat-file", "-e", commit); err != nil {
-			t.Logf("%s: the commit %s is not here to compare with: %v", version, commit, err)
+			t.Logf("%s: the commit %s is not here to compare with: %v", tag, commit, err)
 			continue
 		}
-		if released := string(run(t, "git", "-C", repo, "ls-tree", "-r", commit+":bundle")); released != files {
-			t.Errorf("%s is not the bundle of the commit %s: 'git diff %s:bundle HEAD:%s' tells the difference", dir, commit,
-				commit, dir)
-		}
-		if err := git("rev-parse", "-q", "--verify", "refs/tags/v"+version); err == nil {
-			if tagged := strings.TrimSpace(string(run(t, "git", "-C", repo, "rev-parse",
-				"v"+version+"^{commit}"))); tagged != commit {
-				t.Errorf("the tag v%s is on the commit %s, and the frozen bundle is of %s", version, tagged, commit)
-			}
+		g.Expect(run(t, "git", "-C", repo, "ls-tree", "-r", commit+":bundle")).To(Equal(files),
+			"see 'git diff %s:bundle HEAD:%s'", commit, dir)
+		if git("rev-parse", "-q", "--verify", "refs/tags/"+tag) == nil {
+			g.Expect(run(t, "git", "-C", repo, "rev-parse", tag+"^{commit}")).To(Equal(commit+"\n"), "the tag %s", tag)
 		}
 	}
 }
 
-// git tells whether a command of git succeeds.
 func git(args ...string) error {
 	return exec.Command("git", append([]string{"-C", repo}, args...)...).Run()
 }
 
-// list lists the files of a frozen bundle as "git ls-tree -r" does, without git.
+// list lists the files of a frozen bundle as "git ls-tree -r" does.
 func list(t *testing.T, dir string) string {
 	t.Helper()
 	var lines strings.Builder
@@ -80,35 +70,29 @@ func list(t *testing.T, dir string) string {
 		fmt.Fprintf(&lines, "100644 blob %x\t%s\n", sha1.Sum(fmt.Appendf(nil, "blob %d\x00%s", len(content), content)), name)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return lines.String()
+	return must(lines.String(), err)(t)
 }
 
-// Who has a resource that one release took, must be able to keep it with every later one.
+// Users have to be able to keep a resource that one release accepts with every later one.
 func TestCRDsNeverTighten(t *testing.T) {
+	g := NewWithT(t)
 	dirs := append(releases(t), "bundle")
-	for i, dir := range dirs[:len(dirs)-1] {
+	for i, dir := range dirs {
 		for _, later := range dirs[i+1:] {
-			bundle := readBundle(t, later)
-			for name, old := range readBundle(t, dir).CRDs {
-				if bundle.CRDs[name] == nil {
-					t.Errorf("%s had %s, %s has not", dir, name, later)
-					continue
-				}
-				for _, sentence := range Tightened(old, bundle.CRDs[name]) {
-					t.Errorf("%s, held against %s: %s", later, dir, sentence)
-				}
+			updated := readBundle(t, later).CRDs
+			for name, crd := range readBundle(t, dir).CRDs {
+				g.Expect(updated).To(HaveKey(name), later)
+				g.Expect(Tightened(crd, updated[name])).To(BeEmpty(), "%s, compared with %s", later, dir)
 			}
 		}
 	}
 }
 
-// A version that is in no channel cannot be installed; one that has been and is not any more cannot be upgraded from.
+// A version that is in no channel cannot be installed, and one that has left its channel cannot be upgraded.
 func TestEveryReleaseIsInAChannel(t *testing.T) {
+	g := NewWithT(t)
 	channels := map[string][]string{}
-	for _, document := range objects(t, readFile(t, filepath.Join(repo, "config/catalog/template.yaml"))) {
+	for _, document := range must(decode(readFile(t, filepath.Join(repo, "config/catalog/template.yaml"))))(t) {
 		entries, _, _ := unstructured.NestedSlice(document.Object, "entries")
 		for _, entry := range entries {
 			name := document.Object["name"].(string)
@@ -116,31 +100,17 @@ func TestEveryReleaseIsInAChannel(t *testing.T) {
 				strings.TrimPrefix(entry.(map[string]any)["name"].(string), "memcached-operator.v"))
 		}
 	}
-	dirs := releases(t)
-	for _, dir := range dirs {
-		version := filepath.Base(dir)
-		if !slices.Contains(channels["candidate"], version) {
-			t.Errorf("%s is not in the channel candidate of config/catalog/template.yaml, which has every release", version)
-		}
-		if csv := readBundle(t, dir).CSV; csv.Spec.Version.String() != version {
-			t.Errorf("%s has the version %s", dir, csv.Spec.Version)
-		}
+	var released []string
+	for _, dir := range releases(t) {
+		released = append(released, filepath.Base(dir))
+		g.Expect(readBundle(t, dir).CSV.Spec.Version.String()).To(Equal(filepath.Base(dir)))
 	}
+	g.Expect(channels["candidate"]).To(ConsistOf(released), "candidate has every release, and all are frozen")
 	for channel, versions := range channels {
-		for _, version := range versions {
-			if !slices.Contains(dirs, "config/catalog/released/"+version) {
-				t.Errorf("%s is in the channel %s, and no bundle of it is frozen", version, channel)
-			}
-			if !slices.Contains(channels["candidate"], version) {
-				t.Errorf("%s is in the channel %s and not in candidate: who changes to candidate could not be upgraded", version,
-					channel)
-			}
-		}
+		g.Expect(channels["candidate"]).To(ContainElements(versions), "who leaves %s for candidate can upgrade", channel)
 	}
-	if len(dirs) > 0 {
-		version := find(t, "Makefile", `(?m)^VERSION \?= (.*)$`)[0]
-		if last := filepath.Base(dirs[len(dirs)-1]); !semver.MustParse(version).GT(semver.MustParse(last)) {
-			t.Errorf("the version in the making is %s, and %s has been released", version, last)
-		}
+	if len(released) > 0 {
+		version := semver.MustParse(find(t, "Makefile", `(?m)^VERSION \?= (.*)$`)[0])
+		g.Expect(version.GT(semver.MustParse(released[len(released)-1]))).To(BeTrue(), "%s is not released", version)
 	}
 }

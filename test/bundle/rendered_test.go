@@ -1,7 +1,6 @@
 package bundle
 
 import (
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,134 +9,99 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// What is left out of the bundle can be added over config/default, and fits what is there.
+// The components for monitoring and the NetworkPolicy fit config/default.
 func TestComponents(t *testing.T) {
+	g := NewWithT(t)
 	all := rendered(t, "test/bundle/testdata/everything")
-	plain := rendered(t, "config/default")
-	one := func(kind, name string) unstructured.Unstructured {
+	g.Expect(all).To(HaveLen(len(rendered(t, "config/default")) + 3))
+	one := func(kind, suffix string) unstructured.Unstructured {
 		t.Helper()
 		i := slices.IndexFunc(all, func(o unstructured.Unstructured) bool {
-			return o.GetKind() == kind && strings.HasSuffix(o.GetName(), name)
+			return o.GetKind() == kind && strings.HasSuffix(o.GetName(), suffix)
 		})
-		if i < 0 {
-			t.Fatalf("no %s is rendered", kind)
-		}
+		g.Expect(i).NotTo(Equal(-1), kind)
 		return all[i]
-	}
-	if len(all) != len(plain)+3 {
-		t.Errorf("%d objects with the components, %d without", len(all), len(plain))
 	}
 	deployment := as[appsv1.Deployment](t, one("Deployment", ""))
 	service := as[corev1.Service](t, one("Service", "metrics-service"))
 	monitor, policy := one("ServiceMonitor", ""), as[networkingv1.NetworkPolicy](t, one("NetworkPolicy", ""))
 	for _, object := range all {
-		if namespace := object.GetNamespace(); namespace != "" && namespace != deployment.Namespace {
-			t.Errorf("%s %s is in %s", object.GetKind(), object.GetName(), namespace)
-		}
+		g.Expect(object.GetNamespace()).To(BeElementOf("", deployment.Namespace), key(object))
 	}
 
 	selector, _, _ := unstructured.NestedStringMap(monitor.Object, "spec", "selector", "matchLabels")
-	if diff := cmp.Diff(service.Labels, selector); diff != "" {
-		t.Errorf("the labels of the Service and what the ServiceMonitor selects: %s", diff)
-	}
+	g.Expect(selector).To(Equal(service.Labels), "the ServiceMonitor selects the Service")
 	endpoints, _, _ := unstructured.NestedSlice(monitor.Object, "spec", "endpoints")
-	if port := endpoints[0].(map[string]any)["port"]; len(endpoints) != 1 || port != service.Spec.Ports[0].Name {
-		t.Errorf("the ServiceMonitor asks for the port %v, the Service has %s", port, service.Spec.Ports[0].Name)
-	}
+	g.Expect(endpoints).To(ConsistOf(HaveKeyWithValue("port", service.Spec.Ports[0].Name)))
 	rules := string(readFile(t, filepath.Join(repo, "config/prometheus/rule.yaml")))
-	if strings.Count(rules, "{job=") < 4 ||
-		strings.Count(rules, "{job=") != strings.Count(rules, `{job="`+service.Name+`"}`) {
-		t.Errorf("not every alert is about the job %s", service.Name)
-	}
+	count := strings.Count(rules, "{job=")
+	g.Expect(count).To(BeNumerically(">=", 4))
+	g.Expect(strings.Count(rules, `{job="`+service.Name+`"}`)).To(Equal(count), "alerts about the job %s", service.Name)
 
-	if diff := cmp.Diff(*deployment.Spec.Selector, policy.Spec.PodSelector); diff != "" {
-		t.Errorf("the pods of the Deployment and of the NetworkPolicy: %s", diff)
-	}
+	g.Expect(policy.Spec.PodSelector).To(Equal(*deployment.Spec.Selector))
 	port := policy.Spec.Ingress[0].Ports[0].Port.StrVal
-	if service.Spec.Ports[0].TargetPort.StrVal != port ||
-		!slices.ContainsFunc(deployment.Spec.Template.Spec.Containers[0].Ports,
-			func(p corev1.ContainerPort) bool { return p.Name == port }) {
-		t.Errorf("the NetworkPolicy opens the port %q", port)
-	}
+	g.Expect(service.Spec.Ports[0].TargetPort.StrVal).To(Equal(port), "the NetworkPolicy opens the port of the Service")
+	g.Expect(deployment.Spec.Template.Spec.Containers[0].Ports).To(ContainElement(HaveField("Name", port)))
 }
 
 // "make deploy", "make build-installer" and "make bundle" choose images by it.
 func TestRenderPutsImagesIn(t *testing.T) {
+	g := NewWithT(t)
 	look(t)
-	render := func(args ...string) (string, error) {
+	t.Setenv("KUBECTL", kubectl())
+	render := func(images ...string) (string, error) {
 		out, err := exec.Command("../../config/render.sh",
-			append([]string{"../../config/default"}, args...)...).CombinedOutput()
+			append([]string{"../../config/default"}, images...)...).CombinedOutput()
 		return string(out), err
 	}
-	t.Setenv("KUBECTL", kubectl())
 	out, err := render("controller:latest=registry:5000/a/b@sha256:0", "RELATED_IMAGE_NGINX=here/nginx:1",
 		"RELATED_IMAGE_MEMCACHED=")
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	for _, object := range objects(t, []byte(out)) {
-		if object.GetKind() != "Deployment" {
-			continue
-		}
-		container := as[appsv1.Deployment](t, object).Spec.Template.Spec.Containers[0]
-		got := map[string]string{"": container.Image}
-		for _, variable := range container.Env {
-			got[variable.Name] = variable.Value
-		}
-		if got[""] != "registry:5000/a/b@sha256:0" || got["RELATED_IMAGE_NGINX"] != "here/nginx:1" ||
-			!strings.HasPrefix(got["RELATED_IMAGE_MEMCACHED"], "docker.io/library/memcached:") {
-			t.Errorf("%v", got)
-		}
-	}
-	if out, err := render("RELATED_IMAGE_NGNIX=here/nginx:1"); err == nil ||
-		!strings.Contains(out, "no RELATED_IMAGE_NGNIX to put here/nginx:1 in") {
-		t.Errorf("an image that goes nowhere: %v, %s", err, out)
-	}
+	g.Expect(err).NotTo(HaveOccurred(), out)
+	objects := must(decode([]byte(out)))(t)
+	i := slices.IndexFunc(objects, func(o unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })
+	container := as[appsv1.Deployment](t, objects[i]).Spec.Template.Spec.Containers[0]
+	g.Expect(container.Image).To(Equal("registry:5000/a/b@sha256:0"))
+	g.Expect(container.Env).To(ContainElements(
+		corev1.EnvVar{Name: "RELATED_IMAGE_NGINX", Value: "here/nginx:1"},
+		And(HaveField("Name", "RELATED_IMAGE_MEMCACHED"), HaveField("Value", HavePrefix("docker.io/library/memcached:")))))
+
+	out, err = render("RELATED_IMAGE_NGNIX=here/nginx:1")
+	g.Expect(err).To(HaveOccurred())
+	g.Expect(out).To(ContainSubstring("no RELATED_IMAGE_NGNIX to put here/nginx:1 in"))
 }
 
 // Every version follows the next older one of its channel, and can be skipped to from every older one; the fix of an
 // old release too, which is never led back to.
 func TestEnter(t *testing.T) {
+	g := NewWithT(t)
 	look(t)
 	path := filepath.Join(t.TempDir(), "template.yaml")
 	const channel = "schema: olm.channel\npackage: memcached-operator\nname: "
 	const first = "# A package.\nschema: olm.package\nname: memcached-operator\n---\n" + channel +
 		"candidate\nentries:\n---\n# A channel.\n" + channel + "stable\nentries:\n"
-	if err := os.WriteFile(path, []byte(first), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	g.Expect(os.WriteFile(path, []byte(first), 0o600)).To(Succeed())
 	enter := func(version string, channels ...string) string {
 		out, _ := exec.Command("../../config/catalog/enter.sh",
 			append([]string{path, version}, channels...)...).CombinedOutput()
 		return string(out)
 	}
-	for _, step := range []struct {
-		version  string
-		channels []string
-		words    string
-	}{
-		{"0.1.0", []string{"candidate", "stable"}, ""},
-		{"0.2.0", []string{"candidate"}, ""},
-		{"0.2.1", []string{"candidate"}, ""},
-		{"0.2.1", []string{"stable"}, ""},     // it has proven itself
-		{"0.10.0", []string{"candidate"}, ""}, // is no smaller than 0.2.0
-		{"0.1.1", []string{"candidate", "stable"}, ""},
-		{"0.1.0", []string{"stable"}, "memcached-operator.v0.1.0 is in the channel stable already"},
-		{"0.2.0", []string{"candidate"}, "memcached-operator.v0.2.0 is in the channel candidate already"},
-		{"0.3.0", []string{"candidate", "fast"}, "there is no channel fast"},
-	} {
-		if got := enter(step.version, step.channels...); !strings.Contains(got, step.words) ||
-			(got == "") != (step.words == "") {
-			t.Errorf("%s in %v: %q", step.version, step.channels, got)
-		}
-	}
+	g.Expect(enter("0.1.0", "candidate", "stable")).To(BeEmpty())
+	g.Expect(enter("0.2.0", "candidate")).To(BeEmpty())
+	g.Expect(enter("0.2.1", "candidate")).To(BeEmpty())
+	g.Expect(enter("0.2.1", "stable")).To(BeEmpty())
+	g.Expect(enter("0.10.0", "candidate")).To(BeEmpty()) // is no smaller than 0.2.0
+	g.Expect(enter("0.1.1", "candidate", "stable")).To(BeEmpty())
+	g.Expect(enter("0.1.0", "stable")).To(ContainSubstring("memcached-operator.v0.1.0 is in the channel stable already"))
+	g.Expect(enter("0.2.0", "candidate")).To(ContainSubstring("v0.2.0 is in the channel candidate already"))
+	g.Expect(enter("0.3.0", "candidate", "fast")).To(ContainSubstring("there is no channel fast"))
 	want := `# A package.
 schema: olm.package
 name: memcached-operator
@@ -169,28 +133,19 @@ entries:
   replaces: memcached-operator.v0.1.1
   skipRange: '>=0.1.0 <0.2.1'
 `
-	if diff := cmp.Diff(want, string(readFile(t, path))); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-	if err := os.WriteFile(path, []byte(want+"# Not 0.2.0.\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got := enter("0.4.0", "stable"); !strings.Contains(got, "is what cannot be kept: # Not 0.2.0.") {
-		t.Errorf("a comment among the entries: %q", got)
-	}
+	g.Expect(string(readFile(t, path))).To(BeComparableTo(want))
+	g.Expect(os.WriteFile(path, []byte(want+"# Not 0.2.0.\n"), 0o600)).To(Succeed())
+	g.Expect(enter("0.4.0", "stable")).To(ContainSubstring("is what cannot be kept: # Not 0.2.0."))
 }
 
-// The sed of macOS and the BSDs takes "sed -i" otherwise, and would fail halfway.
+// The sed of macOS and the BSDs has another "sed -i", which would fail halfway.
 func TestScriptsAskForGNUSed(t *testing.T) {
+	g := NewWithT(t)
 	dir := t.TempDir()
 	write := func(path string, mode os.FileMode, content []byte) {
 		path = filepath.Join(dir, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, content, mode); err != nil {
-			t.Fatal(err)
-		}
+		g.Expect(os.MkdirAll(filepath.Dir(path), 0o755)).To(Succeed())
+		g.Expect(os.WriteFile(path, content, mode)).To(Succeed())
 	}
 	write("bin/sed", 0o755, []byte("#!/bin/sh\necho 'sed: illegal option' >&2\nexit 1\n"))
 	write("bundle/kept", 0o644, nil)
@@ -203,38 +158,28 @@ func TestScriptsAskForGNUSed(t *testing.T) {
 	} {
 		write(script, 0o755, readFile(t, filepath.Join(repo, script)))
 		out, err := exec.Command(filepath.Join(dir, script), args...).CombinedOutput()
-		if err == nil || !strings.Contains(string(out), "this sed is not GNU's") || strings.Count(string(out), "\n") != 1 {
-			t.Errorf("%s: %v, %s", script, err, out)
-		}
+		g.Expect(err).To(HaveOccurred(), script)
+		g.Expect(string(out)).To(MatchRegexp("^.*this sed is not GNU's.*\n$"), script)
 	}
 	for _, kept := range []string{"bundle/kept", "out/catalog/kept"} {
-		readFile(t, filepath.Join(dir, kept))
+		g.Expect(filepath.Join(dir, kept)).To(BeAnExistingFile())
 	}
 }
 
-// Every image that a release names is one that its instructions have pushed.
+// A release pushes every image that it names.
 func TestImagesArePushed(t *testing.T) {
+	g := NewWithT(t)
 	makefile := string(readFile(t, filepath.Join(repo, "Makefile")))
-	manual := string(readFile(t, filepath.Join(repo, "docs/releasing.md")))
-	script := string(readFile(t, filepath.Join(repo, "config/catalog/release.sh")))
-	images := map[string]bool{}
-	for _, dir := range []string{"bundle", "config/catalog"} {
-		if err := filepath.WalkDir(filepath.Join(repo, dir), func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || entry.IsDir() || filepath.Ext(path) != ".yaml" {
-				return err
+	images := sets.New[string]()
+	for _, pattern := range []string{"bundle/*/*.yaml", "bundle/*/*/*.yaml", "config/catalog/*.yaml",
+		"config/catalog/*/*.yaml", "config/catalog/released/*/*/*.yaml", "config/catalog/released/*/*/*/*.yaml"} {
+		for _, path := range must(filepath.Glob(filepath.Join(repo, pattern)))(t) {
+			for _, match := range regexp.MustCompile(`ghcr\.io/example/([a-z-]+)`).FindAllSubmatch(readFile(t, path), -1) {
+				images.Insert(string(match[1]))
 			}
-			for _, match := range regexp.MustCompile(`ghcr\.io/example/([a-z-]+)`).
-				FindAllStringSubmatch(string(readFile(t, path)), -1) {
-				images[match[1]] = true
-			}
-			return nil
-		}); err != nil {
-			t.Fatal(err)
 		}
 	}
-	if len(images) < 3 {
-		t.Errorf("only %v are named", images)
-	}
+	g.Expect(len(images)).To(BeNumerically(">=", 3), "%v", images)
 	for image := range images {
 		variable := find(t, "Makefile", `(?m)^(\w+) \?= \$\(REGISTRY\)/`+image+`:`)[0]
 		var targets []string
@@ -245,26 +190,21 @@ func TestImagesArePushed(t *testing.T) {
 				}
 			}
 		}
-		named := regexp.MustCompile(`make [a-z -]*\b(` + strings.Join(targets, "|") + `)\b`)
-		if len(targets) == 0 || !named.MatchString(manual) || !named.MatchString(script) {
-			t.Errorf("%s: of the targets %v that push it, docs/releasing.md and what release.sh says at the end must both "+
-				"name one", image, targets)
+		g.Expect(targets).NotTo(BeEmpty(), "targets that push %s", image)
+		for _, instructions := range []string{"docs/releasing.md", "config/catalog/release.sh"} {
+			g.Expect(string(readFile(t, filepath.Join(repo, instructions)))).
+				To(MatchRegexp(`make [a-z -]*\b(`+strings.Join(targets, "|")+`)\b`), "%s pushes %s", instructions, image)
 		}
 	}
 }
 
-// Images of tools are those of the tools that are pinned.
+// The images of tools have the versions of the tools in go.mod.
 func TestVersionsOfTools(t *testing.T) {
+	g := NewWithT(t)
 	opm := find(t, "test/cluster/olm/go.mod", `github.com/operator-framework/operator-registry (v\S+)`)[0]
-	if got := find(t, "config/catalog/Dockerfile", `opm:(v\S+)`)[0]; got != opm {
-		t.Errorf("the catalog is served by opm %s and rendered by %s", got, opm)
-	}
+	g.Expect(find(t, "config/catalog/Dockerfile", `opm:(v\S+)`)[0]).To(Equal(opm))
 	sdk := find(t, "test/tools/operator-sdk/go.mod", `github.com/operator-framework/operator-sdk (v\S+)`)[0]
 	for _, file := range []string{"basic", "olm"} {
-		for _, got := range find(t, "config/scorecard/patches/"+file+".config.yaml", `scorecard-test:(v\S+)`) {
-			if got != sdk {
-				t.Errorf("%s: the scorecard's tests are %s and operator-sdk is %s", file, got, sdk)
-			}
-		}
+		g.Expect(find(t, "config/scorecard/patches/"+file+".config.yaml", `scorecard-test:(v\S+)`)).To(HaveEach(sdk))
 	}
 }

@@ -12,84 +12,39 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Dangling tells what the deployments of a bundle lean on that is not there under OLM: mounts of volumes that do not
-// exist, volumes that nobody mounts, Secrets, ConfigMaps and claims that nobody creates, and arguments that name files
-// outside of every mount. There is one sentence for each, with what to do. Any of them keeps a pod from starting or has
-// it crash, or is left over from something that would.
-//
-// The bundle is taken to ship no Secret and no ConfigMap of its own; optional ones may be absent.
-func Dangling(csv *operatorsv1alpha1.ClusterServiceVersion) []string {
-	var found []string
+// Dangling returns what the deployments of a bundle need and OLM does not provide, one sentence for each: mounts
+// without a volume, volumes without a mount, Secrets, ConfigMaps and claims, which the bundle does not ship, and
+// arguments that name files outside every mount. Each keeps a pod from starting, or is left over from something that
+// would. The bundle has no webhooks, so OLM mounts no certificates.
+func Dangling(csv *operatorsv1alpha1.ClusterServiceVersion) (found []string) {
 	for _, deployment := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		pod := deployment.Spec.Template.Spec
-		certificates := certificateMounts(csv, deployment.Name)
-		for _, sentence := range slices.Concat(unmounted(pod), absent(pod), outside(pod, certificates)) {
+		volumes, mounted := sets.New[string](), sets.New[string]()
+		for _, volume := range pod.Volumes {
+			volumes.Insert(volume.Name)
+		}
+		var sentences []string
+		for _, container := range slices.Concat(pod.InitContainers, pod.Containers) {
+			for _, mount := range container.VolumeMounts {
+				mounted.Insert(mount.Name)
+			}
+			for _, device := range container.VolumeDevices {
+				mounted.Insert(device.Name)
+			}
+			sentences = append(sentences, outside(container)...)
+		}
+		for _, volume := range sets.List(mounted.Difference(volumes)) {
+			sentences = append(sentences, fmt.Sprintf("the volume %s is mounted and does not exist: remove the mount", volume))
+		}
+		for _, volume := range sets.List(volumes.Difference(mounted)) {
+			sentences = append(sentences, fmt.Sprintf("no container mounts the volume %s: remove it", volume))
+		}
+		for _, sentence := range append(sentences, needs(pod)...) {
 			found = append(found, "deployment "+deployment.Name+": "+sentence)
 		}
-	}
-	return found
-}
-
-// certificateMounts returns where OLM itself mounts certificates into a deployment that serves webhooks or an API.
-func certificateMounts(csv *operatorsv1alpha1.ClusterServiceVersion, deployment string) []string {
-	serves := slices.ContainsFunc(csv.Spec.WebhookDefinitions,
-		func(w operatorsv1alpha1.WebhookDescription) bool { return w.DeploymentName == deployment }) ||
-		slices.ContainsFunc(csv.Spec.APIServiceDefinitions.Owned,
-			func(a operatorsv1alpha1.APIServiceDescription) bool { return a.DeploymentName == deployment })
-	if !serves {
-		return nil
-	}
-	return []string{"/tmp/k8s-webhook-server/serving-certs", "/apiserver.local.config/certificates"}
-}
-
-func containers(pod corev1.PodSpec) []corev1.Container {
-	return slices.Concat(pod.InitContainers, pod.Containers)
-}
-
-// unmounted compares volumes with mounts.
-func unmounted(pod corev1.PodSpec) []string {
-	volumes, mounted := map[string]bool{}, map[string]bool{}
-	for _, volume := range pod.Volumes {
-		volumes[volume.Name] = true
-	}
-	var found []string
-	use := func(container, volume, where string) {
-		mounted[volume] = true
-		if !volumes[volume] {
-			found = append(found,
-				fmt.Sprintf("container %s mounts the volume %s at %s, and there is no such volume: take the mount away, or add "+
-					"the volume", container, volume, where))
-		}
-	}
-	for _, container := range containers(pod) {
-		for _, mount := range container.VolumeMounts {
-			use(container.Name, mount.Name, mount.MountPath)
-		}
-		for _, device := range container.VolumeDevices {
-			use(container.Name, device.Name, device.DevicePath)
-		}
-	}
-	for _, volume := range pod.Volumes {
-		if !mounted[volume.Name] {
-			found = append(found, fmt.Sprintf("no container mounts the volume %s: take it away", volume.Name))
-		}
-	}
-	return found
-}
-
-// Kubernetes makes this ConfigMap in every namespace.
-const rootCA = "kube-root-ca.crt"
-
-// absent finds the Secrets, ConfigMaps and claims that have to exist for the pod to start.
-func absent(pod corev1.PodSpec) (found []string) {
-	for _, volume := range pod.Volumes {
-		found = append(found, needs("the volume "+volume.Name, volume)...)
-	}
-	for _, container := range containers(pod) {
-		environment := corev1.Container{EnvFrom: container.EnvFrom, Env: container.Env}
-		found = append(found, needs("the environment of container "+container.Name, environment)...)
 	}
 	return found
 }
@@ -101,13 +56,13 @@ var referencing = map[string]string{
 	"persistentVolumeClaim": "PersistentVolumeClaim",
 }
 
-// needs finds the objects that a part of a pod cannot be without.
-func needs[T any](what string, part T) []string {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&part)
+// needs returns the objects that have to exist for a pod to start, except for kube-root-ca.crt, which every namespace
+// has.
+func needs(pod corev1.PodSpec) (found []string) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&pod)
 	if err != nil {
-		panic(err) // the types of Kubernetes can all be converted
+		panic(err) // Kubernetes' types can all be converted
 	}
-	var found []string
 	var visit func(field string, value any)
 	visit = func(field string, value any) {
 		switch value := value.(type) {
@@ -116,11 +71,10 @@ func needs[T any](what string, part T) []string {
 				visit(field, item)
 			}
 		case map[string]any:
-			kind, optional := referencing[field], value["optional"] == true
-			name, _ := cmp.Or(value["name"], value["secretName"], value["claimName"]).(string)
-			if kind != "" && !optional && (kind != "ConfigMap" || name != rootCA) {
-				found = append(found,
-					fmt.Sprintf("%s needs the %s %s, and OLM creates none: take it away, or make it optional", what, kind, name))
+			kind := referencing[field]
+			name := cmp.Or(value["name"], value["secretName"], value["claimName"])
+			if kind != "" && value["optional"] != true && name != "kube-root-ca.crt" {
+				found = append(found, fmt.Sprintf("it needs the %s %s, which OLM does not create: make it optional", kind, name))
 			}
 			for _, below := range slices.Sorted(maps.Keys(value)) {
 				visit(below, value[below])
@@ -131,57 +85,29 @@ func needs[T any](what string, part T) []string {
 	return found
 }
 
-// What every container has without a mount of its own.
-var everywhere = []string{"/dev", "/proc", "/var/run/secrets/kubernetes.io/serviceaccount"}
-
-// namesFile is what flags are called whose value is a file or a directory.
+// namesFile matches the flags whose value is a file or a directory.
 var namesFile = regexp.MustCompile(`(cert|key|config|token|ca)-?(path|dir|file)$|-(dir|file)$`)
 
-// outside finds arguments that name files that lie in no mount.
-func outside(pod corev1.PodSpec, certificates []string) []string {
-	var found []string
-	for _, container := range containers(pod) {
-		mounts := slices.Concat(everywhere, certificates)
-		for _, mount := range container.VolumeMounts {
-			mounts = append(mounts, mount.MountPath)
+// outside returns the arguments of a container, --flag=value or --flag value, that name files in no mount.
+func outside(container corev1.Container) (found []string) {
+	mounts := []string{"/dev", "/proc", "/var/run/secrets/kubernetes.io/serviceaccount"}
+	for _, mount := range container.VolumeMounts {
+		mounts = append(mounts, mount.MountPath)
+	}
+	previous := ""
+	for _, argument := range slices.Concat(container.Command, container.Args) {
+		flag, value, hasValue := strings.Cut(argument, "=")
+		if !hasValue && !strings.HasPrefix(argument, "-") {
+			flag, value = previous, argument
 		}
-		for _, flag := range flags(container) {
-			isFile := path.IsAbs(flag.value) || flag.value != "" && namesFile.MatchString(flag.name)
-			if isFile && !slices.ContainsFunc(mounts, func(mount string) bool { return within(mount, flag.value) }) {
-				found = append(found,
-					fmt.Sprintf("container %s has the argument %s=%s, which lies in no mount: take the argument away together with "+
-						"its volume", container.Name, flag.name, flag.value))
-			}
+		previous = argument
+		isFile := value != "" && strings.HasPrefix(flag, "-") && (path.IsAbs(value) || namesFile.MatchString(flag))
+		if isFile && !slices.ContainsFunc(mounts, func(mount string) bool {
+			return strings.HasPrefix(path.Clean(value)+"/", path.Clean(mount)+"/")
+		}) {
+			found = append(found, fmt.Sprintf("container %s has the argument %s=%s, which is in no mount: remove it",
+				container.Name, flag, value))
 		}
 	}
 	return found
-}
-
-type flag struct{ name, value string }
-
-// flags returns the flags of a container that have a value, written --flag=value or --flag value.
-func flags(container corev1.Container) []flag {
-	var all []flag
-	name := "" // of a flag whose value may come next
-	for _, argument := range slices.Concat(container.Command, container.Args) {
-		isFlag := strings.HasPrefix(argument, "-")
-		switch {
-		case isFlag && strings.Contains(argument, "="):
-			before, value, _ := strings.Cut(argument, "=")
-			all = append(all, flag{before, value})
-			name = ""
-		case isFlag:
-			name = argument
-		case name != "":
-			all = append(all, flag{name, argument})
-			name = ""
-		}
-	}
-	return all
-}
-
-// within tells whether a path is a directory or lies in it.
-func within(directory, p string) bool {
-	directory, p = path.Clean(directory), path.Clean(p)
-	return p == directory || strings.HasPrefix(p, strings.TrimSuffix(directory, "/")+"/")
 }

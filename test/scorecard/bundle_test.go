@@ -11,7 +11,7 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// newBundle returns a directory with a copy of the bundle, to be changed.
+// newBundle returns a directory with a copy of the bundle.
 func newBundle() string {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
@@ -32,8 +32,7 @@ func newReleased() (released, release string) {
 func edit(bundle, word string, change func(manifest map[string]any)) {
 	GinkgoHelper()
 	paths, err := filepath.Glob(filepath.Join(bundle, "manifests", "*"+word+"*.yaml"))
-	Expect(err).NotTo(HaveOccurred())
-	Expect(paths).To(HaveLen(1))
+	Expect(paths, err).To(HaveLen(1))
 	text, err := os.ReadFile(paths[0])
 	Expect(err).NotTo(HaveOccurred())
 	var manifest map[string]any

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -13,64 +14,59 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// statusIsHonest shows that the status says what the pods and the Deployment really are: with all pods of the sample,
-// with one more, and with none. It is the only test that needs pods that are ready.
+// statusIsHonest shows that the status reports the pods and the Deployment as they are: with all pods of the sample,
+// with one more, and with none. It is the only test that needs pods that become ready.
 func statusIsHonest(ctx context.Context, t *trial) {
 	object := t.createSample(ctx)
 	for _, pods := range []int32{t.Pods(object), t.Pods(object) + 1, 0} {
 		if t.Pods(object) != pods {
 			t.change(ctx, object, func(object client.Object) { t.Resize(object, pods) })
 		}
-		t.until(ctx, fmt.Sprintf("%s with %d pods has settled, and its status says what is the case", t.called(object), pods),
+		t.until(ctx, fmt.Sprintf("%s with %d pods has settled, and its status reports them", t.called(object), pods),
 			"the pods (have their images been pulled?), and the log of the operator", t.isHonest(object),
-			t.says(object, "Available", metav1.ConditionTrue, ""), t.says(object, "Progressing", metav1.ConditionFalse, ""),
-			t.says(object, "Degraded", metav1.ConditionFalse, ""))
+			t.hasCondition(object, "Available", metav1.ConditionTrue, ""),
+			t.hasCondition(object, "Progressing", metav1.ConditionFalse, ""),
+			t.hasCondition(object, "Degraded", metav1.ConditionFalse, ""))
 	}
 }
 
-// isHonest is a check that all pods wanted are ready, and that nothing in the status contradicts what can be seen.
+// isHonest is a check that all pods are ready, and that the status does not contradict them or the Deployment.
 func (t *trial) isHonest(object client.Object) check {
 	return func(ctx context.Context) (string, error) {
 		if err := t.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return "", err
 		}
-		said := t.kind.Status(object)
-		pods, err := t.podsOf(ctx, said.Selector)
+		status := t.kind.Status(object)
+		pods, err := t.podsOf(ctx, status.Selector)
 		if err != nil {
 			return "", err
 		}
-		if wrong := settled(pods, t.Pods(object)); wrong != "" {
-			return wrong, nil
+		names := make([]string, 0, len(pods))
+		for _, pod := range pods {
+			if !isReady(pod) {
+				return fmt.Sprintf("pod %s is not ready%s", pod.Name, waitsFor(pod)), nil
+			}
+			names = append(names, pod.Name)
+		}
+		slices.Sort(names)
+		nodes := status.Nodes
+		if nodes == nil {
+			nodes = names
 		}
 		deployment := t.ChildrenOf(object)[0].(*appsv1.Deployment)
 		if err := t.Get(ctx, client.ObjectKeyFromObject(deployment), deployment); err != nil {
 			return "", err
 		}
-		ready := int32(len(slices.DeleteFunc(slices.Clone(pods), notReady)))
-		names := make([]string, 0, len(pods))
-		for _, pod := range pods {
-			names = append(names, pod.Name)
-		}
-		slices.Sort(names)
-		switch {
-		case said.ObservedGeneration != object.GetGeneration():
-			return fmt.Sprintf("status.observedGeneration is %d, and the generation %d", said.ObservedGeneration,
-				object.GetGeneration()), nil
-		case said.Pods != int32(len(pods)):
-			return fmt.Sprintf("the status tells of %d pods, and there are %d", said.Pods, len(pods)), nil
-		case said.Ready != ready:
-			return fmt.Sprintf("the status tells of %d ready pods, and there are %d", said.Ready, ready), nil
-		case said.Ready != deployment.Status.AvailableReplicas:
-			return fmt.Sprintf("the status tells of %d ready pods, and its Deployment of %d", said.Ready,
-				deployment.Status.AvailableReplicas), nil
-		case said.Nodes != nil && !slices.Equal(said.Nodes, names):
-			return fmt.Sprintf("status.nodes are %v, and the pods %v", said.Nodes, names), nil
-		}
-		return "", nil
+		return cmp.Or(differs("the number of pods", int32(len(pods)), t.Pods(object)),
+			differs("status.observedGeneration", status.ObservedGeneration, object.GetGeneration()),
+			differs("the number of pods in the status", status.Pods, t.Pods(object)),
+			differs("the number of ready pods in the status", status.Ready, t.Pods(object)),
+			differs("the number of available replicas of the Deployment", deployment.Status.AvailableReplicas, status.Ready),
+			differs("status.nodes", nodes, names)), nil
 	}
 }
 
-// podsOf returns the pods of a selector that have not ended and are not ending.
+// podsOf returns the pods of a selector that run and are not being deleted.
 func (t *trial) podsOf(ctx context.Context, text string) ([]corev1.Pod, error) {
 	if text == "" {
 		return nil, failed("the status has no selector yet")
@@ -80,44 +76,24 @@ func (t *trial) podsOf(ctx context.Context, text string) ([]corev1.Pod, error) {
 		return nil, failed("status.selector %q has to be a label selector: %w", text, err)
 	}
 	var pods corev1.PodList
-	if err := t.List(ctx, &pods, client.InNamespace(t.namespace),
-		client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return nil, err
-	}
+	err = t.List(ctx, &pods, client.InNamespace(t.namespace), client.MatchingLabelsSelector{Selector: selector})
 	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool {
 		return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-	}), nil
+	}), err
 }
 
-// settled tells what pods lack to be as many as are wanted, all ready.
-func settled(pods []corev1.Pod, want int32) (wrong string) {
-	for _, pod := range pods {
-		if notReady(pod) {
-			return fmt.Sprintf("pod %s is not ready%s", pod.Name, waitsFor(pod))
-		}
-	}
-	if int32(len(pods)) != want {
-		return fmt.Sprintf("there are %d pods of %d", len(pods), want)
-	}
-	return ""
-}
-
-func notReady(pod corev1.Pod) bool {
-	return !slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+func isReady(pod corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
 }
 
-// waitsFor returns why the containers of a pod do not run, as the kubelet says.
-func waitsFor(pod corev1.Pod) string {
-	var reasons []string
+// waitsFor returns why the containers of a pod do not run, as the kubelet reports it.
+func waitsFor(pod corev1.Pod) (reasons string) {
 	for _, container := range pod.Status.ContainerStatuses {
 		if waiting := container.State.Waiting; waiting != nil {
-			reasons = append(reasons, strings.TrimSpace(waiting.Reason+" "+waiting.Message))
+			reasons += ": " + strings.TrimSpace(waiting.Reason+" "+waiting.Message)
 		}
 	}
-	if len(reasons) == 0 {
-		return ""
-	}
-	return ": " + strings.Join(reasons, "; ")
+	return reasons
 }

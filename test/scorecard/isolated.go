@@ -3,9 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -13,14 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/example/memcached-operator/test/jobstate"
 )
 
 // areIsolated shows that two resources of a kind in one namespace are independent: neither selects the other's pods,
 // and nothing happens to the children of one when the other is changed or deleted.
 func areIsolated(ctx context.Context, t *trial) {
-	one, other := t.createAtRest(ctx), t.createAtRest(ctx)
+	one, other := t.createSettled(ctx), t.createSettled(ctx)
 	if t.Deploys {
 		t.selectOnlyTheirOwn(ctx, one, other)
 		t.selectOnlyTheirOwn(ctx, other, one)
@@ -31,25 +28,25 @@ func areIsolated(ctx context.Context, t *trial) {
 
 	hasGrown := t.grows(ctx, one)
 	t.change(ctx, one, t.grow)
-	t.carriedOut(ctx, one, hasGrown)
+	t.reconciled(ctx, one, hasGrown)
 	t.areAsBefore(ctx, family, before, t.called(one)+" was changed")
 
-	gone := t.family(ctx, one)
+	deleted := t.family(ctx, one)
 	t.delete(ctx, one)
-	for _, object := range gone {
-		t.until(ctx, t.called(object)+" is gone", "its finalizers and owner references", t.gone(object))
+	for _, object := range deleted {
+		t.until(ctx, t.called(object)+" is deleted", "its finalizers and owner references", t.deleted(object))
 	}
 	t.areAsBefore(ctx, family, before, t.called(one)+" was deleted")
 }
 
-// createAtRest creates an object that has children, and gets no others by itself.
-func (t *trial) createAtRest(ctx context.Context) client.Object {
+// createSettled creates an object that has children and gets no others by itself.
+func (t *trial) createSettled(ctx context.Context) client.Object {
 	if t.Deploys {
 		return t.createSample(ctx)
 	}
 	object := t.createRunning(ctx)
 	t.change(ctx, object, calm)
-	t.carriedOut(ctx, object, t.tellsOfActive(object))
+	t.reconciled(ctx, object, t.reportsActive(object))
 	return object
 }
 
@@ -57,10 +54,8 @@ func (t *trial) createAtRest(ctx context.Context) client.Object {
 func (t *trial) family(ctx context.Context, object client.Object) []client.Object {
 	family := append(t.ChildrenOf(object), object)
 	if !t.Deploys {
-		jobs, err := jobstate.Owned(ctx, t, object)
-		t.must(err)
-		for i := range jobs {
-			family = append(family, &jobs[i])
+		for _, job := range t.jobs(ctx, object) {
+			family = append(family, &job)
 		}
 	}
 	return family
@@ -69,11 +64,9 @@ func (t *trial) family(ctx context.Context, object client.Object) []client.Objec
 // grows is a check that an object has more active Jobs than now. Other children replace each other.
 func (t *trial) grows(ctx context.Context, object client.Object) check {
 	if t.Deploys {
-		return all()
+		return func(context.Context) (string, error) { return "", nil }
 	}
-	jobs, err := jobstate.Owned(ctx, t, object, isUnfinished)
-	t.must(err)
-	return t.hasActive(object, len(jobs)+1)
+	return t.hasActive(object, len(t.jobs(ctx, object, isUnfinished))+1)
 }
 
 // selectOnlyTheirOwn checks the selectors of an object's children against the pods of another.
@@ -91,7 +84,7 @@ func (t *trial) selectOnlyTheirOwn(ctx context.Context, one, other client.Object
 	}
 }
 
-// selectorOf returns which pods a child is about; one that is about none selects nothing.
+// selectorOf returns the selector of the pods of a child; without one it selects nothing.
 func selectorOf(child client.Object) (labels.Selector, error) {
 	switch child := child.(type) {
 	case *appsv1.Deployment:
@@ -106,7 +99,7 @@ func selectorOf(child client.Object) (labels.Selector, error) {
 	return labels.Nothing(), nil
 }
 
-// identity returns of objects which they are and how often what is wanted of them has changed.
+// identity returns the UIDs and generations of objects.
 func (t *trial) identity(ctx context.Context, objects []client.Object) (map[string]string, error) {
 	identity := map[string]string{}
 	for _, object := range objects {
@@ -122,13 +115,11 @@ func (t *trial) identity(ctx context.Context, objects []client.Object) (map[stri
 func (t *trial) areAsBefore(ctx context.Context, objects []client.Object, before map[string]string, event string) {
 	after, err := t.identity(ctx, objects)
 	if apierrors.IsNotFound(err) {
-		err = failed("all of this had to stay when %s: %w; look at owner references, and at who else deletes", event, err)
+		err = failed("all of this had to stay when %s: %w; look at owner references, and at what else deletes", event, err)
 	}
 	t.must(err)
-	for _, name := range slices.Sorted(maps.Keys(before)) {
-		if after[name] != before[name] {
-			t.must(failed("%s had to stay as it was when %s: it had %s and has %s; look at the names and labels that the "+
-				"operator gives to children", name, event, before[name], after[name]))
-		}
+	if diff := gocmp.Diff(before, after); diff != "" {
+		t.must(failed("all of this had to stay as it was when %s; look at the names and labels that the operator gives to "+
+			"children (-before +after):\n%s", event, diff))
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/utils/ptr"
@@ -34,11 +33,10 @@ type write struct {
 	// value is for a write that is derived from the schema: it returns what to set the field to. Its effect shows in the
 	// children.
 	value func(object client.Object) any
-	// effect tells what has not become of it yet; nil where no contradiction is effect enough.
+	// effect returns a check of the effect; nil where [trial.isReconciled] is enough.
 	effect func(t *trial, object client.Object) check
 }
 
-// allKinds are all there are.
 var allKinds = []kind{foos, memcacheds, cronJobs}
 
 var (
@@ -68,7 +66,7 @@ var (
 				object.(*tutorialv1.CronJob).Spec.TimeZone = ptr.To("Etc/GMT-3")
 			}, effect: isDueAt(21)},
 			{field: "schedule", change: hurry, effect: activeJobs(1)},
-			// The Job that is active keeps the next from being in time.
+			// The active Job keeps the next one from starting in time.
 			{field: "startingDeadlineSeconds", change: func(object client.Object) {
 				object.(*tutorialv1.CronJob).Spec.StartingDeadlineSeconds = ptr.To(int64(1))
 			}, effect: hasMissed},
@@ -105,11 +103,7 @@ func (t *trial) contradiction(ctx context.Context, object client.Object) (wrong 
 		return "", nil
 	}
 	deployment := t.ChildrenOf(object)[0].(*appsv1.Deployment)
-	if err := t.Get(ctx, client.ObjectKeyFromObject(deployment), deployment); err != nil {
-		return "", err
-	}
-	if got, want := ptr.Deref(deployment.Spec.Replicas, 1), t.Pods(object); got != want {
-		return fmt.Sprintf("Deployment %s wants %d pods, and the spec %d", deployment.Name, got, want), nil
-	}
-	return "", nil
+	err = t.Get(ctx, client.ObjectKeyFromObject(deployment), deployment)
+	replicas := ptr.Deref(deployment.Spec.Replicas, 1)
+	return differs("spec.replicas of "+t.called(deployment), replicas, t.Pods(object)), err
 }

@@ -3,7 +3,7 @@
 // TestStatus in JSON.
 //
 // Scorecard reads the log of the pod, in which standard output and standard error are one. So nothing is ever written
-// to standard error: what is worth knowing is in the Log of the results.
+// to standard error: the Log of the results has it.
 package main
 
 import (
@@ -15,6 +15,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -25,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// tests are all there are. The configuration of scorecard names each of them once.
+// tests are all tests. The configuration of scorecard names each of them once.
 var tests = []struct {
 	name string
 	run  func(ctx context.Context, s settings) ([]finding, error)
@@ -39,32 +40,27 @@ var tests = []struct {
 	{"no-dangling-volumes", noDanglingVolumes},
 }
 
-// settings are what flags and environment say.
+// settings come from flags and the environment.
 type settings struct {
 	bundle    string // the directory of the bundle
 	released  string // the directory of the bundles released so far, one directory for each version
-	namespace string // where to make things
+	namespace string // where to create objects
 	timeout   time.Duration
 }
 
 func main() {
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	if !printed(os.Args[1:], os.Getenv("SCORECARD_NAMESPACE")) {
-		os.Exit(1)
-	}
-}
-
-// printed prints the status of the test that the arguments name and tells whether it has passed. A signal ends the
-// test, which then still removes what it has made.
-func printed(args []string, namespace string) bool {
+	// A signal ends the test, which then still deletes what it has created.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-	defer stop()
-	status := run(ctx, args, namespace)
+	status := run(ctx, os.Args[1:], os.Getenv("SCORECARD_NAMESPACE"))
+	stop()
 	encoder := json.NewEncoder(os.Stdout)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "    ")
-	return encoder.Encode(status) == nil && passed(status)
+	if err := encoder.Encode(status); err != nil || !passed(status) {
+		os.Exit(1)
+	}
 }
 
 // run runs the test that the arguments name. Whatever goes wrong is in the status it returns.
@@ -80,6 +76,7 @@ func run(ctx context.Context, args []string, namespace string) scorecardv1alpha3
 		return statusOf("", []finding{{err: fmt.Errorf("wrong arguments %q: %w", args, err)}})
 	}
 
+	names := make([]string, 0, len(tests))
 	for _, test := range tests {
 		if flags.NArg() == 1 && flags.Arg(0) == test.name {
 			ctx, cancel := context.WithTimeout(ctx, s.timeout)
@@ -90,28 +87,24 @@ func run(ctx context.Context, args []string, namespace string) scorecardv1alpha3
 			}
 			return statusOf(test.name, findings)
 		}
-	}
-	names := make([]string, 0, len(tests))
-	for _, test := range tests {
 		names = append(names, test.name)
 	}
-	return statusOf("",
-		[]finding{{err: failed("there is no test %q: name one of %s", strings.Join(flags.Args(), " "),
-			strings.Join(names, ", "))}})
+	return statusOf("", []finding{{err: failed("there is no test %q: name one of %s", strings.Join(flags.Args(), " "),
+		strings.Join(names, ", "))}})
 }
 
-// finding is what a test has found out about one subject.
+// finding is the result of a test for one subject.
 type finding struct {
 	subject     string // a kind, or nothing if the test has one subject only
-	err         error  // a failure if the subject is not as it should be; another error if that could not be found out
+	err         error  // a failure if the subject is defective; another error if that could not be determined
 	suggestions []string
 	log         string
 }
 
-// failure is an error that the subject of a test is to blame for.
+// failure is an error that the subject of a test causes.
 type failure struct{ error }
 
-// failed returns a failure. It says what was expected, what was seen, and what to look at.
+// failed returns a failure. Its text has what was expected, what was observed, and where to look.
 func failed(format string, args ...any) error {
 	return failure{fmt.Errorf(format, args...)}
 }
@@ -137,10 +130,7 @@ func statusOf(test string, findings []finding) scorecardv1alpha3.TestStatus {
 }
 
 func passed(status scorecardv1alpha3.TestStatus) bool {
-	for _, result := range status.Results {
-		if result.State != scorecardv1alpha3.PassState {
-			return false
-		}
-	}
-	return len(status.Results) > 0
+	return len(status.Results) > 0 && !slices.ContainsFunc(status.Results, func(result scorecardv1alpha3.TestResult) bool {
+		return result.State != scorecardv1alpha3.PassState
+	})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -16,9 +17,8 @@ import (
 	"github.com/example/memcached-operator/test/jobstate"
 )
 
-// Schedules: one by which nothing is due while a test runs, and one by which something soon is.
 const (
-	rarely = "0 0 1 1 *"
+	rarely = "0 0 1 1 *" // a schedule by which nothing is due while a test runs
 	period = 3 * time.Second
 )
 
@@ -46,27 +46,29 @@ func suspend(object client.Object) { object.(*tutorialv1.CronJob).Spec.Suspend =
 // deleted does not run again.
 func noRunIsRepeated(ctx context.Context, t *trial) {
 	object := t.createRunning(ctx)
-	jobs, err := jobstate.Owned(ctx, t, object)
-	t.must(err)
-	changed := &jobs[0]
-	t.change(ctx, changed, func(job client.Object) { theirs(job) })
+	changed := &t.jobs(ctx, object)[0]
+	t.change(ctx, changed, func(job client.Object) { unmanaged(job) })
 	deleted := t.nextJob(ctx, object, jobstate.ScheduledAt(changed))
 	t.delete(ctx, deleted)
-	isThere := false
-	for _, job := range t.jobsLater(ctx, object, jobstate.ScheduledAt(deleted)) {
-		switch {
-		case job.Name == deleted.Name:
-			t.must(failed("%s was deleted and must not be made again, and was; look at how the operator knows what has been run",
-				t.called(deleted)))
-		case job.UID == changed.UID && job.Labels["somebody"] != "else":
-			t.must(failed("%s had to stay as somebody had changed it, and its labels are %v; look at what the operator writes",
-				t.called(&job), job.Labels))
-		}
-		isThere = isThere || job.UID == changed.UID
+
+	// The operator may have been about to create a first Job. When it has created a second, it has observed all of this.
+	latest := jobstate.ScheduledAt(deleted)
+	for _, job := range t.jobs(ctx, object) {
+		latest = max(latest, jobstate.ScheduledAt(&job))
 	}
-	if !isThere {
-		t.must(failed("%s had to stay, and is gone; look at the history limits, and at what the operator deletes",
-			t.called(changed)))
+	for range 2 {
+		latest = jobstate.ScheduledAt(t.nextJob(ctx, object, latest))
+	}
+	jobs := t.jobs(ctx, object)
+	if slices.ContainsFunc(jobs, func(job batchv1.Job) bool { return job.Name == deleted.Name }) {
+		t.must(failed("%s was deleted and must not be created again, and was; look at how the operator knows what has run",
+			t.called(deleted)))
+	}
+	if !slices.ContainsFunc(jobs, func(job batchv1.Job) bool {
+		return job.UID == changed.UID && job.Labels["somebody"] == "else"
+	}) {
+		t.must(failed("%s had to stay as it was changed, and did not; look at the history limits, and at what the operator "+
+			"writes and deletes", t.called(changed)))
 	}
 }
 
@@ -74,28 +76,33 @@ func noRunIsRepeated(ctx context.Context, t *trial) {
 // complete, and when none is active.
 func statusOfRunsIsHonest(ctx context.Context, t *trial) {
 	object := t.createRunning(ctx)
-	t.carriedOut(ctx, object, t.hasActive(object, 2), t.tellsOfActive(object))
+	t.reconciled(ctx, object, t.hasActive(object, 2), t.reportsActive(object))
 	t.change(ctx, object, complete)
-	t.carriedOut(ctx, object, hasSucceeded(t, object), t.tellsOfActive(object))
+	t.reconciled(ctx, object, hasSucceeded(t, object), t.reportsActive(object))
 	t.change(ctx, object, suspend)
-	t.carriedOut(ctx, object, t.tellsOfActive(object))
-	jobs, err := jobstate.Owned(ctx, t, object, isUnfinished)
-	t.must(err)
-	for _, job := range jobs {
+	t.reconciled(ctx, object, t.reportsActive(object))
+	for _, job := range t.jobs(ctx, object, isUnfinished) {
 		t.delete(ctx, &job)
 	}
-	t.until(ctx, t.called(object)+" says that none of its Jobs is active", managerLog, t.tellsOfActive(object),
-		t.says(object, "Progressing", metav1.ConditionFalse, tutorialv1.ReasonIdle))
+	t.until(ctx, t.called(object)+" reports that none of its Jobs is active", managerLog, t.reportsActive(object),
+		t.hasCondition(object, "Progressing", metav1.ConditionFalse, tutorialv1.ReasonIdle))
 }
 
 func isUnfinished(job *batchv1.Job) bool { return !jobstate.IsFinished(job) }
+
+// jobs returns the Jobs of an object that match all filters.
+func (t *trial) jobs(ctx context.Context, object client.Object, filters ...func(*batchv1.Job) bool) []batchv1.Job {
+	jobs, err := jobstate.Owned(ctx, t, object, filters...)
+	t.must(err)
+	return jobs
+}
 
 // createRunning creates an object that has a Job soon, and may have several at once, and waits for the first.
 func (t *trial) createRunning(ctx context.Context) *tutorialv1.CronJob {
 	object := t.newObject().(*tutorialv1.CronJob)
 	growRuns(object)
 	t.create(ctx, object)
-	t.carriedOut(ctx, object, t.hasActive(object, 1))
+	t.reconciled(ctx, object, t.hasActive(object, 1))
 	return object
 }
 
@@ -115,49 +122,27 @@ func (t *trial) nextJob(ctx context.Context, object client.Object, after string)
 	return next
 }
 
-// jobsLater returns the Jobs of an object when there are two of later times than all that there are, and than another.
-// The operator may have been about to create the first; when it has created the second, it has observed all that had
-// happened before.
-func (t *trial) jobsLater(ctx context.Context, object client.Object, than string) []batchv1.Job {
-	jobs, err := jobstate.Owned(ctx, t, object)
-	t.must(err)
-	for _, job := range jobs {
-		than = max(than, jobstate.ScheduledAt(&job))
-	}
-	for range 2 {
-		than = jobstate.ScheduledAt(t.nextJob(ctx, object, than))
-	}
-	jobs, err = jobstate.Owned(ctx, t, object)
-	t.must(err)
-	return jobs
-}
-
-// contradictsSchedule tells what in the status does not follow from the schedule.
+// contradictsSchedule returns what in the status does not follow from the schedule.
 func contradictsSchedule(cj *tutorialv1.CronJob) string {
 	isSuspended := ptr.Deref(cj.Spec.Suspend, false)
-	available := meta.FindStatusCondition(cj.Status.Conditions, tutorialv1.ConditionAvailable)
-	switch zone := ptr.Deref(cj.Spec.TimeZone, ""); {
-	case cj.Status.ObservedSchedule != cj.Spec.Schedule:
-		return fmt.Sprintf("status.observedSchedule is %q, and spec.schedule %q", cj.Status.ObservedSchedule,
-			cj.Spec.Schedule)
-	case cj.Status.ObservedTimeZone != zone:
-		return fmt.Sprintf("status.observedTimeZone is %q, and spec.timeZone %q", cj.Status.ObservedTimeZone, zone)
-	case isSuspended != cj.Status.NextScheduleTime.IsZero():
-		return fmt.Sprintf("spec.suspend is %t, and status.nextScheduleTime %s", isSuspended, cj.Status.NextScheduleTime)
-	case available == nil || isSuspended != (available.Reason == tutorialv1.ReasonSuspended):
-		return fmt.Sprintf("spec.suspend is %t, and condition Available %+v", isSuspended, available)
-	}
-	return ""
+	available := conditionOf(cj, tutorialv1.ConditionAvailable)
+	return cmp.Or(differs("status.observedSchedule", cj.Status.ObservedSchedule, cj.Spec.Schedule),
+		differs("status.observedTimeZone", cj.Status.ObservedTimeZone, ptr.Deref(cj.Spec.TimeZone, "")),
+		differs("that status.nextScheduleTime is empty", cj.Status.NextScheduleTime.IsZero(), isSuspended),
+		differs("that condition Available reports a suspension", available.Reason == tutorialv1.ReasonSuspended, isSuspended))
+}
+
+// conditionOf returns a condition, which is empty if there is none.
+func conditionOf(cj *tutorialv1.CronJob, name string) metav1.Condition {
+	return ptr.Deref(meta.FindStatusCondition(cj.Status.Conditions, name), metav1.Condition{})
 }
 
 // isDueAt is the effect that the next time is at an hour in UTC.
 func isDueAt(hour int) func(*trial, client.Object) check {
 	return func(_ *trial, object client.Object) check {
 		return func(context.Context) (string, error) {
-			if next := object.(*tutorialv1.CronJob).Status.NextScheduleTime; next.UTC().Hour() != hour {
-				return fmt.Sprintf("status.nextScheduleTime is %s, and not at %d o'clock in UTC", next, hour), nil
-			}
-			return "", nil
+			next := object.(*tutorialv1.CronJob).Status.NextScheduleTime
+			return differs("the hour of status.nextScheduleTime in UTC", next.UTC().Hour(), hour), nil
 		}
 	}
 }
@@ -182,7 +167,7 @@ func (t *trial) hasActive(object client.Object, count int) check {
 func hasMissed(_ *trial, object client.Object) check {
 	return func(context.Context) (string, error) {
 		if object.(*tutorialv1.CronJob).Status.LastMissedTime == nil {
-			return "status.lastMissedTime tells of nothing that was given up", nil
+			return "status.lastMissedTime is not set", nil
 		}
 		return "", nil
 	}
@@ -201,19 +186,15 @@ func hasSucceeded(t *trial, object client.Object) check {
 				last = at
 			}
 		}
-		told := object.(*tutorialv1.CronJob).Status.LastSuccessfulTime
-		switch {
-		case last == nil:
+		if last == nil {
 			return "no Job has completed", nil
-		case !last.Equal(told):
-			return fmt.Sprintf("status.lastSuccessfulTime is %s, and the last Job completed at %s", told, last), nil
 		}
-		return "", nil
+		return differs("status.lastSuccessfulTime", object.(*tutorialv1.CronJob).Status.LastSuccessfulTime, last), nil
 	}
 }
 
-// tellsOfActive is a check that the status tells of the active Jobs, and of the latest time that was run.
-func (t *trial) tellsOfActive(cronJob client.Object) check {
+// reportsActive is a check that the status reports the active Jobs, and the latest time that was run.
+func (t *trial) reportsActive(cronJob client.Object) check {
 	object := cronJob.(*tutorialv1.CronJob)
 	return func(ctx context.Context) (string, error) {
 		if err := t.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
@@ -223,7 +204,7 @@ func (t *trial) tellsOfActive(cronJob client.Object) check {
 		if err != nil {
 			return "", err
 		}
-		var active, told []string
+		var active, reported []string
 		latest := ""
 		for _, job := range jobs {
 			latest = jobstate.ScheduledAt(&job)
@@ -232,23 +213,18 @@ func (t *trial) tellsOfActive(cronJob client.Object) check {
 			}
 		}
 		for _, reference := range object.Status.Active {
-			told = append(told, reference.Name)
+			reported = append(reported, reference.Name)
 		}
 		slices.Sort(active)
-		progressing := meta.FindStatusCondition(object.Status.Conditions, tutorialv1.ConditionProgressing)
-		switch {
-		case int(object.Status.ActiveJobs) != len(active):
-			return fmt.Sprintf("the status tells of %d active Jobs, and there are %d", object.Status.ActiveJobs,
-				len(active)), nil
-		case !slices.Equal(told, active):
-			return fmt.Sprintf("status.active are %v, and the active Jobs %v", told, active), nil
-		case latest > ptr.Deref(object.Status.LastScheduleTime, metav1.Time{}).UTC().Format(time.RFC3339):
-			return fmt.Sprintf("status.lastScheduleTime is %s, and there is a Job of %s", object.Status.LastScheduleTime,
-				latest), nil
-		case progressing == nil || (progressing.Status == metav1.ConditionTrue) != (len(active) > 0):
-			return fmt.Sprintf("%d Jobs are active, and condition Progressing is %+v", len(active), progressing), nil
+		last := ptr.Deref(object.Status.LastScheduleTime, metav1.Time{}).UTC().Format(time.RFC3339)
+		progressing := metav1.ConditionFalse
+		if len(active) > 0 {
+			progressing = metav1.ConditionTrue
 		}
-		return "", nil
+		return cmp.Or(differs("status.activeJobs", int(object.Status.ActiveJobs), len(active)),
+			differs("status.active", reported, active),
+			differs("status.lastScheduleTime", last, max(last, latest)),
+			differs("condition Progressing", conditionOf(object, tutorialv1.ConditionProgressing).Status, progressing)), nil
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"regexp"
 	"strings"
-	"time"
+	"sync"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,24 +30,29 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// Each of these has the operator seem to be broken in one namespace, until the spec is over.
+// Each of these functions makes the operator appear broken in one namespace, until the spec is over.
 
-func doNotMake(ctx context.Context, namespace string) {
+const (
+	create = admissionregistrationv1.Create
+	update = admissionregistrationv1.Update
+)
+
+func rejectCreates(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	for resource, object := range map[schema.GroupResource]client.Object{
-		deployments: newDeployment(namespace), {Group: "batch", Resource: "jobs"}: theirs(kinds.NewJob(namespace, "probe")),
+	for resource, object := range map[string]client.Object{
+		"apps/deployments": newDeployment(namespace), "batch/jobs": unmanaged(kinds.NewJob(namespace, "probe")),
 	} {
-		forbid(ctx, namespace, admissionregistrationv1.Create, resource, "true", func(operator client.Client) error {
+		forbid(ctx, namespace, create, resource, "true", func() error {
 			return operator.Create(ctx, object.DeepCopyObject().(client.Object), client.DryRunAll)
 		})
 	}
 }
 
-func doNotChange(ctx context.Context, namespace string) {
+func rejectUpdates(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	probe := newDeployment(namespace)
 	Expect(k8s.Create(ctx, probe)).To(Succeed())
-	forbid(ctx, namespace, admissionregistrationv1.Update, deployments, "true", func(operator client.Client) error {
+	forbid(ctx, namespace, update, "apps/deployments", "true", func() error {
 		changed := probe.DeepCopy()
 		changed.Labels["a"] = "b"
 		return operator.Patch(ctx, changed, client.MergeFrom(probe), client.DryRunAll)
@@ -56,55 +60,48 @@ func doNotChange(ctx context.Context, namespace string) {
 	Expect(k8s.Delete(ctx, probe)).To(Succeed())
 }
 
-// doNotAnswer allows one answer to each resource, the first.
-func doNotAnswer(ctx context.Context, namespace string) {
+// rejectLaterUpdates rejects updates of Deployments, and of the status of a CronJob after the first.
+func rejectLaterUpdates(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	doNotChange(ctx, namespace)
+	rejectUpdates(ctx, namespace)
 	probe := kinds.CronJob.Make(namespace, "probe", 0).(*tutorialv1.CronJob)
 	Expect(k8s.Create(ctx, probe)).To(Succeed())
-	Eventually(ctx, func() int64 {
-		Expect(k8s.Get(ctx, client.ObjectKeyFromObject(probe), probe)).To(Succeed())
-		return probe.Status.ObservedGeneration
-	}).Should(BeNumerically(">", 0))
-	forbid(ctx, namespace, admissionregistrationv1.Update,
-		tutorialv1.GroupVersion.WithResource("cronjobs/status").GroupResource(),
-		"has(oldObject.status) && has(oldObject.status.observedGeneration)", func(operator client.Client) error {
+	Eventually(ctx, func(g Gomega) {
+		g.Expect(k8s.Get(ctx, client.ObjectKeyFromObject(probe), probe)).To(Succeed())
+		g.Expect(probe.Status.ObservedGeneration).To(BeNumerically(">", 0))
+	}).Should(Succeed())
+	forbid(ctx, namespace, update, tutorialv1.GroupVersion.Group+"/cronjobs/status",
+		"has(oldObject.status) && has(oldObject.status.observedGeneration)", func() error {
 			return operator.Status().Patch(ctx, probe.DeepCopy(), anotherStatus, client.DryRunAll)
 		})
 	Expect(k8s.Delete(ctx, probe)).To(Succeed())
 }
 
-// doNotMakeAgain allows one Deployment under each name: a ConfigMap remembers those that there have been.
-func doNotMakeAgain(ctx context.Context, namespace string) {
+// rejectRecreation allows one Deployment of each name: the names used so far are stored in a ConfigMap.
+func rejectRecreation(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	names := forbid(ctx, namespace, admissionregistrationv1.Create, deployments, "object.metadata.name in params.data",
-		func(operator client.Client) error {
-			return operator.Create(ctx, newDeployment(namespace), client.DryRunAll)
-		})
-	meanwhile(func(ctx context.Context) {
-		var deployments appsv1.DeploymentList
-		if k8s.List(ctx, &deployments, client.InNamespace(namespace)) != nil {
-			return
-		}
+	names := forbid(ctx, namespace, create, "apps/deployments", "object.metadata.name in params.data",
+		func() error { return operator.Create(ctx, newDeployment(namespace), client.DryRunAll) })
+	afterChanges(namespace, func(ctx context.Context) {
 		known := names.DeepCopy()
-		for _, deployment := range deployments.Items {
-			known.Data[deployment.Name] = ""
+		for _, deployment := range itemsOf(ctx, namespace, &appsv1.DeploymentList{}) {
+			known.Data[deployment.GetName()] = ""
 		}
-		if len(known.Data) > len(names.Data) && k8s.Patch(ctx, known, client.MergeFrom(names)) == nil {
+		if k8s.Patch(ctx, known, client.MergeFrom(names)) == nil {
 			names = known
 		}
-	})
+	}, &appsv1.DeploymentList{})
 }
 
-func labelAllAlike(ctx context.Context, namespace string) {
+func shareLabels(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	distort(ctx, namespace, admissionregistrationv1.Create, "apps", "deployments", `[
+	distort(ctx, namespace, create, "apps/deployments", `[
 		JSONPatch{op: "replace", path: "/spec/selector/matchLabels", value: {"app": "shared"}},
 		JSONPatch{op: "replace", path: "/spec/template/metadata/labels", value: {"app": "shared"}}]`,
-		func() bool {
+		func(g Gomega) {
 			probe := newDeployment(namespace)
-			Expect(k8s.Create(ctx, probe, client.DryRunAll)).To(Succeed())
-			return probe.Spec.Selector.MatchLabels["app"] == "shared"
+			g.Expect(k8s.Create(ctx, probe, client.DryRunAll)).To(Succeed())
+			g.Expect(probe.Spec.Selector.MatchLabels).To(HaveKeyWithValue("app", "shared"))
 		})
 }
 
@@ -115,199 +112,190 @@ func holdPods(ctx context.Context, name string) {
 		client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+testenv.HoldPods+`":""}}}`)))).To(Succeed())
 }
 
-func exaggerate(ctx context.Context, namespace string) {
+func falsifyStatus(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	fields := map[string]string{"Foo": "availableReplicas", "Memcached": "readyNodes", "CronJob": "activeJobs"}
 	for _, k := range allKinds {
 		probe := k.Make(namespace, "probe", 0)
 		Expect(k8s.Create(ctx, probe)).To(Succeed())
-		distort(ctx, namespace, admissionregistrationv1.Update, k.GroupVersion.Group, k.Resource+"/status",
+		distort(ctx, namespace, update, k.GroupVersion.Group+"/"+k.Resource+"/status",
 			fmt.Sprintf(`[JSONPatch{op: "add", path: "/status/%s", value: 99}]`, fields[k.Name]),
-			func() bool {
+			func(g Gomega) {
 				changed := probe.DeepCopyObject().(client.Object)
-				Expect(k8s.Status().Patch(ctx, changed, anotherStatus, client.DryRunAll)).To(Succeed())
+				g.Expect(k8s.Status().Patch(ctx, changed, anotherStatus, client.DryRunAll)).To(Succeed())
 				content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(changed)
-				Expect(err).NotTo(HaveOccurred())
+				g.Expect(err).NotTo(HaveOccurred())
 				value, _, err := unstructured.NestedInt64(content, "status", fields[k.Name])
-				Expect(err).NotTo(HaveOccurred())
-				return value == 99
+				g.Expect(value, err).To(Equal(int64(99)))
 			})
 		Expect(k8s.Delete(ctx, probe)).To(Succeed())
 	}
 }
 
-// anotherStatus is a change that makes no sense and is one.
+// anotherStatus is any change of a status.
 var anotherStatus = client.RawPatch(types.MergePatchType, []byte(`{"status":{"observedGeneration":99,"activeJobs":0}}`))
 
-// adopt gives every child of somebody else to the resource that wants its name. It asks for little at a time: it has to
-// be faster than the test, on a busy machine too.
-func adopt(ctx context.Context, namespace string) {
+// runSuffix is what the name of a Job has more than that of its CronJob.
+var runSuffix = regexp.MustCompile(`-[0-9]{8,}$`)
+
+// adopt makes every unmanaged child controlled by the resource that wants its name.
+func adopt(_ context.Context, namespace string) {
 	GinkgoHelper()
-	meanwhile(func(ctx context.Context) {
-		owners := map[string]client.Object{}
-		for _, object := range itemsOf(ctx, namespace, &samplev1alpha1.FooList{}, &cachev1alpha1.MemcachedList{},
-			&tutorialv1.CronJobList{}) {
-			owners[object.GetName()] = object
+	owners := []client.ObjectList{&samplev1alpha1.FooList{}, &cachev1alpha1.MemcachedList{}, &tutorialv1.CronJobList{}}
+	children := []client.ObjectList{&appsv1.DeploymentList{}, &batchv1.JobList{}}
+	afterChanges(namespace, func(ctx context.Context) {
+		byName := map[string]client.Object{}
+		for _, object := range itemsOf(ctx, namespace, owners...) {
+			byName[object.GetName()] = object
 		}
-		for _, foreign := range itemsOf(ctx, namespace, &appsv1.DeploymentList{}, &batchv1.JobList{}) {
-			owner := owners[tick.ReplaceAllString(foreign.GetName(), "")]
-			if owner != nil && foreign.GetLabels()["somebody"] != "" && len(foreign.GetOwnerReferences()) == 0 {
-				adopted := foreign.DeepCopyObject().(client.Object)
+		for _, child := range itemsOf(ctx, namespace, children...) {
+			owner := byName[runSuffix.ReplaceAllString(child.GetName(), "")]
+			if owner != nil && child.GetLabels()["somebody"] != "" && len(child.GetOwnerReferences()) == 0 {
+				adopted := child.DeepCopyObject().(client.Object)
 				_ = controllerutil.SetControllerReference(owner, adopted, k8s.Scheme())
-				_ = k8s.Patch(ctx, adopted, client.MergeFrom(foreign))
+				_ = k8s.Patch(ctx, adopted, client.MergeFrom(child))
 			}
 		}
-	})
+	}, append(owners, children...)...)
 }
 
-// itemsOf returns what lists have in a namespace.
+// runAgain creates every Job again that is deleted.
+func runAgain(_ context.Context, namespace string) {
+	GinkgoHelper()
+	known := map[string]*batchv1.Job{}
+	afterChanges(namespace, func(ctx context.Context) {
+		deleted := maps.Clone(known)
+		for _, job := range itemsOf(ctx, namespace, &batchv1.JobList{}) {
+			delete(deleted, job.GetName())
+			again := unmanaged(kinds.NewJob(namespace, job.GetName()))
+			again.Annotations, again.OwnerReferences = job.GetAnnotations(), job.GetOwnerReferences()
+			known[job.GetName()] = again
+		}
+		for _, job := range deleted {
+			_ = k8s.Create(ctx, job.DeepCopy())
+		}
+	}, &batchv1.JobList{})
+}
+
+// deleteOthersJobs deletes the Jobs of every CronJob that has been changed less often than another.
+func deleteOthersJobs(_ context.Context, namespace string) {
+	GinkgoHelper()
+	afterChanges(namespace, func(ctx context.Context) {
+		cronJobs, most := itemsOf(ctx, namespace, &tutorialv1.CronJobList{}), int64(2)
+		for _, cronJob := range cronJobs {
+			most = max(most, cronJob.GetGeneration())
+		}
+		jobs := itemsOf(ctx, namespace, &batchv1.JobList{})
+		for _, cronJob := range cronJobs {
+			for _, job := range jobs {
+				if most > 2 && cronJob.GetGeneration() < most && metav1.IsControlledBy(job, cronJob) {
+					_ = k8s.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))
+				}
+			}
+		}
+	}, &tutorialv1.CronJobList{})
+}
+
+// scaleOthers scales every Deployment as the largest one of its application.
+func scaleOthers(_ context.Context, namespace string) {
+	GinkgoHelper()
+	const app = "app.kubernetes.io/name"
+	afterChanges(namespace, func(ctx context.Context) {
+		deployments, most := itemsOf(ctx, namespace, &appsv1.DeploymentList{}), map[string]int32{}
+		for _, object := range deployments {
+			most[object.GetLabels()[app]] = max(most[object.GetLabels()[app]], *object.(*appsv1.Deployment).Spec.Replicas)
+		}
+		for _, object := range deployments {
+			scaled := object.DeepCopyObject().(*appsv1.Deployment)
+			scaled.Spec.Replicas = ptr.To(most[scaled.Labels[app]])
+			_ = k8s.Patch(ctx, scaled, client.MergeFrom(object))
+		}
+	}, &appsv1.DeploymentList{})
+}
+
+// itemsOf returns the objects of lists in a namespace.
 func itemsOf(ctx context.Context, namespace string, lists ...client.ObjectList) (items []client.Object) {
 	for _, list := range lists {
 		_ = k8s.List(ctx, list, client.InNamespace(namespace))
 		_ = meta.EachListItem(list, func(item runtime.Object) error {
-			items = append(items, item.(client.Object))
+			items = append(items, item.DeepCopyObject().(client.Object))
 			return nil
 		})
 	}
 	return items
 }
 
-// tick is what the name of a Job has more than that of its CronJob.
-var tick = regexp.MustCompile(`-[0-9]{8,}$`)
-
-// runAgain makes every Job again that is deleted while its owner is there.
-func runAgain(ctx context.Context, namespace string) {
+// afterChanges calls a function after changes of objects in a namespace, until the spec is over.
+func afterChanges(namespace string, do func(ctx context.Context), lists ...client.ObjectList) {
 	GinkgoHelper()
-	known := map[string]*batchv1.Job{}
-	meanwhile(func(ctx context.Context) {
-		var jobs batchv1.JobList
-		if k8s.List(ctx, &jobs, client.InNamespace(namespace)) != nil {
-			return
-		}
-		gone := maps.Clone(known)
-		for _, job := range jobs.Items {
-			delete(gone, job.Name)
-			again := theirs(kinds.NewJob(namespace, job.Name))
-			again.Annotations, again.OwnerReferences = job.Annotations, job.OwnerReferences
-			known[job.Name] = again
-		}
-		for _, job := range gone {
-			_ = k8s.Create(ctx, job.DeepCopy())
-		}
-	})
-}
-
-// clearOthers deletes the Jobs of every CronJob that has been changed less often than another.
-func clearOthers(ctx context.Context, namespace string) {
-	GinkgoHelper()
-	meanwhile(func(ctx context.Context) {
-		var cronJobs tutorialv1.CronJobList
-		var jobs batchv1.JobList
-		if k8s.List(ctx, &cronJobs, client.InNamespace(namespace)) != nil ||
-			k8s.List(ctx, &jobs, client.InNamespace(namespace)) != nil {
-			return
-		}
-		var most int64
-		for _, cj := range cronJobs.Items {
-			most = max(most, cj.Generation)
-		}
-		for _, cj := range cronJobs.Items {
-			for _, job := range jobs.Items {
-				if most > 2 && cj.Generation < most && metav1.IsControlledBy(&job, &cj) {
-					_ = k8s.Delete(ctx, &job, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	DeferCleanup(running.Wait)
+	DeferCleanup(stop)
+	changed := make(chan struct{}, 1)
+	for _, list := range lists {
+		watcher, err := k8s.Watch(ctx, list, client.InNamespace(namespace))
+		Expect(err).NotTo(HaveOccurred())
+		running.Go(func() {
+			for range watcher.ResultChan() {
+				select {
+				case changed <- struct{}{}:
+				default: // the function will be called anyway
 				}
 			}
-		}
-	})
-}
-
-// scaleAllAlike scales every Deployment as the largest one of its application.
-func scaleAllAlike(ctx context.Context, namespace string) {
-	GinkgoHelper()
-	meanwhile(func(ctx context.Context) {
-		var deployments appsv1.DeploymentList
-		if k8s.List(ctx, &deployments, client.InNamespace(namespace)) != nil {
-			return
-		}
-		most := map[string]int32{}
-		for _, deployment := range deployments.Items {
-			app := deployment.Labels["app.kubernetes.io/name"]
-			most[app] = max(most[app], *deployment.Spec.Replicas)
-		}
-		for _, deployment := range deployments.Items {
-			if app := deployment.Labels["app.kubernetes.io/name"]; *deployment.Spec.Replicas < most[app] {
-				scaled := deployment.DeepCopy()
-				scaled.Spec.Replicas = ptr.To(most[app])
-				_ = k8s.Patch(ctx, scaled, client.MergeFrom(&deployment))
+		})
+	}
+	running.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-changed:
+				do(ctx)
 			}
 		}
 	})
 }
 
-// meanwhile does something over and over until the spec is over.
-func meanwhile(do func(ctx context.Context)) {
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for ctx.Err() == nil {
-			do(ctx)
-			time.Sleep(10 * time.Millisecond) // many do it at the same time, and each must have its turn
-		}
-	}()
-	DeferCleanup(func() {
-		stop()
-		<-done
-	})
-}
-
-var deployments = schema.GroupResource{Group: "apps", Resource: "deployments"}
-
-// forbid has the API server refuse an operation of the operator on a resource that a condition in CEL is true of, as if
-// it had no right to it, and waits until a probe is told so. The parameters of the condition are the data of the
-// ConfigMap it returns.
+// forbid makes the API server reject an operation of the operator on a resource, group/resource, if a CEL expression is
+// true, and waits until a probe is rejected. It returns the ConfigMap whose data are the parameters of the expression.
 func forbid(ctx context.Context, namespace string, operation admissionregistrationv1.OperationType,
-	resource schema.GroupResource, condition string,
-	probe func(operator client.Client) error) *corev1.ConfigMap {
+	resource, expression string, probe func() error) *corev1.ConfigMap {
 	GinkgoHelper()
-	name := strings.ReplaceAll(resource.Resource, "/", "-")
+	name := strings.ReplaceAll(resource, "/", "-")
 	params := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Data: map[string]string{"probe": ""}}
-	put(ctx, params)
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "forbid-" + namespace + "-" + name},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 			ParamKind:        &admissionregistrationv1.ParamKind{APIVersion: "v1", Kind: "ConfigMap"},
-			MatchConstraints: in(namespace, operation, resource.Group, resource.Resource),
+			MatchConstraints: matching(namespace, operation, resource),
 			Validations: []admissionregistrationv1.Validation{{
-				Expression: fmt.Sprintf("request.userInfo.username != '%s' || !(%s)", testenv.OperatorUser, condition),
+				Expression: fmt.Sprintf("request.userInfo.username != '%s' || !(%s)", testenv.OperatorUser, expression),
 				Message:    "sabotage"}},
 		},
 	}
-	put(ctx, policy, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+	put(ctx, params, policy, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: policy.Name},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
 			PolicyName: policy.Name, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
 			ParamRef: &admissionregistrationv1.ParamRef{Name: params.Name,
 				ParameterNotFoundAction: ptr.To(admissionregistrationv1.DenyAction)}},
 	})
-	operator, err := cp.ClientAs(testenv.OperatorUser)
-	Expect(err).NotTo(HaveOccurred())
-	Eventually(ctx, func() error { return probe(operator) }).Should(MatchError(ContainSubstring("sabotage")),
-		"the API server does not take the policy up")
+	Eventually(ctx, probe).Should(MatchError(ContainSubstring("sabotage")), "the API server does not apply the policy")
 	return params
 }
 
-// distort has the API server change what is written to a resource, by a JSON patch in CEL, and waits until a probe sees
-// it.
-func distort(ctx context.Context, namespace string, operation admissionregistrationv1.OperationType, group, resource,
-	patch string, probe func() bool) {
+// distort makes the API server apply a JSON patch in CEL to what is written to a resource, group/resource, and waits
+// until a probe observes it.
+func distort(ctx context.Context, namespace string, operation admissionregistrationv1.OperationType,
+	resource, patch string, probe func(g Gomega)) {
 	GinkgoHelper()
 	name := fmt.Sprintf("distort-%s-%s", namespace, strings.ReplaceAll(resource, "/", "-"))
 	put(ctx, &admissionregistrationv1.MutatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
-			MatchConstraints:   in(namespace, operation, group, resource),
+			MatchConstraints:   matching(namespace, operation, resource),
 			ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
 			Mutations: []admissionregistrationv1.Mutation{{PatchType: admissionregistrationv1.PatchTypeJSONPatch,
 				JSONPatch: &admissionregistrationv1.JSONPatch{Expression: patch}}},
@@ -316,10 +304,10 @@ func distort(ctx context.Context, namespace string, operation admissionregistrat
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name},
 	})
-	Eventually(ctx, probe).Should(BeTrue(), "the API server does not take the policy up")
+	Eventually(ctx, probe).Should(Succeed(), "the API server does not apply the policy")
 }
 
-// put creates objects, until the spec is over.
+// put creates objects that exist until the spec is over.
 func put(ctx context.Context, objects ...client.Object) {
 	GinkgoHelper()
 	for _, object := range objects {
@@ -328,9 +316,10 @@ func put(ctx context.Context, objects ...client.Object) {
 	}
 }
 
-// in returns what a policy for an operation on a resource in a namespace matches.
-func in(namespace string, operation admissionregistrationv1.OperationType, group,
+// matching returns what a policy for an operation on a resource, group/resource, in a namespace matches.
+func matching(namespace string, operation admissionregistrationv1.OperationType,
 	resource string) *admissionregistrationv1.MatchResources {
+	group, resource, _ := strings.Cut(resource, "/")
 	return &admissionregistrationv1.MatchResources{
 		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
 		ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
@@ -345,5 +334,5 @@ func in(namespace string, operation admissionregistrationv1.OperationType, group
 
 // newDeployment returns one that the operator does not control.
 func newDeployment(namespace string) *appsv1.Deployment {
-	return theirs(kinds.NewDeployment(namespace, "probe", 0))
+	return unmanaged(kinds.NewDeployment(namespace, "probe", 0))
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,9 +25,9 @@ import (
 )
 
 const (
-	// How often the cluster is asked whether something has happened.
+	// How often a check is repeated.
 	interval = 250 * time.Millisecond
-	// How long what a test has made may take to go. It is beyond the time of the test, which may be over.
+	// How long deleting what a test has created may take, beyond the time of the test.
 	cleanupTimeout = time.Minute
 )
 
@@ -59,12 +60,11 @@ type trial struct {
 	begin       time.Time
 	log         strings.Builder
 	suggestions []string
-	made        []client.Object
+	created     []client.Object
 }
 
 // forEachKind makes a test of all kinds from the test of one. The kinds are tried at the same time.
-func forEachKind(test func(ctx context.Context, t *trial)) func(ctx context.Context,
-	s settings) ([]finding, error) {
+func forEachKind(test func(ctx context.Context, t *trial)) func(ctx context.Context, s settings) ([]finding, error) {
 	return func(ctx context.Context, s settings) ([]finding, error) {
 		if s.namespace == "" {
 			return nil, errors.New("SCORECARD_NAMESPACE is not set: name the namespace to test in")
@@ -80,7 +80,14 @@ func forEachKind(test func(ctx context.Context, t *trial)) func(ctx context.Cont
 		findings := make([]finding, len(allKinds))
 		var all sync.WaitGroup
 		for i, k := range allKinds {
-			all.Go(func() { findings[i] = try(ctx, k8s, s.namespace, k, contents, test) })
+			t := &trial{Client: k8s, kind: k, namespace: s.namespace, bundle: contents, begin: time.Now()}
+			all.Go(func() {
+				var err error
+				if t.sample, err = sample(contents, k); err == nil {
+					err = errors.Join(t.outcome(ctx, test), t.cleanUp(context.WithoutCancel(ctx)))
+				}
+				findings[i] = finding{subject: k.Name, err: err, suggestions: t.suggestions, log: t.log.String()}
+			})
 		}
 		all.Wait()
 		return findings, nil
@@ -96,17 +103,6 @@ func either(repairs, schedules func(ctx context.Context, t *trial)) func(ctx con
 		}
 		schedules(ctx, t)
 	}
-}
-
-// try runs a test of one kind and deletes what it has created, whatever the outcome.
-func try(ctx context.Context, k8s client.Client, namespace string, k kind, contents *bundle.Contents,
-	test func(ctx context.Context, t *trial)) finding {
-	t := &trial{Client: k8s, kind: k, namespace: namespace, bundle: contents, begin: time.Now()}
-	var err error
-	if t.sample, err = sample(contents, k); err == nil {
-		err = errors.Join(t.outcome(ctx, test), t.cleanUp(context.WithoutCancel(ctx)))
-	}
-	return finding{subject: k.Name, err: err, suggestions: t.suggestions, log: t.log.String()}
 }
 
 // aborted is what [trial.must] panics with.
@@ -134,12 +130,12 @@ func (t *trial) must(err error) {
 	}
 }
 
-// logf notes what happens, for whoever wants to know why the test has failed.
+// logf logs an event of the test.
 func (t *trial) logf(format string, args ...any) {
 	fmt.Fprintf(&t.log, "%6.2fs %s\n", time.Since(t.begin).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// newObject returns the sample under a name that nobody else has.
+// newObject returns the sample under an unused name.
 func (t *trial) newObject() client.Object {
 	object := t.sample.DeepCopyObject().(client.Object)
 	object.SetNamespace(t.namespace)
@@ -150,41 +146,42 @@ func (t *trial) newObject() client.Object {
 	return object
 }
 
-// create creates an object that is deleted when the test is over, and reports whether it has. An error that a filter
-// accepts does not end the test.
+// create creates an object that is deleted after the test, and reports whether it did. An error that a filter accepts
+// does not end the test.
 func (t *trial) create(ctx context.Context, object client.Object, accepted ...func(error) bool) bool {
 	if err := t.Create(ctx, object); err != nil {
 		if slices.ContainsFunc(accepted, func(accepts func(error) bool) bool { return accepts(err) }) {
 			t.logf("not created %s: %v", t.called(object), err)
 			return false
 		}
-		t.must(refusal(fmt.Errorf("creating %s: %w", t.called(object), err)))
+		t.must(refusal("creating "+t.called(object), err))
 	}
-	t.made = append(t.made, object)
+	t.created = append(t.created, object)
 	t.logf("created %s", t.called(object))
 	return true
 }
 
-// createSample creates a new object from the sample and waits until the operator has carried it out, as far as that
-// needs no pods to become ready.
+// createSample creates a new object from the sample and waits until it is reconciled, as far as that needs no ready
+// pods.
 func (t *trial) createSample(ctx context.Context) client.Object {
 	object := t.newObject()
 	t.create(ctx, object)
-	t.carriedOut(ctx, object)
+	t.reconciled(ctx, object)
 	return object
 }
 
-// change patches an object as a user would who only cares for that change.
+// change patches an object.
 func (t *trial) change(ctx context.Context, object client.Object, change func(client.Object)) {
 	before := object.DeepCopyObject().(client.Object)
 	change(object)
-	if err := t.Patch(ctx, object, client.MergeFrom(before)); err != nil {
-		t.must(refusal(fmt.Errorf("changing %s: %w", t.called(object), err)))
-	}
+	t.patch(ctx, object, client.MergeFrom(before))
+}
+
+func (t *trial) patch(ctx context.Context, object client.Object, patch client.Patch) {
+	t.must(refusal("changing "+t.called(object), t.Patch(ctx, object, patch)))
 	t.logf("changed %s", t.called(object))
 }
 
-// delete deletes an object.
 func (t *trial) delete(ctx context.Context, object client.Object) {
 	if err := t.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 		t.must(fmt.Errorf("deleting %s: %w", t.called(object), err))
@@ -199,61 +196,64 @@ func (t *trial) get(ctx context.Context, objects ...client.Object) {
 	}
 }
 
-// refusal makes a failure of an error that says that the API server does not take what users may well write.
-func refusal(err error) error {
-	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
-		return failed("%w; look at the CustomResourceDefinition, and at config/samples", err)
+// refusal returns an error, which is a failure if the API server rejects what users may write.
+func refusal(doing string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
+		return failed("%s: %w; look at the CustomResourceDefinition, and at config/samples", doing, err)
 	}
-	return err
+	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// cleanUp removes what was made, the last first, and with each object what it owns.
+// cleanUp deletes what was created, the last first, and with each object what it owns.
 func (t *trial) cleanUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
 	defer cancel()
 	var errs []error
-	for i := len(t.made) - 1; i >= 0; i-- {
+	for _, object := range slices.Backward(t.created) {
 		errs = append(errs,
-			client.IgnoreNotFound(t.Delete(ctx, t.made[i], client.PropagationPolicy(metav1.DeletePropagationForeground))))
+			client.IgnoreNotFound(t.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationForeground))))
 	}
-	for _, object := range t.made {
+	for _, object := range t.created {
 		errs = append(errs,
-			t.await(ctx, t.called(object)+" is gone", "its finalizers, and the objects that it owns", t.gone(object)))
+			t.await(ctx, t.called(object)+" is deleted", "its finalizers, and the objects that it owns", t.deleted(object)))
 	}
 	return errors.Join(errs...)
 }
 
-// A check looks at the cluster and returns what is wrong, or nothing.
+// A check reads the cluster and returns what is wrong, or nothing.
 type check func(ctx context.Context) (wrong string, err error)
 
-// all is a check that several checks find nothing wrong.
-func all(checks ...check) check {
-	return func(ctx context.Context) (string, error) {
-		for _, check := range checks {
-			if wrong, err := check(ctx); wrong != "" || err != nil {
-				return wrong, err
-			}
-		}
-		return "", nil
+// differs returns what is wrong if a value is not the wanted one.
+func differs[T any](what string, got, want T) (wrong string) {
+	if equality.Semantic.DeepEqual(got, want) {
+		return ""
 	}
+	return fmt.Sprintf("%s is %v, not %v", what, got, want)
 }
 
-// until waits until nothing is wrong.
+// until waits until no check finds anything wrong.
 func (t *trial) until(ctx context.Context, what, look string, checks ...check) {
 	t.must(t.await(ctx, what, look, checks...))
 }
 
-// await waits until nothing is wrong. After a timeout, the error names what was awaited, what was observed last, and
-// where to look.
+// await waits until no check finds anything wrong. After a timeout, the error names what was awaited, what was observed
+// last, and where to look.
 func (t *trial) await(ctx context.Context, what, look string, checks ...check) error {
-	last := "nothing yet"
+	last := "nothing"
 	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
-		wrong, err := all(checks...)(ctx)
+		var wrong string
+		var err error
+		for i := 0; i < len(checks) && wrong == "" && err == nil; i++ {
+			wrong, err = checks[i](ctx)
+		}
 		if ctx.Err() != nil {
-			return false, ctx.Err() // and what was seen before is what was seen last
+			return false, ctx.Err() // the observation before is the last one
 		}
 		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
-			return false, err // it will be the same next time
+			return false, err // trying again does not help
 		}
 		if err != nil {
 			wrong = err.Error()
@@ -269,18 +269,18 @@ func (t *trial) await(ctx context.Context, what, look string, checks ...check) e
 		t.logf("%s", what)
 		return nil
 	case wait.Interrupted(err):
-		return failed("waited until %s; seen last: %s; look at %s", what, last, look)
+		return failed("waited until %s; observed last: %s; look at %s", what, last, look)
 	}
 	return fmt.Errorf("waiting until %s: %w", what, err)
 }
 
-// gone is a check that an object does not exist any more.
-func (t *trial) gone(object client.Object) check {
+// deleted is a check that an object does not exist any more.
+func (t *trial) deleted(object client.Object) check {
 	uid := object.GetUID()
 	return func(ctx context.Context) (string, error) {
-		now := object.DeepCopyObject().(client.Object)
-		err := t.Get(ctx, client.ObjectKeyFromObject(object), now)
-		if apierrors.IsNotFound(err) || err == nil && uid != "" && now.GetUID() != uid {
+		current := object.DeepCopyObject().(client.Object)
+		err := t.Get(ctx, client.ObjectKeyFromObject(object), current)
+		if apierrors.IsNotFound(err) || err == nil && uid != "" && current.GetUID() != uid {
 			return "", nil
 		}
 		return t.called(object) + " still exists", err
@@ -289,23 +289,23 @@ func (t *trial) gone(object client.Object) check {
 
 const managerLog = "the log of the operator, and the status and events of the resource"
 
-// carriedOut waits until [trial.isCarriedOut] and other checks find nothing wrong.
-func (t *trial) carriedOut(ctx context.Context, object client.Object, others ...check) {
-	t.until(ctx, t.called(object)+" is carried out", managerLog, t.isCarriedOut(object), all(others...))
+// reconciled waits until [trial.isReconciled] and other checks find nothing wrong.
+func (t *trial) reconciled(ctx context.Context, object client.Object, others ...check) {
+	t.until(ctx, t.called(object)+" is reconciled", managerLog, slices.Insert(others, 0, t.isReconciled(object))...)
 }
 
-// isCarriedOut is a check that the children of an object match its spec, and that its status is of that spec.
-func (t *trial) isCarriedOut(object client.Object) check {
+// isReconciled is a check that the children of an object match its spec, and that its status is of that spec.
+func (t *trial) isReconciled(object client.Object) check {
 	return func(ctx context.Context) (string, error) {
 		if err := t.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return "", err
 		}
-		if observed := t.kind.Status(object).ObservedGeneration; observed != object.GetGeneration() {
-			return fmt.Sprintf("status.observedGeneration of %s is %d, its generation is %d", t.called(object), observed,
-				object.GetGeneration()), nil
+		if wrong := differs("status.observedGeneration of "+t.called(object), t.kind.Status(object).ObservedGeneration,
+			object.GetGeneration()); wrong != "" {
+			return wrong, nil
 		}
 		for _, child := range t.ChildrenOf(object) {
-			if wrong, err := t.isOwn(ctx, object, child); wrong != "" || err != nil {
+			if wrong, err := t.isControlled(ctx, object, child); wrong != "" || err != nil {
 				return wrong, err
 			}
 		}
@@ -313,8 +313,8 @@ func (t *trial) isCarriedOut(object client.Object) check {
 	}
 }
 
-// isOwn reads a child and tells what keeps it from being one.
-func (t *trial) isOwn(ctx context.Context, object, child client.Object) (wrong string, err error) {
+// isControlled reads a child and returns what is wrong if the object does not control it.
+func (t *trial) isControlled(ctx context.Context, object, child client.Object) (wrong string, err error) {
 	err = t.Get(ctx, client.ObjectKeyFromObject(child), child)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -327,7 +327,7 @@ func (t *trial) isOwn(ctx context.Context, object, child client.Object) (wrong s
 	return "", nil
 }
 
-// called returns what users call an object, such as "Foo web".
+// called returns the kind and name of an object, such as "Foo web".
 func (t *trial) called(object client.Object) string {
 	gvk, err := t.GroupVersionKindFor(object)
 	if err != nil {

@@ -14,8 +14,7 @@ import (
 	"github.com/example/memcached-operator/test/kinds"
 )
 
-// writingHasEffect shows that what users write is carried out: the sample as it is, then a change of each field of its
-// spec.
+// writingHasEffect shows that writes take effect: of the sample, then of each field of its spec.
 func writingHasEffect(ctx context.Context, t *trial) {
 	object := t.createSample(ctx)
 	derived, untried := otherFields(t.bundle, t.kind)
@@ -32,9 +31,10 @@ func writingHasEffect(ctx context.Context, t *trial) {
 			effects = append(effects, write.effect(t, object))
 		}
 		event := " after a write of spec." + write.field
-		t.until(ctx, t.called(object)+" is carried out"+event, managerLog, t.isCarriedOut(object), all(effects...))
+		effects = slices.Insert(effects, 0, t.isReconciled(object))
+		t.until(ctx, t.called(object)+" is reconciled"+event, managerLog, effects...)
 		for _, child := range t.leftBehind(before, t.ChildrenOf(object)) {
-			t.until(ctx, t.called(child)+" is gone"+event, managerLog, t.gone(child))
+			t.until(ctx, t.called(child)+" is deleted"+event, managerLog, t.deleted(child))
 		}
 	}
 	if len(untried) > 0 {
@@ -55,12 +55,10 @@ func (t *trial) write(ctx context.Context, object client.Object, w write) {
 	}
 	body, err := json.Marshal(value)
 	t.must(err)
-	if err := t.Patch(ctx, object, client.RawPatch(types.MergePatchType, body)); err != nil {
-		t.must(refusal(fmt.Errorf("changing %s: %w", t.called(object), err)))
-	}
+	t.patch(ctx, object, client.RawPatch(types.MergePatchType, body))
 }
 
-// isChanged is a check that the spec of one of the children of an object, or the name of one, is another than before.
+// isChanged is a check that the spec or name of one of the children of an object has changed.
 func (t *trial) isChanged(before []client.Object, object client.Object) check {
 	return func(ctx context.Context) (string, error) {
 		for i, child := range t.ChildrenOf(object) {
