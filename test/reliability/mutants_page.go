@@ -45,7 +45,7 @@ func (o outcome) first() string {
 
 // oracles returns those that have found something.
 func (o outcome) oracles() []string {
-	var names []string
+	names := make([]string, 0, len(o.findings))
 	for _, f := range o.findings {
 		names = append(names, f.Oracle)
 	}

@@ -1,5 +1,5 @@
-// Command cronjobs compares the controller of this operator's CronJobs with that of batch/v1: many CronJobs that are due in the
-// same minute. It measures how late their Jobs start, and what a run costs in requests and CPU time.
+// Command cronjobs compares the controller of this operator's CronJobs with that of batch/v1: many CronJobs that are
+// due in the same minute. It measures how late their Jobs start, and what a run costs in requests and CPU time.
 //
 // "make bench-cronjobs" runs it, on a machine that runs nothing else. Each side has a control plane of its own, and is
 // a process on this machine: kube-controller-manager with only the CronJob controller and its default limits, and the

@@ -60,7 +60,8 @@ func RequestTable(title string, controllers []string, requests []map[string]int,
 	}
 	t := proof.Table{Title: title, Columns: append([]string{"request"}, controllers...)}
 	for _, sort := range append(slices.Sorted(maps.Keys(sorts)), "all") {
-		row := []string{sort}
+		row := make([]string, 0, 1+len(requests))
+		row = append(row, sort)
 		for i, counts := range requests {
 			count := counts[sort]
 			if sort == "all" {

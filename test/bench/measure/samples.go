@@ -103,9 +103,9 @@ func (all Samples) Tables(own string, names []string, isPerObject bool) []proof.
 		t.Rows = append(t.Rows, cells)
 	}
 	groups := all.groups()
-	var heads []string
-	var requests []map[string]int
-	var by []int
+	heads := make([]string, 0, len(groups))
+	requests := make([]map[string]int, 0, len(groups))
+	by := make([]int, 0, len(groups))
 	for _, of := range groups {
 		sum, count := map[string]int{}, len(of)
 		for _, s := range of {
@@ -114,8 +114,9 @@ func (all Samples) Tables(own string, names []string, isPerObject bool) []proof.
 		if isPerObject {
 			count *= of[0].Count
 		}
-		heads, requests, by = append(heads, fmt.Sprintf("%s, %d objects", of[0].Program, of[0].Count)),
-			append(requests, sum), append(by, count)
+		heads = append(heads, fmt.Sprintf("%s, %d objects", of[0].Program, of[0].Count))
+		requests = append(requests, sum)
+		by = append(by, count)
 		row(of[0].Program, of, fmt.Sprintf("up to %.3f", of.Others()), of.Numbers)
 	}
 	for _, other := range groups {
