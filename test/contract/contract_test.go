@@ -13,7 +13,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -47,70 +46,14 @@ func everyKind(k kind) {
 		Expect(eventsAbout(ctx, object)).To(ConsistOf(fmt.Sprintf("Normal Synced: %s synced successfully", k.Name)))
 	})
 
-	Describe("refuses a "+k.Children[0].Kind+" of that name", func() {
-		for _, foreign := range []struct {
-			what        string
-			controllers []metav1.OwnerReference
-		}{
-			{"that nobody controls", nil},
-			{"that another kind controls", []metav1.OwnerReference{controlledBy("apps/v1", "StatefulSet", "one")}},
-			{"that another " + k.Name + " controls", []metav1.OwnerReference{controlledBy(k.APIVersion(), k.Name, "another")}},
-			{"of an earlier one of the same name", []metav1.OwnerReference{controlledBy(k.APIVersion(), k.Name, "one")}},
-			{"of the same kind and name in another group",
-				[]metav1.OwnerReference{controlledBy("example.org/v1", k.Name, "one")}},
-		} {
-			It(foreign.what, func(ctx context.Context) {
-				controllers, name := foreign.controllers, k.firstChildName("one")
-				foreign := k.foreign(ns, name)
-				foreign.SetOwnerReferences(controllers)
-				// The garbage collector would end what has no owner; this one has it wait.
-				foreign.SetFinalizers([]string{"example.com/hold"})
-				Expect(k8s.Create(ctx, foreign)).To(Succeed())
-				before := atRest(ctx, foreign, 200*time.Millisecond)
-
-				object := k.Make(ns, "one", 1)
-				k.put(ctx, object)
-				Eventually(ctx, k.says(object)).Should(And(
-					HaveKeyWithValue("Degraded", "True/NameTaken"), HaveKeyWithValue("Progressing", "False/Blocked")))
-				Expect(k.message(object, "Degraded")).To(And(
-					ContainSubstring("%s %q exists", k.Children[0].Kind, name),
-					ContainSubstring("kubectl -n %s delete %s %s", ns, strings.ToLower(k.Children[0].Kind), name)))
-				Eventually(ctx, func() []string { return eventsAbout(ctx, object) }).Should(HaveLen(1))
-
-				var passesMade int
-				var found []testenv.Request
-				mark := cp.Audit.Now()
-				Eventually(ctx, func() bool { // a second in which nobody else writes such a child, which would make passes
-					passesBefore, begun := passesAtRest(k.Controller()), cp.Audit.Now()
-					time.Sleep(time.Second)
-					passesMade, found = passes(k.Controller())-passesBefore, requests(begun, ns)
-					return len(cp.Audit.Since(begun, testenv.Request.IsWrite,
-						func(r testenv.Request) bool { return strings.HasPrefix(r.Resource, k.Children[0].Resource) })) == 0
-				}).Should(BeTrue(), "somebody writes one all the time")
-				Expect(passesMade).To(BeNumerically("<=", 2), "a hot loop")
-				Expect(len(found)).To(BeNumerically("<=", passesMade), "more than a look for each pass: %v", found)
-				Expect(slices.ContainsFunc(found, testenv.Request.IsWrite)).To(BeFalse(), "%v", found)
-				Expect(eventsAbout(ctx, object)).To(ConsistOf(HavePrefix("Warning " + k.NameTaken + ": ")))
-				Expect(cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns),
-					func(r testenv.Request) bool { return r.Name == name })).To(BeEmpty())
-				Expect(get(ctx, foreign).GetLabels()).To(Equal(before.GetLabels()))
-				Expect(foreign.GetOwnerReferences()).To(Equal(before.GetOwnerReferences()))
-
-				By("healing when it goes away")
-				Expect(k8s.Delete(ctx, foreign)).To(Succeed()) // before it lets go: the next of that name is not to be deleted
-				edit(ctx, foreign, func(foreign client.Object) { foreign.SetFinalizers(nil) })
-				Eventually(ctx, k.says(object)).Should(settled)
-				k.own(ctx, object)
-				Eventually(ctx, func() []string { return eventsAbout(ctx, object) }).Should(HaveLen(2))
-			})
-		}
-	})
+	It("refuses a "+k.Children[0].Kind+" of that name that it does not control, until that is deleted",
+		func(ctx context.Context) { refusesForeignChildren(ctx, k, ns) })
 
 	It("is quiet when done", func(ctx context.Context) {
 		object := k.create(ctx, k.Make(ns, "one", 2))
 		all := append(k.own(ctx, object), object)
 		var before map[string]string
-		Eventually(ctx, func() bool { // Kubernetes may have to say something about them yet
+		Eventually(ctx, func() bool { // Kubernetes may still write their statuses
 			was := before
 			before = resourceVersions(ctx, all...)
 			return maps.Equal(was, before)
@@ -122,61 +65,32 @@ func everyKind(k kind) {
 		Expect(passes(k.Controller())).To(Equal(passesBefore), "passes with nothing to do")
 	})
 
-	It("forgets nothing when the manager is killed and started again", func(ctx context.Context) {
-		object := k.create(ctx, k.Make(ns, "one", 1))
-		restartWith(ctx, nil, "--leader-elect=false") // a killed leader is waited for
-		manager.Kill()
-		children := k.own(ctx, object)
-		Expect(k8s.Delete(ctx, children[len(children)-1])).To(Succeed())
-		later := k.Make(ns, "later", 1)
-		Expect(k8s.Create(ctx, later)).To(Succeed())
-		if k.due != nil {
-			k.due(ctx, later)
+	It("leaves no child behind when it is deleted in the background or in the foreground", func(ctx context.Context) {
+		policies := []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground}
+		var all []client.Object
+		for _, policy := range policies {
+			object := k.create(ctx, k.Make(ns, strings.ToLower(string(policy)), 2))
+			all = append(append(all, k.own(ctx, object)...), object)
+			Expect(k8s.Delete(ctx, object, client.PropagationPolicy(policy))).To(Succeed())
 		}
-		ended := k.Make(ns, "ended", 1)
-		Expect(k8s.Create(ctx, ended)).To(Succeed())
-		Expect(k8s.Delete(ctx, ended)).To(Succeed())
-
-		start(ctx, nil)
-		Eventually(ctx, k.says(later)).Should(settled)
-		if k.Deploys {
-			Eventually(ctx, func(g Gomega) {
-				g.Expect(k8s.Get(ctx, client.ObjectKeyFromObject(children[len(children)-1]), children[len(children)-1])).
-					To(Succeed())
-			}).Should(Succeed())
-		}
-		for _, child := range k.children(ended) {
-			Expect(apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(child), child))).To(BeTrue())
-		}
-	})
-
-	DescribeTable("leaves no orphan", func(ctx context.Context, propagation metav1.DeletionPropagation) {
-		object := k.create(ctx, k.Make(ns, "one", 2))
-		children := k.own(ctx, object)
-		Expect(k8s.Delete(ctx, object, client.PropagationPolicy(propagation))).To(Succeed())
-		for _, child := range append(children, object) {
-			Eventually(ctx, func() bool { return apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(child), child)) }).
-				Should(BeTrue(), "%T", child)
+		for _, object := range all {
+			Eventually(ctx, isGone(object)).Should(BeTrue(), "%T %s", object, object.GetName())
 		}
 		Eventually(ctx, func(g Gomega) {
 			var pods corev1.PodList
 			g.Expect(k8s.List(ctx, &pods, client.InNamespace(ns))).To(Succeed())
 			g.Expect(pods.Items).To(BeEmpty())
 		}).Should(Succeed())
-	},
-		Entry("in the background", metav1.DeletePropagationBackground),
-		Entry("in the foreground", metav1.DeletePropagationForeground))
+	})
 
 	It("lets its children go when asked to, and does not take them back", func(ctx context.Context) {
 		object := k.create(ctx, k.Make(ns, "one", 1))
 		children := k.own(ctx, object)
 		collectorHasSeen(ctx, ns)
 		Expect(k8s.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
-		Eventually(ctx,
-			func() bool { return apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(object), object)) }).
-			Should(BeTrue())
-		for _, child := range children { // Kubernetes' controllers may still report on it
-			atRest(ctx, child, jobPace)
+		Eventually(ctx, isGone(object)).Should(BeTrue())
+		for _, child := range children { // Kubernetes' controllers may still write its status
+			unchanging(ctx, child, jobPace)
 		}
 		before := resourceVersions(ctx, children...)
 
@@ -186,20 +100,22 @@ func everyKind(k kind) {
 		Expect(resourceVersions(ctx, children...)).To(Equal(before))
 	})
 
-	for _, length := range []int{1, 52, 63, 64, 253} {
-		if length > k.LongestName {
-			continue
-		}
-		It(fmt.Sprintf("takes a name of %d characters", length), func(ctx context.Context) {
-			name := strings.Repeat("a", length-1) + "z"
-			other := strings.Repeat("a", length-1) + "y" // shortened, the same but for the hash
-			for _, name := range []string{name, other} {
-				object := k.Make(ns, name, 1)
-				k.create(ctx, object)
-				k.own(ctx, object)
+	It("may have a name of 1 to the maximum number of characters", func(ctx context.Context) {
+		var objects []client.Object
+		for _, length := range []int{1, 52, 63, 64, 253} {
+			if length > k.LongestName {
+				continue
 			}
-		})
-	}
+			for _, last := range []string{"z", "y"} { // when shortened, the names differ in the hash only
+				objects = append(objects, k.Make(ns, strings.Repeat("a", length-1)+last, 1))
+				k.put(ctx, objects[len(objects)-1])
+			}
+		}
+		k.settle(ctx, objects...)
+		for _, object := range objects {
+			k.own(ctx, object)
+		}
+	})
 
 	It("says what the API server says when a quota refuses a child, and heals", func(ctx context.Context) {
 		counted := corev1.ResourceName("count/" + k.Children[0].Resource + "." + k.Children[0].Group)
@@ -250,6 +166,73 @@ func everyKind(k kind) {
 		Expect(run("get", "memcached-operator")).To(ContainSubstring("one"))
 		run("delete", k.CRD(), "one", "--wait=true", "--timeout=30s")
 	})
+}
+
+// refusesForeignChildren creates objects whose first child exists already, each controlled in another way.
+func refusesForeignChildren(ctx context.Context, k kind, ns string) {
+	GinkgoHelper()
+	controllers := map[string][]metav1.OwnerReference{
+		"by-none":          nil,
+		"by-another-kind":  {controlledBy("apps/v1", "StatefulSet", "by-another-kind")},
+		"by-another-name":  {controlledBy(k.APIVersion(), k.Name, "another")},
+		"by-former-owner":  {controlledBy(k.APIVersion(), k.Name, "by-former-owner")},
+		"by-another-group": {controlledBy("example.org/v1", k.Name, "by-another-group")},
+	}
+	var objects, foreign, before []client.Object
+	for name, references := range controllers {
+		taken := k.foreign(ns, k.firstChildName(name))
+		taken.SetOwnerReferences(references)
+		taken.SetFinalizers([]string{"example.com/hold"}) // the garbage collector deletes an object whose owner does not exist
+		Expect(k8s.Create(ctx, taken)).To(Succeed())
+		objects, foreign = append(objects, k.Make(ns, name, 1)), append(foreign, taken)
+	}
+	for _, taken := range foreign {
+		before = append(before, unchanging(ctx, taken, 200*time.Millisecond))
+	}
+	for i, object := range objects {
+		k.put(ctx, object)
+		Eventually(ctx, k.says(object)).Should(And(
+			HaveKeyWithValue("Degraded", "True/NameTaken"), HaveKeyWithValue("Progressing", "False/Blocked")))
+		kind, name := k.Children[0].Kind, foreign[i].GetName()
+		Expect(k.message(object, "Degraded")).To(And(ContainSubstring("%s %q exists", kind, name),
+			ContainSubstring("kubectl -n %s delete %s %s", ns, strings.ToLower(kind), name)))
+		Eventually(ctx, func() []string { return eventsAbout(ctx, object) }).Should(HaveLen(1))
+	}
+	mark := cp.Audit.Now()
+	k.staysBlocked(ctx, ns)
+	for i, object := range objects {
+		Expect(eventsAbout(ctx, object)).To(ConsistOf(HavePrefix("Warning " + k.NameTaken + ": ")))
+		Expect(cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns),
+			func(r testenv.Request) bool { return r.Name == foreign[i].GetName() })).To(BeEmpty())
+		Expect(get(ctx, foreign[i]).GetLabels()).To(Equal(before[i].GetLabels()))
+		Expect(foreign[i].GetOwnerReferences()).To(Equal(before[i].GetOwnerReferences()))
+
+		Expect(k8s.Delete(ctx, foreign[i])).To(Succeed()) // before it is released: its successor must not be deleted
+		edit(ctx, foreign[i], func(foreign client.Object) { foreign.SetFinalizers(nil) })
+	}
+	for _, object := range objects {
+		Eventually(ctx, k.says(object)).Should(settled)
+		k.own(ctx, object)
+		Eventually(ctx, func() []string { return eventsAbout(ctx, object) }).Should(HaveLen(2))
+	}
+}
+
+// staysBlocked expects that blocked objects in a namespace cause at most two passes in a second, and no write. In that
+// second, no other client may write a child, because that triggers passes.
+func (k kind) staysBlocked(ctx context.Context, ns string) {
+	GinkgoHelper()
+	var made int
+	var found []testenv.Request
+	Eventually(ctx, func() []testenv.Request {
+		before, begun := settledPasses(k.Controller()), cp.Audit.Now()
+		time.Sleep(time.Second)
+		made, found = passes(k.Controller())-before, requests(begun, ns)
+		return cp.Audit.Since(begun, testenv.Request.IsWrite,
+			func(r testenv.Request) bool { return strings.HasPrefix(r.Resource, k.Children[0].Resource) })
+	}).Should(BeEmpty(), "another client writes children")
+	Expect(made).To(BeNumerically("<=", 2), "a hot loop")
+	Expect(len(found)).To(BeNumerically("<=", made), "more than one read in each pass: %v", found)
+	Expect(slices.ContainsFunc(found, testenv.Request.IsWrite)).To(BeFalse(), "%v", found)
 }
 
 // What every kind that has a Deployment promises besides: its children are kept as they should be.
@@ -364,25 +347,6 @@ func everyDeployingKind(k kind) {
 			func(r testenv.Request) bool { return r.Resource == "deployments" })).To(HaveLen(1))
 	})
 
-	It("refuses a Deployment that has lost everything that made it ours, until it is given back",
-		func(ctx context.Context) {
-			object := k.create(ctx, k.Make(ns, "one", 1))
-			deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
-			stop()
-			stripped := deployment.DeepCopy()
-			edit(ctx, stripped, func(stripped *appsv1.Deployment) {
-				stripped.OwnerReferences, stripped.Annotations, stripped.Labels = nil, nil, nil
-			})
-			start(ctx, nil)
-			Eventually(ctx, k.says(object)).Should(HaveKeyWithValue("Degraded", "True/NameTaken"))
-			Expect(get(ctx, stripped).Labels).To(BeEmpty())
-
-			edit(ctx, stripped, func(stripped *appsv1.Deployment) { stripped.OwnerReferences = deployment.OwnerReferences })
-			Eventually(ctx, k.says(object)).Should(settled)
-			Expect(get(ctx, stripped).Labels).To(Equal(deployment.Labels))
-			Expect(stripped.UID).To(Equal(deployment.UID))
-		})
-
 	It("says what the Deployment says when a quota refuses its pods, until the Deployment can make them",
 		func(ctx context.Context) {
 			quota := &corev1.ResourceQuota{
@@ -437,26 +401,22 @@ func everyDeployingKind(k kind) {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}
 		Expect(k8s.Delete(ctx, namespace)).To(Succeed())
 		for _, child := range k.children(object) {
-			Eventually(ctx, func() bool { return apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(child), child)) }).
-				Should(BeTrue(), "%T", child)
+			Eventually(ctx, isGone(child)).Should(BeTrue(), "%T", child)
 		}
-		passesAtRest(k.Controller())
-		atRest := cp.Audit.Now()
+		settledPasses(k.Controller())
+		quiet := cp.Audit.Now()
 		time.Sleep(2 * time.Second)
 		Expect(get(ctx, object).GetDeletionTimestamp()).To(BeNil())
 		Expect(cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns),
-			func(r testenv.Request) bool { return r.Code == 403 })).NotTo(BeEmpty(), "nothing was tried")
-		Expect(requests(atRest, ns)).To(BeEmpty(), "it is tried again")
+			func(r testenv.Request) bool { return r.Code == 403 })).NotTo(BeEmpty(), "the operator has not tried")
+		Expect(requests(quiet, ns)).To(BeEmpty(), "the operator tries again")
 		Expect(k.says(object)(ctx)).To(HaveKeyWithValue("Degraded", "False/AsExpected"))
 
 		allow(ctx)
 		edit(ctx, namespace, func(namespace *corev1.Namespace) { // has the namespace controller look again
 			namespace.Annotations = map[string]string{"look": "again"}
 		})
-		Eventually(ctx, func() bool {
-			return apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(namespace), namespace))
-		}).
-			WithTimeout(time.Minute).Should(BeTrue())
+		Eventually(ctx, isGone(namespace)).WithTimeout(time.Minute).Should(BeTrue())
 	})
 
 	It("can be scaled with kubectl", func(ctx context.Context) {

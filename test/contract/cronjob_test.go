@@ -50,72 +50,8 @@ var _ = Describe("CronJob", func() {
 		DeferCleanup(func(ctx context.Context) { suspendAll(ctx, ns) })
 	})
 
-	hoursBefore := func(hours int) time.Time { return lastHour.Add(-time.Duration(hours) * time.Hour) }
-	// hourly returns one whose last time is lastHour. Its Jobs complete without a pod.
-	hourly := func() *tutorialv1.CronJob {
-		cj := newCronJob(ns, "one", fmt.Sprintf("%d * * * *", lastHour.Minute()))
-		cj.Spec.JobTemplate.Spec.Parallelism, cj.Spec.JobTemplate.Spec.Completions = ptr.To[int32](0), ptr.To[int32](0)
-		return cj
-	}
-	// often returns one that is due every second, and keeps all its Jobs.
-	often := func() *tutorialv1.CronJob {
-		cj := hourly()
-		cj.Spec.Schedule, cj.Spec.SuccessfulJobsHistoryLimit = "@every 1s", ptr.To[int32](1000)
-		return cj
-	}
-	// putSince creates one and has it scheduled since so many hours before lastHour, which is one of its times. Before is
-	// what to do when it is there.
-	putSince := func(ctx context.Context, cj *tutorialv1.CronJob, hours int, before ...func()) {
-		GinkgoHelper()
-		k := k
-		k.due = func(ctx context.Context, object client.Object) {
-			for _, before := range before {
-				before()
-			}
-			backdate(ctx, object.(*tutorialv1.CronJob), hoursBefore(hours))
-		}
-		k.put(ctx, cj)
-	}
-	// touch has the operator look at one again.
-	touch := func(ctx context.Context, cj *tutorialv1.CronJob) {
-		GinkgoHelper()
-		before := passes(k.Controller())
-		edit(ctx, cj, func(cj *tutorialv1.CronJob) { cj.Annotations = map[string]string{"look": fmt.Sprint(before)} })
-		Eventually(func() int { return passes(k.Controller()) }).Should(BeNumerically(">", before))
-		time.Sleep(200 * time.Millisecond)
-	}
-	active := func(ctx context.Context, cj *tutorialv1.CronJob) func() []string {
-		return func() []string {
-			var names []string
-			for _, reference := range get(ctx, cj).Status.Active {
-				names = append(names, reference.Name)
-			}
-			return names
-		}
-	}
-	// adopted creates a Job that is one's own, and is suspended, as if the operator had made it, and waits until that has
-	// been seen.
-	adopted := func(ctx context.Context, cj *tutorialv1.CronJob, name string, change ...func(*batchv1.Job)) *batchv1.Job {
-		GinkgoHelper()
-		job := testkinds.NewJob(ns, name)
-		job.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cj,
-			tutorialv1.GroupVersion.WithKind("CronJob"))}
-		for _, change := range change {
-			change(job)
-		}
-		Expect(k8s.Create(ctx, job)).To(Succeed())
-		if metav1.IsControlledBy(job, cj) {
-			Eventually(ctx, active(ctx, cj)).Should(ContainElement(name))
-		}
-		return job
-	}
-	deletions := func(mark testenv.Mark) []testenv.Request {
-		return cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns),
-			func(r testenv.Request) bool { return r.Verb == "delete" })
-	}
-
 	It("makes a Job at each time, of the template, named after the time", func(ctx context.Context) {
-		cj := often()
+		cj := often(ns)
 		cj.Spec.JobTemplate.Labels = map[string]string{"theirs": "label"}
 		cj.Spec.JobTemplate.Annotations = map[string]string{"theirs": "annotation",
 			tutorialv1.ScheduledAtAnnotation: "yesterday"}
@@ -147,7 +83,7 @@ var _ = Describe("CronJob", func() {
 	// A manager less than a minute old looks once more than it would later.
 	// Where the cache is behind, which it is on a busy machine, a read is repeated: so this has the machine to itself.
 	It("costs at most four requests for a run, and none in between", Serial, func(ctx context.Context) {
-		cj := often()
+		cj := often(ns)
 		cj.Spec.Schedule = "@every 2s"
 		// a mark between two runs may come before the API server has logged the last write of the first
 		mark := cp.Audit.Now()
@@ -169,7 +105,7 @@ var _ = Describe("CronJob", func() {
 	})
 
 	It("runs the latest time that was missed, and tells of the others once (#42649)", func(ctx context.Context) {
-		cj := hourly()
+		cj := hourly(ns)
 		putSince(ctx, cj, 500)
 		Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).Should(ContainElement(fmt.Sprintf(
 			"Warning MissedSchedule: missed 499 runs, from %s to %s; ran that of %s, the last",
@@ -182,13 +118,13 @@ var _ = Describe("CronJob", func() {
 	})
 
 	It("gives up what is too late, and tells of it once", func(ctx context.Context) {
-		cj := hourly()
+		cj := hourly(ns)
 		cj.Spec.StartingDeadlineSeconds = ptr.To[int64](60)
 		putSince(ctx, cj, 3)
 		Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).Should(ConsistOf(HavePrefix("Normal Synced"), And(
 			HavePrefix("Warning MissedSchedule: missed 3 runs, from "),
 			ContainSubstring("spec.startingDeadlineSeconds has passed"))))
-		passesAtRest(k.Controller())
+		settledPasses(k.Controller())
 		mark := cp.Audit.Now()
 		touch(ctx, cj)
 		Expect(requests(mark, ns)).To(BeEmpty())
@@ -203,36 +139,8 @@ var _ = Describe("CronJob", func() {
 		Expect(jobNames(ctx, ns)).To(BeEmpty())
 	})
 
-	It("does not make a Job again that somebody has deleted, also after a restart", func(ctx context.Context) {
-		cj := hourly()
-		putSince(ctx, cj, 1)
-		Eventually(ctx, func() *metav1.Time { return get(ctx, cj).Status.LastSuccessfulTime }).ShouldNot(BeNil())
-		job := jobAt(cj, lastHour)
-		Expect(k8s.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
-		Eventually(ctx, isGone(job)).Should(BeTrue())
-		touch(ctx, cj)
-		Expect(jobNames(ctx, ns)).To(BeEmpty())
-		restartWith(ctx, []string{"WATCH_NAMESPACE=" + ns})
-		Eventually(func() int { return passes(k.Controller()) }).Should(BeNumerically(">", 0))
-		touch(ctx, cj)
-		Expect(jobNames(ctx, ns)).To(BeEmpty())
-	})
-
-	// refuseStatus has the API server refuse what the operator writes into the status of one.
-	refuseStatus := func(ctx context.Context, cj *tutorialv1.CronJob) (allow func(context.Context)) {
-		GinkgoHelper()
-		operator, err := cp.ClientAs(testenv.OperatorUser)
-		Expect(err).NotTo(HaveOccurred())
-		change := client.RawPatch(types.MergePatchType, []byte(`{"status":{"observedSchedule":"probe"}}`))
-		return refuse(ctx, ns, admissionregistrationv1.Update, tutorialv1.GroupVersion.Group, "cronjobs/status",
-			"no status on Fridays",
-			func() error { return operator.Status().Patch(ctx, cj.DeepCopy(), change, client.DryRunAll) },
-			admissionregistrationv1.MatchCondition{Name: "operator",
-				Expression: `request.userInfo.username == "` + testenv.OperatorUser + `"`})
-	}
-
 	It("counts from when it was resumed, also if that could not be stored", func(ctx context.Context) {
-		cj := often()
+		cj := often(ns)
 		cj.Spec.Suspend = ptr.To(true)
 		Expect(k8s.Create(ctx, cj)).To(Succeed())
 		Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "False/Suspended"))
@@ -247,7 +155,7 @@ var _ = Describe("CronJob", func() {
 
 	It("does not run a time again whose status could not be stored, as long as the manager lives",
 		func(ctx context.Context) {
-			cj := hourly()
+			cj := hourly(ns)
 			var allow func(context.Context)
 			mark := cp.Audit.Now()
 			putSince(ctx, cj, 1, func() { allow = refuseStatus(ctx, cj) })
@@ -267,7 +175,7 @@ var _ = Describe("CronJob", func() {
 			Expect(k8s.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 			deleted := cp.Audit.Now()
 			touch(ctx, cj)
-			Eventually(refused(deleted)).ShouldNot(BeEmpty(), "nothing was tried")
+			Eventually(refused(deleted)).ShouldNot(BeEmpty(), "the operator has not tried")
 			touch(ctx, cj)
 			Expect(made()).To(HaveLen(1), "the manager knows of it")
 			Expect(jobNames(ctx, ns)).To(BeEmpty())
@@ -283,43 +191,6 @@ var _ = Describe("CronJob", func() {
 			Expect(jobNames(ctx, ns)).To(BeEmpty())
 		})
 
-	// What doc.go says cannot be told apart, and nothing else.
-	It("runs a time again only where neither a status nor a Job tells of it", func(ctx context.Context) {
-		cj := hourly()
-		var allow func(context.Context)
-		putSince(ctx, cj, 1, func() { allow = refuseStatus(ctx, cj) })
-		job := jobAt(cj, lastHour)
-		Eventually(ctx, func() error { return k8s.Get(ctx, client.ObjectKeyFromObject(job), job) }).Should(Succeed())
-		first := job.UID
-		restartWith(ctx, []string{"WATCH_NAMESPACE=" + ns}, "--leader-elect=false") // a killed leader is waited for
-		again := func() {
-			GinkgoHelper()
-			manager.Kill()
-			start(ctx, []string{"WATCH_NAMESPACE=" + ns}, "--leader-elect=false")
-			Eventually(func() int { return passes(k.Controller()) }).Should(BeNumerically(">", 1))
-		}
-		again()
-		Expect(get(ctx, job).UID).To(Equal(first), "the Job tells of it")
-		Expect(jobNames(ctx, ns)).To(HaveLen(1))
-		Expect(get(ctx, cj).Status.LastScheduleTime).To(BeNil())
-
-		manager.Kill()
-		Expect(k8s.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
-		Eventually(ctx, isGone(job)).Should(BeTrue())
-		again()
-		Eventually(ctx, func() error { return k8s.Get(ctx, client.ObjectKeyFromObject(job), job) }).Should(Succeed())
-		Expect(job.UID).NotTo(Equal(first), "nothing tells of it")
-
-		allow(ctx)
-		Eventually(ctx, func() *metav1.Time { return get(ctx, cj).Status.LastSuccessfulTime }).ShouldNot(BeNil())
-		manager.Kill()
-		Expect(k8s.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
-		Eventually(ctx, isGone(job)).Should(BeTrue())
-		start(ctx, []string{"WATCH_NAMESPACE=" + ns}, "--leader-elect=false")
-		touch(ctx, cj)
-		Expect(jobNames(ctx, ns)).To(BeEmpty(), "the status tells of it")
-	})
-
 	Describe("with an earlier Job that is still active", func() {
 		var (
 			cj    *tutorialv1.CronJob
@@ -327,9 +198,9 @@ var _ = Describe("CronJob", func() {
 		)
 		put := func(ctx context.Context, policy tutorialv1.ConcurrencyPolicy, change ...func(*batchv1.Job)) {
 			GinkgoHelper()
-			cj = hourly()
+			cj = hourly(ns)
 			cj.Spec.ConcurrencyPolicy = policy
-			putSince(ctx, cj, 4, func() { early = adopted(ctx, cj, jobName("one", hoursBefore(3)), change...) })
+			putSince(ctx, cj, 4, func() { early = adopt(ctx, cj, jobName("one", hoursBefore(3)), change...) })
 		}
 
 		It("runs both (Allow)", func(ctx context.Context) {
@@ -364,7 +235,7 @@ var _ = Describe("CronJob", func() {
 			for range 2 {
 				touch(ctx, cj)
 			}
-			Eventually(func() []testenv.Request { return deletions(mark) }).Should(ConsistOf(And(
+			Eventually(func() []testenv.Request { return deletions(mark, ns) }).Should(ConsistOf(And(
 				HaveField("Name", early.Name), HaveField("OnlyUID", string(early.UID)))))
 			edit(ctx, early, func(job *batchv1.Job) { job.Finalizers = nil })
 			Eventually(ctx, func() []string { return jobNames(ctx, ns) }).Should(Equal([]string{jobName("one", lastHour)}))
@@ -398,14 +269,14 @@ var _ = Describe("CronJob", func() {
 	})
 
 	It("goes by the names of Jobs, and not by what they say of their time", func(ctx context.Context) {
-		cj := hourly()
+		cj := hourly(ns)
 		lies := func(job *batchv1.Job) {
 			job.Annotations = map[string]string{tutorialv1.ScheduledAtAnnotation: "2099-01-01T00:00:00Z"}
 		}
 		putSince(ctx, cj, 1, func() {
-			adopted(ctx, cj, jobName("one", hoursBefore(1)), lies)
-			adopted(ctx, cj, "one-by-hand", lies)
-			adopted(ctx, cj, jobName("one", time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC)))
+			adopt(ctx, cj, jobName("one", hoursBefore(1)), lies)
+			adopt(ctx, cj, "one-by-hand", lies)
+			adopt(ctx, cj, jobName("one", time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC)))
 		})
 		Eventually(ctx, func() []string { return jobNames(ctx, ns) }).Should(ContainElement(jobName("one", lastHour)))
 		Eventually(ctx, func() *metav1.Time { return get(ctx, cj).Status.LastSuccessfulTime }).ShouldNot(BeNil())
@@ -415,7 +286,7 @@ var _ = Describe("CronJob", func() {
 
 	DescribeTable("says what is wrong with a schedule that the API server has taken, stands still, and heals:",
 		func(ctx context.Context, change func(*tutorialv1.CronJob), reason, message string) {
-			cj := hourly()
+			cj := hourly(ns)
 			schedule := cj.Spec.Schedule
 			change(cj)
 			Expect(k8s.Create(ctx, cj)).To(Succeed())
@@ -425,7 +296,7 @@ var _ = Describe("CronJob", func() {
 			Expect(cj.Status.NextScheduleTime).To(BeNil())
 			Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).Should(ConsistOf(HavePrefix("Warning " + reason)))
 
-			passesBefore, mark := passesAtRest(k.Controller()), cp.Audit.Now()
+			passesBefore, mark := settledPasses(k.Controller()), cp.Audit.Now()
 			time.Sleep(500 * time.Millisecond)
 			Expect(passes(k.Controller())).To(Equal(passesBefore), "passes with nothing to do")
 			touch(ctx, cj)
@@ -447,72 +318,41 @@ var _ = Describe("CronJob", func() {
 			"UnknownTimeZone", `"Atlantis/Nowhere"`))
 
 	Describe("does not run for times before", func() {
-		// ran has one that has run an hourly time a hundred hours ago, and has nobody look at it since.
-		ran := func(status *tutorialv1.CronJobStatus) {
-			status.LastScheduleTime = ptr.To(metav1.NewTime(hoursBefore(100)))
-		}
-		expectNone := func(ctx context.Context, cj *tutorialv1.CronJob) {
-			GinkgoHelper()
-			Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "True/Scheduled"))
-			Expect(cj.Status.ScheduledSince.After(lastHour)).To(BeTrue(), "since %s", cj.Status.ScheduledSince)
-			Expect(cj.Status).
-				To(And(HaveField("ObservedSchedule", cj.Spec.Schedule),
-					HaveField("ObservedTimeZone", ptr.Deref(cj.Spec.TimeZone, "")),
-					HaveField("LastScheduleTime.Time", BeTemporally("==", hoursBefore(100))), HaveField("LastMissedTime", BeNil())))
-			Expect(cj.Status.NextScheduleTime.After(time.Now())).To(BeTrue(), "next at %s", cj.Status.NextScheduleTime)
-			touch(ctx, cj)
-			Expect(jobNames(ctx, ns)).To(BeEmpty())
-			Expect(eventsAbout(ctx, cj)).NotTo(ContainElement(HavePrefix("Warning")))
-		}
-
 		DescribeTable("its schedule was changed (#63371, #130838)",
 			func(ctx context.Context, change func(*tutorialv1.CronJob)) {
-				cj := hourly()
+				cj := hourly(ns)
 				schedule := cj.Spec.Schedule
 				cj.Spec.Schedule = "@yearly"
 				change(cj)
 				Expect(k8s.Create(ctx, cj)).To(Succeed())
 				Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "True/Scheduled"))
-				backdate(ctx, cj, hoursBefore(101), ran)
+				backdate(ctx, cj, hoursBefore(101), ranLongAgo)
 				Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "True/Scheduled"))
 				edit(ctx, cj, func(cj *tutorialv1.CronJob) { cj.Spec.Schedule, cj.Spec.TimeZone = schedule, nil })
-				expectNone(ctx, cj)
+				expectNoRun(ctx, cj)
 			},
 			Entry("alone", func(*tutorialv1.CronJob) {}),
 			Entry("with its zone", func(cj *tutorialv1.CronJob) { cj.Spec.TimeZone = ptr.To("Asia/Tokyo") }))
 
-		It("its time zone was changed while no manager looked", func(ctx context.Context) {
-			cj := hourly()
-			cj.Spec.Schedule = fmt.Sprintf("%d %d * * *", lastHour.Minute(), lastHour.Hour())
-			cj.Spec.TimeZone = ptr.To("Asia/Tokyo")
-			Expect(k8s.Create(ctx, cj)).To(Succeed())
-			Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "True/Scheduled"))
-			stop()
-			backdate(ctx, cj, hoursBefore(101), ran)
-			edit(ctx, cj, func(cj *tutorialv1.CronJob) { cj.Spec.TimeZone = ptr.To("Etc/UTC") })
-			start(ctx, []string{"WATCH_NAMESPACE=" + ns})
-			expectNone(ctx, cj)
-		})
-
 		It("it was resumed (#45825)", func(ctx context.Context) {
-			cj := hourly()
+			cj := hourly(ns)
 			cj.Spec.Suspend = ptr.To(true)
 			Expect(k8s.Create(ctx, cj)).To(Succeed())
 			Eventually(ctx,
 				k.says(cj)).
 				Should(And(HaveKeyWithValue("Available", "False/Suspended"), HaveKeyWithValue("Degraded", "False/AsExpected")))
 			Expect(cj.Status).To(And(HaveField("NextScheduleTime", BeNil()), HaveField("ScheduledSince", BeNil())))
-			backdate(ctx, cj, time.Time{}, ran)
+			backdate(ctx, cj, time.Time{}, ranLongAgo)
 			Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "False/Suspended"))
 			edit(ctx, cj, func(cj *tutorialv1.CronJob) { cj.Spec.Suspend = ptr.To(false) })
-			expectNone(ctx, cj)
+			expectNoRun(ctx, cj)
 		})
 	})
 
 	It("makes no Job while it is suspended, and goes on when it is not any more, as kubectl says",
 		func(ctx context.Context) {
 			run := kubectlIn(ns)
-			cj := often()
+			cj := often(ns)
 			Expect(k8s.Create(ctx, cj)).To(Succeed())
 			Eventually(ctx, func() []string { return jobNames(ctx, ns) }).ShouldNot(BeEmpty())
 			run("patch", k.CRD(), "one", "--type=merge", "--patch", `{"spec":{"suspend":true}}`)
@@ -540,7 +380,7 @@ var _ = Describe("CronJob", func() {
 			Schedule: "@yearly", Suspend: ptr.To(true),
 			JobTemplate: batchv1.JobTemplateSpec{Spec: testkinds.NewJob("", "").Spec}}}
 		Expect(k8s.Create(ctx, theirs)).To(Succeed())
-		cj := hourly()
+		cj := hourly(ns)
 		Expect(k8s.Create(ctx, cj)).To(Succeed())
 		Eventually(ctx,
 			k.says(cj)).
@@ -554,7 +394,7 @@ var _ = Describe("CronJob", func() {
 	})
 
 	It("tells of a Job that failed until one succeeds", func(ctx context.Context) {
-		cj := hourly()
+		cj := hourly(ns)
 		cj.Spec.JobTemplate.Spec.Parallelism, cj.Spec.JobTemplate.Spec.Completions = nil, nil
 		putSince(ctx, cj, 1)
 		Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).Should(ConsistOf(HavePrefix("Normal Synced")))
@@ -568,18 +408,17 @@ var _ = Describe("CronJob", func() {
 			ContainSubstring("kubectl -n %s logs --selector=batch.kubernetes.io/job-name=%s", ns, job.Name)))
 		Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).
 			Should(ConsistOf(HavePrefix("Normal Synced"), HavePrefix("Warning LastRunFailed")))
-		Expect(k8s.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
-		Eventually(ctx, isGone(job)).Should(BeTrue())
+		deleteJob(ctx, job)
 		touch(ctx, cj)
 		Expect(k.says(cj)(ctx)).To(HaveKeyWithValue("Degraded", "True/LastRunFailed"))
 
-		finish(ctx, adopted(ctx, cj, "one-by-hand"), batchv1.JobComplete)
+		finish(ctx, adopt(ctx, cj, "one-by-hand"), batchv1.JobComplete)
 		Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Degraded", "False/AsExpected"))
 		Expect(cj.Status.LastSuccessfulTime).NotTo(BeNil())
 	})
 
 	It("makes no Job while the last run is yet to come, and says so", func(ctx context.Context) {
-		cj := hourly()
+		cj := hourly(ns)
 		Expect(k8s.Create(ctx, cj)).To(Succeed())
 		Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "True/Scheduled"))
 		ahead := time.Now().Add(2 * time.Hour).Truncate(time.Second)
@@ -595,7 +434,7 @@ var _ = Describe("CronJob", func() {
 	})
 
 	It("stands still in a namespace that ends", func(ctx context.Context) {
-		cj := often()
+		cj := often(ns)
 		Expect(k8s.Create(ctx, cj)).To(Succeed())
 		Eventually(ctx, func() []string { return jobNames(ctx, ns) }).ShouldNot(BeEmpty())
 		allow := refuse(ctx, ns, admissionregistrationv1.Delete, tutorialv1.GroupVersion.Group, "cronjobs", "not yet",
@@ -606,7 +445,7 @@ var _ = Describe("CronJob", func() {
 		Eventually(ctx, func() []string { return jobNames(ctx, ns) }).Should(BeEmpty())
 		isRefused := func(r testenv.Request) bool { return r.Code == 403 }
 		Eventually(func() []testenv.Request { return cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns), isRefused) }).
-			ShouldNot(BeEmpty(), "nothing was tried")
+			ShouldNot(BeEmpty(), "the operator has not tried")
 		Eventually(func() bool { // the end of a Job may be seen late
 			mark, before := cp.Audit.Now(), passes(k.Controller())
 			time.Sleep(1500 * time.Millisecond) // in which another time comes
@@ -621,16 +460,99 @@ var _ = Describe("CronJob", func() {
 		Eventually(ctx, isGone(cj)).Should(BeTrue())
 	})
 
+	It("keeps the latest, as many as the limits say, and deletes no other of their names", func(ctx context.Context) {
+		waitForHistory()
+		ns := history.Namespace
+		cj := get(ctx, &tutorialv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "some"}})
+		before := jobsIn(ctx, ns)
+		uids := map[string]string{}
+		for _, job := range before {
+			uids[job.Name] = string(job.UID)
+		}
+		held := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: jobName("some", hoursBefore(8))}}
+		Expect(k8s.Delete(ctx, held, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+		mark := cp.Audit.Now()
+		limitHistory(ctx, cj, 2, 1)
+		gone := []string{jobName("some", hoursBefore(10)), jobName("some", hoursBefore(9)), jobName("some", hoursBefore(5)),
+			jobName("some", hoursBefore(4))}
+		for _, name := range gone {
+			Eventually(ctx, isGone(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}})).
+				Should(BeTrue(), name)
+		}
+		touch(ctx, cj)
+		var deleted []string
+		for _, request := range deletions(mark, ns) {
+			deleted = append(deleted, request.Name)
+			Expect(request.OnlyUID).To(Equal(uids[request.Name]))
+		}
+		Expect(deleted).To(Equal(gone), "the oldest first, each once, and not one that waits for a finalizer (#59676)")
+		Expect(jobNames(ctx, ns)).
+			To(ContainElements(held.Name, jobName("some", hoursBefore(7)), "some-by-hand", jobName("some", hoursBefore(3))))
+		edit(ctx, get(ctx, held), func(job *batchv1.Job) { job.Finalizers = nil })
+	})
+
+	It("shows its columns", func(ctx context.Context) {
+		cj := newCronJob(ns, "one", "@every 1h")
+		cj.Spec.TimeZone = ptr.To("Europe/Berlin")
+		cj.Spec.JobTemplate.Spec.Suspend = ptr.To(true)
+		putSince(ctx, cj, 1)
+		Eventually(ctx, active(ctx, cj)).Should(HaveLen(1))
+		Expect(kubectlIn(ns)("get", k.CRD())).To(MatchRegexp(
+			`^NAME +SCHEDULE +TIMEZONE +SUSPEND +ACTIVE +LAST SCHEDULE +AGE\none +@every 1h +Europe/Berlin +false +1 +\d+m(\d+s)? +\d+s$`))
+	})
+})
+
+var _ = Describe("CronJob, with managers of its own", ownManager, SpecPriority(1), func() {
+	k := kinds[2]
+	var ns string
+	BeforeEach(func(ctx context.Context) { ns = newNamespace(ctx) })
+
+	// The exception that doc.go of the controller names.
+	It("runs a time again only if neither a status nor a Job records it", func(ctx context.Context) {
+		environment := []string{"WATCH_NAMESPACE=" + ns}
+		restart(ctx, environment)
+		cj := hourly(ns)
+		var allow func(context.Context)
+		putSince(ctx, cj, 1, func() { allow = refuseStatus(ctx, cj) })
+		job := jobAt(cj, lastHour)
+		Eventually(ctx, func() error { return k8s.Get(ctx, client.ObjectKeyFromObject(job), job) }).Should(Succeed())
+		first := job.UID
+		again := func() {
+			GinkgoHelper()
+			start(ctx, environment)
+			Eventually(func() int { return passes(k.Controller()) }).Should(BeNumerically(">", 1))
+		}
+		kill(ctx)
+		again()
+		Expect(get(ctx, job).UID).To(Equal(first), "the Job records it")
+		Expect(jobNames(ctx, ns)).To(HaveLen(1))
+		Expect(get(ctx, cj).Status.LastScheduleTime).To(BeNil())
+
+		kill(ctx)
+		deleteJob(ctx, job)
+		again()
+		Eventually(ctx, func() error { return k8s.Get(ctx, client.ObjectKeyFromObject(job), job) }).Should(Succeed())
+		Expect(job.UID).NotTo(Equal(first), "nothing records it")
+
+		allow(ctx)
+		Eventually(ctx, func() *metav1.Time { return get(ctx, cj).Status.LastSuccessfulTime }).ShouldNot(BeNil())
+		kill(ctx)
+		deleteJob(ctx, job)
+		start(ctx, environment)
+		touch(ctx, cj)
+		Expect(jobNames(ctx, ns)).To(BeEmpty(), "the status records it")
+	})
+
 	It("makes one Job for each time, also where two managers work at once and are killed in turn (#34447, #112275)",
 		func(ctx context.Context) {
 			environment := []string{"WATCH_NAMESPACE=" + ns}
-			restartWith(ctx, environment, "--leader-elect=false")
+			restart(ctx, environment, "--leader-elect=false")
 			first := manager
 			start(ctx, environment, "--leader-elect=false")
 			mark := cp.Audit.Now()
 			const count = 5
 			for i := range count {
-				cj := often()
+				cj := often(ns)
 				cj.Name = fmt.Sprintf("n%d", i)
 				Expect(k8s.Create(ctx, cj)).To(Succeed())
 			}
@@ -649,7 +571,7 @@ var _ = Describe("CronJob", func() {
 			}).Should(And(HaveLen(count), HaveEach(BeNumerically(">=", 4))))
 			first.Kill()
 			suspendAll(ctx, ns)
-			passesAtRest(k.Controller())
+			settledPasses(k.Controller())
 
 			made, asked, tried := map[string]int{}, map[string]bool{}, 0
 			for _, request := range cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns)) {
@@ -734,7 +656,7 @@ var _ = Describe("CronJob", func() {
 		before := func(ctx context.Context, change ...func(*tutorialv1.CronJobStatus)) {
 			GinkgoHelper()
 			stop()
-			cj = hourly()
+			cj = hourly(ns)
 			cj.Spec.ConcurrencyPolicy = tutorialv1.ForbidConcurrent
 			Expect(k8s.Create(ctx, cj)).To(Succeed())
 			job = jobAt(cj, lastHour)
@@ -756,8 +678,7 @@ var _ = Describe("CronJob", func() {
 		It("takes the Job for its own that is there already", func(ctx context.Context) {
 			before(ctx)
 			theirs := testkinds.NewJob(ns, job.Name)
-			theirs.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cj,
-				tutorialv1.GroupVersion.WithKind("CronJob"))}
+			theirs.OwnerReferences = controlledByCronJob(cj)
 			Expect(k8s.Create(ctx, theirs)).To(Succeed())
 			passAgain(still(ctx, cj))
 			Expect(get(ctx, job).UID).To(Equal(theirs.UID))
@@ -767,8 +688,7 @@ var _ = Describe("CronJob", func() {
 		It("sees that an earlier Job is still active (Forbid; #58748, #107827)", func(ctx context.Context) {
 			before(ctx)
 			early := testkinds.NewJob(ns, jobName("one", hoursBefore(1)))
-			early.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cj,
-				tutorialv1.GroupVersion.WithKind("CronJob"))}
+			early.OwnerReferences = controlledByCronJob(cj)
 			Expect(k8s.Create(ctx, early)).To(Succeed())
 			backdate(ctx, cj, hoursBefore(2), func(status *tutorialv1.CronJobStatus) {
 				status.Active = []corev1.ObjectReference{{Name: early.Name, Namespace: ns, UID: early.UID}}
@@ -792,7 +712,7 @@ var _ = Describe("CronJob", func() {
 
 		It("runs at once what came due while the machine was suspended", func(ctx context.Context) {
 			stop()
-			cj = hourly()
+			cj = hourly(ns)
 			Expect(k8s.Create(ctx, cj)).To(Succeed())
 			suspended := clocktesting.NewFakeClock(time.Now())
 			runHere(suspended, ctrl.Options{})
@@ -805,88 +725,124 @@ var _ = Describe("CronJob", func() {
 			Eventually(ctx, func() []string { return jobNames(ctx, ns) }).Should(Equal([]string{jobName("one", next)}))
 		})
 	})
-
-	Describe("of the Jobs that have finished", func() {
-		// A Job has to be a minute old to go. These were made when the suite began.
-		edited := func(ctx context.Context, cj *tutorialv1.CronJob, succeeded, failed int32) {
-			GinkgoHelper()
-			edit(ctx, cj, func(cj *tutorialv1.CronJob) {
-				cj.Spec.SuccessfulJobsHistoryLimit, cj.Spec.FailedJobsHistoryLimit = &succeeded, &failed
-			})
-		}
-		BeforeEach(func(ctx context.Context) {
-			ns = history.Namespace
-			Eventually(func() time.Duration { return time.Since(history.CreationTimestamp.Time) }).
-				WithTimeout(2 * time.Minute).WithPolling(time.Second).Should(BeNumerically(">", 65*time.Second))
-		})
-
-		It("keeps the latest, as many as the limits say, and deletes no other of their names", func(ctx context.Context) {
-			cj := get(ctx, &tutorialv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "some"}})
-			before := jobsIn(ctx, ns)
-			uids := map[string]string{}
-			for _, job := range before {
-				uids[job.Name] = string(job.UID)
-			}
-			held := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: jobName("some", hoursBefore(8))}}
-			Expect(k8s.Delete(ctx, held, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
-			mark := cp.Audit.Now()
-			edited(ctx, cj, 2, 1)
-			gone := []string{jobName("some", hoursBefore(10)), jobName("some", hoursBefore(9)), jobName("some", hoursBefore(5)),
-				jobName("some", hoursBefore(4))}
-			for _, name := range gone {
-				Eventually(ctx, isGone(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}})).
-					Should(BeTrue(), name)
-			}
-			touch(ctx, cj)
-			var deleted []string
-			for _, request := range deletions(mark) {
-				deleted = append(deleted, request.Name)
-				Expect(request.OnlyUID).To(Equal(uids[request.Name]))
-			}
-			Expect(deleted).To(Equal(gone), "the oldest first, each once, and not one that waits for a finalizer (#59676)")
-			Expect(jobNames(ctx, ns)).
-				To(ContainElements(held.Name, jobName("some", hoursBefore(7)), "some-by-hand", jobName("some", hoursBefore(3))))
-			edit(ctx, get(ctx, held), func(job *batchv1.Job) { job.Finalizers = nil })
-		})
-
-		It("keeps none where the limits are 0, once the status remembers them and they are a minute old",
-			func(ctx context.Context) {
-				cj := get(ctx, history.DeepCopy())
-				remembered := *cj.Status.LastSuccessfulTime
-				stop()
-				backdate(ctx, cj, history.CreationTimestamp.Time)
-				edited(ctx, cj, 0, 0)
-				young := testkinds.NewJob(ns, jobName("none", hoursBefore(2)))
-				young.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cj,
-					tutorialv1.GroupVersion.WithKind("CronJob"))}
-				Expect(k8s.Create(ctx, young)).To(Succeed())
-				finish(ctx, young, batchv1.JobFailed)
-				mark := cp.Audit.Now()
-				start(ctx, []string{"WATCH_NAMESPACE=" + ns})
-				Eventually(ctx, func() []string {
-					return slices.DeleteFunc(jobNames(ctx, ns), func(name string) bool { return !strings.HasPrefix(name, "none-") })
-				}).Should(Equal([]string{jobName("none", hoursBefore(3)), young.Name}),
-					"one that is active, and one that has only just been made")
-				writes := cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns), testenv.Request.IsWrite,
-					func(r testenv.Request) bool { return r.Resource != "events" })
-				Expect(writes[0].Resource).To(Equal("cronjobs/status"), "%v", writes)
-				Expect(get(ctx, cj).Status.LastScheduleTime.UTC()).To(Equal(hoursBefore(2)))
-				Expect(cj.Status.LastSuccessfulTime.Time).To(BeTemporally("==", remembered.Time))
-				Expect(k8s.Delete(ctx, young)).To(Succeed()) // or the operator does so, during another spec
-				touch(ctx, cj)
-			})
-	})
-
-	It("shows its columns", func(ctx context.Context) {
-		cj := newCronJob(ns, "one", "@every 1h")
-		cj.Spec.TimeZone = ptr.To("Europe/Berlin")
-		cj.Spec.JobTemplate.Spec.Suspend = ptr.To(true)
-		putSince(ctx, cj, 1)
-		Eventually(ctx, active(ctx, cj)).Should(HaveLen(1))
-		Expect(kubectlIn(ns)("get", k.CRD())).To(MatchRegexp(
-			`^NAME +SCHEDULE +TIMEZONE +SUSPEND +ACTIVE +LAST SCHEDULE +AGE\none +@every 1h +Europe/Berlin +false +1 +\d+m(\d+s)? +\d+s$`))
-	})
 })
+
+// hoursBefore returns one of the times of an hourly schedule.
+func hoursBefore(hours int) time.Time { return lastHour.Add(-time.Duration(hours) * time.Hour) }
+
+// hourly returns a CronJob whose last time is lastHour. Its Jobs complete without a pod.
+func hourly(namespace string) *tutorialv1.CronJob {
+	cj := newCronJob(namespace, "one", fmt.Sprintf("%d * * * *", lastHour.Minute()))
+	cj.Spec.JobTemplate.Spec.Parallelism, cj.Spec.JobTemplate.Spec.Completions = ptr.To[int32](0), ptr.To[int32](0)
+	return cj
+}
+
+// often returns a CronJob that is due every second, and keeps all its Jobs.
+func often(namespace string) *tutorialv1.CronJob {
+	cj := hourly(namespace)
+	cj.Spec.Schedule, cj.Spec.SuccessfulJobsHistoryLimit = "@every 1s", ptr.To[int32](1000)
+	return cj
+}
+
+// putSince creates a CronJob that is scheduled since so many hours before lastHour. Before is called between its
+// creation and that.
+func putSince(ctx context.Context, cj *tutorialv1.CronJob, hours int, before ...func()) {
+	GinkgoHelper()
+	k := kinds[2]
+	k.due = func(ctx context.Context, object client.Object) {
+		for _, before := range before {
+			before()
+		}
+		backdate(ctx, object.(*tutorialv1.CronJob), hoursBefore(hours))
+	}
+	k.put(ctx, cj)
+}
+
+// touch triggers a pass of a CronJob and waits for it.
+func touch(ctx context.Context, cj *tutorialv1.CronJob) {
+	GinkgoHelper()
+	controller := kinds[2].Controller()
+	before := passes(controller)
+	edit(ctx, cj, func(cj *tutorialv1.CronJob) { cj.Annotations = map[string]string{"touched": fmt.Sprint(before)} })
+	Eventually(func() int { return passes(controller) }).Should(BeNumerically(">", before))
+	time.Sleep(200 * time.Millisecond)
+}
+
+// active returns the names of the active Jobs in the status of a CronJob.
+func active(ctx context.Context, cj *tutorialv1.CronJob) func() []string {
+	return func() []string {
+		var names []string
+		for _, reference := range get(ctx, cj).Status.Active {
+			names = append(names, reference.Name)
+		}
+		return names
+	}
+}
+
+func controlledByCronJob(cj *tutorialv1.CronJob) []metav1.OwnerReference {
+	return []metav1.OwnerReference{*metav1.NewControllerRef(cj, tutorialv1.GroupVersion.WithKind("CronJob"))}
+}
+
+// adopt creates a suspended Job that a CronJob controls, as if the operator had created it, and waits until the operator
+// has observed it.
+func adopt(ctx context.Context, cj *tutorialv1.CronJob, name string, change ...func(*batchv1.Job)) *batchv1.Job {
+	GinkgoHelper()
+	job := testkinds.NewJob(cj.Namespace, name)
+	job.OwnerReferences = controlledByCronJob(cj)
+	for _, change := range change {
+		change(job)
+	}
+	Expect(k8s.Create(ctx, job)).To(Succeed())
+	if metav1.IsControlledBy(job, cj) {
+		Eventually(ctx, active(ctx, cj)).Should(ContainElement(name))
+	}
+	return job
+}
+
+// deleteJob deletes a Job and its pods, and waits until it does not exist.
+func deleteJob(ctx context.Context, job *batchv1.Job) {
+	GinkgoHelper()
+	Expect(k8s.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+	Eventually(ctx, isGone(job)).Should(BeTrue())
+}
+
+func deletions(mark testenv.Mark, namespace string) []testenv.Request {
+	return cp.Audit.Since(mark, testenv.ByOperator, testenv.In(namespace),
+		func(r testenv.Request) bool { return r.Verb == "delete" })
+}
+
+// refuseStatus has the API server refuse the operator's writes of the status of a CronJob.
+func refuseStatus(ctx context.Context, cj *tutorialv1.CronJob) (allow func(context.Context)) {
+	GinkgoHelper()
+	operator, err := cp.ClientAs(testenv.OperatorUser)
+	Expect(err).NotTo(HaveOccurred())
+	change := client.RawPatch(types.MergePatchType, []byte(`{"status":{"observedSchedule":"probe"}}`))
+	return refuse(ctx, cj.Namespace, admissionregistrationv1.Update, tutorialv1.GroupVersion.Group, "cronjobs/status",
+		"no status on Fridays",
+		func() error { return operator.Status().Patch(ctx, cj.DeepCopy(), change, client.DryRunAll) },
+		admissionregistrationv1.MatchCondition{Name: "operator",
+			Expression: `request.userInfo.username == "` + testenv.OperatorUser + `"`})
+}
+
+// ranLongAgo is a change of a status: the CronJob has run an hourly time a hundred hours ago.
+func ranLongAgo(status *tutorialv1.CronJobStatus) {
+	status.LastScheduleTime = ptr.To(metav1.NewTime(hoursBefore(100)))
+}
+
+// expectNoRun expects that a CronJob which ran long ago does not run for the times since then.
+func expectNoRun(ctx context.Context, cj *tutorialv1.CronJob) {
+	GinkgoHelper()
+	Eventually(ctx, kinds[2].says(cj)).Should(HaveKeyWithValue("Available", "True/Scheduled"))
+	Expect(cj.Status.ScheduledSince.After(lastHour)).To(BeTrue(), "since %s", cj.Status.ScheduledSince)
+	Expect(cj.Status).
+		To(And(HaveField("ObservedSchedule", cj.Spec.Schedule),
+			HaveField("ObservedTimeZone", ptr.Deref(cj.Spec.TimeZone, "")),
+			HaveField("LastScheduleTime.Time", BeTemporally("==", hoursBefore(100))), HaveField("LastMissedTime", BeNil())))
+	Expect(cj.Status.NextScheduleTime.After(time.Now())).To(BeTrue(), "next at %s", cj.Status.NextScheduleTime)
+	touch(ctx, cj)
+	Expect(jobNames(ctx, cj.Namespace)).To(BeEmpty())
+	Expect(eventsAbout(ctx, cj)).NotTo(ContainElement(HavePrefix("Warning")))
+}
 
 // jobName returns the name of the Job of a time.
 func jobName(cronJob string, tick time.Time) string {
@@ -992,8 +948,7 @@ func makeHistory(ctx context.Context) {
 		made := func(jobName string, end batchv1.JobConditionType, finalizers ...string) {
 			job := testkinds.NewJob(ns, jobName)
 			job.Finalizers = finalizers
-			job.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(cj,
-				tutorialv1.GroupVersion.WithKind("CronJob"))}
+			job.OwnerReferences = controlledByCronJob(cj)
 			Expect(k8s.Create(ctx, job)).To(Succeed())
 			if end != "" {
 				finish(ctx, job, end)
@@ -1012,6 +967,21 @@ func makeHistory(ctx context.Context) {
 			history = cj
 		}
 	}
+}
+
+// waitForHistory waits until the Jobs in the history are old enough to be deleted: a minute.
+func waitForHistory() {
+	GinkgoHelper()
+	Eventually(func() time.Duration { return time.Since(history.CreationTimestamp.Time) }).
+		WithTimeout(2 * time.Minute).WithPolling(time.Second).Should(BeNumerically(">", 65*time.Second))
+}
+
+// limitHistory sets how many finished Jobs a CronJob keeps.
+func limitHistory(ctx context.Context, cj *tutorialv1.CronJob, succeeded, failed int32) {
+	GinkgoHelper()
+	edit(ctx, cj, func(cj *tutorialv1.CronJob) {
+		cj.Spec.SuccessfulJobsHistoryLimit, cj.Spec.FailedJobsHistoryLimit = &succeeded, &failed
+	})
 }
 
 // suspendAll has the CronJobs of a namespace be quiet that are due every few seconds. Their history stays as it is.

@@ -69,19 +69,6 @@ var _ = Describe("Foo", func() {
 		k.own(ctx, foo)
 	})
 
-	// What a backup tool has done while nobody was looking.
-	It("deletes the old Deployment when that has lost its owner as well", func(ctx context.Context) {
-		foo := newFoo(ns, "example", "old", ptr.To[int32](1))
-		k.create(ctx, foo)
-		stop()
-		edit(ctx, deploymentOf("old"), func(old *appsv1.Deployment) { old.OwnerReferences = nil })
-		rename(ctx, foo, "new")
-		start(ctx, nil)
-		Eventually(ctx, isGone(deploymentOf("old"))).Should(BeTrue())
-		Eventually(ctx, k.says(foo)).Should(settled)
-		k.own(ctx, foo)
-	})
-
 	It("keeps the Deployment it has while the new name is taken", func(ctx context.Context) {
 		foreign := testkinds.NewDeployment(ns, "taken", 0)
 		Expect(k8s.Create(ctx, foreign)).To(Succeed())

@@ -151,14 +151,19 @@ func (k kind) create(ctx context.Context, object client.Object) client.Object {
 	return object
 }
 
-// settle waits until an object has settled, and the operator with it: nothing it does later has that as its cause.
-func (k kind) settle(ctx context.Context, object client.Object) {
+// settle waits until objects of one namespace have settled, and the operator with them: its later requests have another
+// cause.
+func (k kind) settle(ctx context.Context, objects ...client.Object) {
 	GinkgoHelper()
-	Eventually(ctx, k.says(object)).Should(settled)
+	for _, object := range objects {
+		Eventually(ctx, k.says(object)).Should(settled)
+	}
 	mark := cp.Audit.Now()
-	Eventually(ctx, func() []string { return eventsAbout(ctx, object) }).ShouldNot(BeEmpty())
+	for _, object := range objects {
+		Eventually(ctx, func() []string { return eventsAbout(ctx, object) }).ShouldNot(BeEmpty())
+	}
 	Eventually(func() int {
-		seen := len(requests(mark, object.GetNamespace()))
+		seen := len(requests(mark, objects[0].GetNamespace()))
 		mark = cp.Audit.Now()
 		return seen
 	}).WithPolling(300 * time.Millisecond).Should(BeZero())
@@ -209,31 +214,42 @@ func (k kind) desired(ctx context.Context, object client.Object) map[string]any 
 	return desired
 }
 
-// damageAll changes the metadata and the spec of each child in all the ways that the operator reverts, and waits until
-// it has.
+// damageAll changes the metadata and the spec of all children in all the ways that the operator reverts, and waits until
+// it has. Children are damaged at the same time, each in one way after the other.
 func (k kind) damageAll(ctx context.Context, object client.Object) {
 	GinkgoHelper()
-	for i, child := range k.own(ctx, object) {
-		before := child.DeepCopyObject().(client.Object)
-		for _, damage := range k.Children[i].Damage {
+	children := k.own(ctx, object)
+	var before []client.Object
+	rounds := 0
+	for i, child := range children {
+		before = append(before, child.DeepCopyObject().(client.Object))
+		rounds = max(rounds, len(k.Children[i].Damage))
+	}
+	for round := range rounds {
+		for i, child := range children {
 			edit(ctx, child, func(child client.Object) {
-				child.SetLabels(map[string]string{"theirs": "stays", "app.kubernetes.io/managed-by": "somebody-else"})
+				child.SetLabels(map[string]string{"theirs": "stays", "app.kubernetes.io/managed-by": "another-client"})
 				child.SetOwnerReferences(nil)
-				damage(child)
+				if round < len(k.Children[i].Damage) {
+					k.Children[i].Damage[round](child)
+				}
 			})
+		}
+		for i, child := range children {
 			Eventually(ctx, func(g Gomega) {
 				g.Expect(metav1.IsControlledBy(get(ctx, child), object)).To(BeTrue())
-				for label, value := range before.GetLabels() {
+				for label, value := range before[i].GetLabels() {
 					g.Expect(child.GetLabels()).To(HaveKeyWithValue(label, value))
 				}
 				g.Expect(child.GetLabels()).To(HaveKeyWithValue("theirs", "stays"))
-				g.Expect(testkinds.Spec(child)).To(Equal(testkinds.Spec(before)))
+				g.Expect(testkinds.Spec(child)).To(Equal(testkinds.Spec(before[i])))
 			}).Should(Succeed(), "%T", child)
-			Expect(child.GetUID()).To(Equal(before.GetUID()))
-			k.settle(ctx, object)
+			Expect(child.GetUID()).To(Equal(before[i].GetUID()))
 		}
-		// what others have added stays until they remove it
-		edit(ctx, child, func(child client.Object) { child.SetLabels(before.GetLabels()) })
+		k.settle(ctx, object)
+	}
+	for i, child := range children { // labels of other clients stay until they remove them
+		edit(ctx, child, func(child client.Object) { child.SetLabels(before[i].GetLabels()) })
 	}
 }
 

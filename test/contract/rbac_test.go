@@ -188,14 +188,20 @@ var _ = Describe("RBAC", func() {
 
 	// What it may do in order to lead, and to know who reads its metrics. What it may do for its kinds is taken away by
 	// test/reliability.
-	Describe("of the manager itself", func() {
+	Describe("of the manager itself", ownManager, func() {
 		var (
 			ns string
 			m  *testenv.Manager
 		)
-		// startWithout starts a manager that leads in a namespace of its own and has all rights but one.
-		startWithout := func(ctx context.Context, lacks string) {
+		// startWithout starts a manager that leads in a namespace of its own and lacks two permissions.
+		startWithout := func(ctx context.Context, lacks ...string) {
 			GinkgoHelper()
+			without := func(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+				for _, permission := range lacks {
+					rules = testenv.RulesWithout(rules, permission)
+				}
+				return rules
+			}
 			ns = newNamespace(ctx)
 			subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ns, Name: "less"}}
 			leader := get(ctx,
@@ -205,11 +211,11 @@ var _ = Describe("RBAC", func() {
 			for _, object := range []client.Object{
 				&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "less"}},
 				&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "less"},
-					Rules: testenv.RulesWithout(leader.Rules, lacks)},
+					Rules: without(leader.Rules)},
 				&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "less"}, Subjects: subjects,
 					RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "less"}},
 				&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "less-" + ns},
-					Rules: testenv.RulesWithout(scraped.Rules, lacks)},
+					Rules: without(scraped.Rules)},
 				&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "less-" + ns}, Subjects: subjects,
 					RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "less-" + ns}},
 				&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "kinds-" + ns}, Subjects: subjects,
@@ -232,51 +238,38 @@ var _ = Describe("RBAC", func() {
 			code, _, err := m.Scrape(scraper)
 			return code, err
 		}
-		leaderEvents := func(ctx context.Context) (notes []string) {
-			var events eventsv1.EventList
-			Expect(k8s.List(ctx, &events, client.InNamespace(ns))).To(Succeed())
-			for _, event := range events.Items {
-				notes = append(notes, event.Reason)
-			}
-			return notes
-		}
-
-		It("is enough to lead, to say so, and to be read", func(ctx context.Context) {
-			startWithout(ctx, "nothing")
-			leads()
-			Eventually(ctx, leaderEvents).Should(ConsistOf("LeaderElection"))
-			Eventually(scrapes).Should(Equal(http.StatusOK))
-		})
-
-		DescribeTable("is needed to lead", func(ctx context.Context, verb string) {
-			startWithout(ctx, verb+" coordination.k8s.io/leases")
+		DescribeTable("is needed to lead, or to serve metrics", func(ctx context.Context, verb, review string) {
+			startWithout(ctx, verb+" coordination.k8s.io/leases", review)
 			isRefused(verb + ` resource "leases"`)
+			Eventually(scrapes).Should(Equal(http.StatusInternalServerError))
 			Expect(m.Logs()).NotTo(ContainSubstring("Starting workers"))
-		}, Entry("create leases", "create"), Entry("get leases", "get"))
+		}, Entry("create leases, create tokenreviews", "create", "create authentication.k8s.io/tokenreviews"),
+			Entry("get leases, create subjectaccessreviews", "get", "create authorization.k8s.io/subjectaccessreviews"))
 
-		It("is needed to go on leading: update leases", func(ctx context.Context) {
-			startWithout(ctx, "update coordination.k8s.io/leases")
+		It("is needed to go on leading, or to report the leader: update leases, create events", func(ctx context.Context) {
+			startWithout(ctx, "update coordination.k8s.io/leases", "create /events")
 			leads()
+			isRefused(`create resource "events"`)
+			Expect(leaderEvents(ctx, ns)).To(BeEmpty())
 			isRefused(`update resource "leases"`)
 			Eventually(m.Logs).Should(ContainSubstring("leader election lost"))
 		})
-
-		It("is needed to say who leads: create events", func(ctx context.Context) {
-			startWithout(ctx, "create /events")
-			leads()
-			isRefused(`create resource "events"`)
-			Expect(leaderEvents(ctx)).To(BeEmpty())
-		})
-
-		DescribeTable("is needed to be read", func(ctx context.Context, lacks string) {
-			startWithout(ctx, lacks)
-			Eventually(scrapes).Should(Equal(http.StatusInternalServerError))
-		}, Entry("create tokenreviews", "create authentication.k8s.io/tokenreviews"),
-			Entry("create subjectaccessreviews", "create authorization.k8s.io/subjectaccessreviews"))
 	})
 
-	It("suffices where the API server cannot stream lists", func(ctx context.Context) {
-		restartWith(ctx, []string{"KUBE_FEATURE_WatchListClient=false"})
-		kinds[1].create(ctx, kinds[1].Make(newNamespace(ctx), "one", 1))
+	It("is enough to lead, to report the leader, and to serve metrics", func(ctx context.Context) {
+		Eventually(manager.Logs).Should(ContainSubstring("Starting workers"))
+		Eventually(ctx, leaderEvents).WithArguments(testenv.OperatorNamespace).Should(ContainElement("LeaderElection"))
+		code, _ := scrape(scraper)
+		Expect(code).To(Equal(http.StatusOK))
 	})
 })
+
+// leaderEvents returns the reasons of the events in the namespace that a manager leads in.
+func leaderEvents(ctx context.Context, namespace string) (reasons []string) {
+	var events eventsv1.EventList
+	Expect(k8s.List(ctx, &events, client.InNamespace(namespace))).To(Succeed())
+	for _, event := range events.Items {
+		reasons = append(reasons, event.Reason)
+	}
+	return reasons
+}

@@ -26,10 +26,11 @@ import (
 
 // A cache can fill between two reads of one pass. A pass that reads a child twice decides from one state and writes
 // over another.
-var _ = Describe("With a cache that fills during a pass, a Foo", func() {
+var _ = Describe("With a cache that fills during a pass, a Foo", ownManager, SpecPriority(1), func() {
 	var ns string
 	BeforeEach(func(ctx context.Context) {
 		ns = newNamespace(ctx)
+		startDefault(ctx)
 		kinds[0].create(ctx, newFoo(ns, "example", "web", nil))
 		stop()
 		deployment := get(ctx, &appsv1.Deployment{ObjectMeta: newFoo(ns, "web", "", nil).ObjectMeta})

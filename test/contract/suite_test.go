@@ -31,10 +31,16 @@ var (
 	cp       *testenv.ControlPlane
 	k8s      client.WithWatch
 	program  string             // the manager, built with the race detector
-	manager  *testenv.Manager   // the one that runs while a spec does
+	manager  *testenv.Manager   // the running one; nil if none is running
 	managers []*testenv.Manager // all that have run
 	scraper  string             // a token that may read metrics
+	// hasDefaults reports whether the running manager has the default environment and flags.
+	hasDefaults bool
 )
+
+// ownManager labels the specs that start and stop managers themselves, or need none. Containers of such specs are apart
+// from others, because each start of a manager takes seconds of CPU.
+var ownManager = Label("own-manager")
 
 func TestContract(t *testing.T) {
 	RegisterFailHandler(Fail)
@@ -77,50 +83,66 @@ var _ = SynchronizedBeforeSuite(func() []byte {
 	DeferCleanup(checkEnd)
 })
 
-// What the manager says of a failure is lost with it otherwise.
-var _ = JustAfterEach(func() {
-	if !CurrentSpecReport().Failed() || manager == nil {
-		return
+var _ = BeforeEach(func(ctx context.Context) {
+	if !slices.Contains(CurrentSpecReport().Labels(), ownManager[0]) {
+		startDefault(ctx)
 	}
-	lease, _ := cp.Kubectl("get", "leases.coordination.k8s.io", "--all-namespaces", "--output=yaml")
-	AddReportEntry("the manager's log", manager.Logs(), ReportEntryVisibilityFailureOrVerbose)
-	AddReportEntry("the leases", lease, ReportEntryVisibilityFailureOrVerbose)
 })
 
-// start starts the manager that specs work with.
+var _ = JustAfterEach(func() {
+	if !CurrentSpecReport().Failed() || len(managers) == 0 {
+		return
+	}
+	leases, _ := cp.Kubectl("get", "leases.coordination.k8s.io", "--all-namespaces", "--output=yaml")
+	AddReportEntry("the manager's log", managers[len(managers)-1].Logs(), ReportEntryVisibilityFailureOrVerbose)
+	AddReportEntry("the leases", leases, ReportEntryVisibilityFailureOrVerbose)
+})
+
+// start starts a manager and waits until it is ready.
 func start(ctx context.Context, environment []string, flags ...string) {
 	GinkgoHelper()
 	var err error
 	manager, err = cp.StartManager(ctx, program, environment, flags...)
 	Expect(err).NotTo(HaveOccurred())
+	hasDefaults = len(environment)+len(flags) == 0
 	managers = append(managers, manager)
 	Expect(manager.WaitUntilReady(ctx)).To(Succeed())
 }
 
-// restart stops the manager as Kubernetes does and starts another one.
-func restart(ctx context.Context) {
+// startDefault replaces the running manager by one with the default environment and flags, if it is another one.
+func startDefault(ctx context.Context) {
 	GinkgoHelper()
-	Expect(manager.Stop()).To(Succeed(), manager.Logs())
-	start(ctx, nil)
+	if manager == nil || !hasDefaults {
+		restart(ctx, nil)
+	}
 }
 
-// restartWith restarts the manager with another environment and other flags, until the spec is over.
-func restartWith(ctx context.Context, environment []string, flags ...string) {
+// restart stops the running manager, if there is one, and starts another one.
+func restart(ctx context.Context, environment []string, flags ...string) {
 	GinkgoHelper()
 	stop()
 	start(ctx, environment, flags...)
 }
 
-// stop stops the manager, until the spec is over.
+// stop stops the running manager as Kubernetes does.
 func stop() {
 	GinkgoHelper()
-	DeferCleanup(func(ctx context.Context) {
-		_ = manager.Stop() // or it has been killed
-		start(ctx, nil)
-	})
-	// One that is stopped while it takes the lease does not give it back.
-	Eventually(manager.Logs).Should(ContainSubstring("Starting workers"))
-	Expect(manager.Stop()).To(Succeed(), manager.Logs())
+	if manager == nil {
+		return
+	}
+	running := manager
+	manager = nil
+	// A manager that is stopped while it takes the lease does not release it.
+	Eventually(running.Logs).Should(ContainSubstring("Starting workers"))
+	Expect(running.Stop()).To(Succeed(), running.Logs())
+}
+
+// kill kills the running manager, and deletes its lease, so that the next manager does not wait until it expires.
+func kill(ctx context.Context) {
+	GinkgoHelper()
+	manager.Kill()
+	manager = nil
+	Expect(client.IgnoreNotFound(k8s.Delete(ctx, lease()))).To(Succeed())
 }
 
 // expectedErrors are what specs provoke, and what is said of every end of a leader, in the middle of a pass and of its
@@ -132,9 +154,10 @@ var expectedErrors = regexp.MustCompile("exceeded quota|on Fridays|another write
 
 // checkEnd checks the logs of this process's managers when its specs are over: no race, no panic, no unexpected error.
 func checkEnd() {
-	Expect(manager.Stop()).To(Succeed())
+	stop()
 	var logs strings.Builder
 	for _, manager := range managers {
+		manager.Kill() // unless it has ended
 		logs.WriteString(manager.Logs())
 	}
 	if path := os.Getenv("MANAGER_LOG"); path != "" {
@@ -209,8 +232,8 @@ func get[T client.Object](ctx context.Context, object T) T {
 	return object
 }
 
-// atRest reads an object until nobody writes it any more, and returns it as it is then.
-func atRest(ctx context.Context, object client.Object, polling time.Duration) client.Object {
+// unchanging waits until an object has not been written between two reads, and returns it.
+func unchanging(ctx context.Context, object client.Object, polling time.Duration) client.Object {
 	GinkgoHelper()
 	Eventually(ctx, func() bool {
 		before := object.GetResourceVersion()
@@ -246,16 +269,16 @@ func passes(controller string) (n int) {
 // laterPass is longer than the second after which a controller makes another pass for what its cache did not show.
 const laterPass = 1200 * time.Millisecond
 
-// passesAtRest waits until a controller has made no pass for a while, in which it sees what it has written, and returns
-// how many it has made.
-func passesAtRest(controller string) (n int) {
+// settledPasses waits until a controller makes no pass for a while, in which it sees its own writes, and returns how many
+// passes it has made.
+func settledPasses(controller string) (n int) {
 	GinkgoHelper()
 	Eventually(func() bool {
 		before := passes(controller)
 		time.Sleep(laterPass)
 		n = passes(controller)
 		return n == before
-	}).Should(BeTrue(), "passes without end")
+	}).Should(BeTrue(), "the passes do not end")
 	return n
 }
 

@@ -132,12 +132,11 @@ func webhook(ctx context.Context, namespace, group, resource string,
 		"deployments": func() client.Object { return testkinds.NewDeployment(namespace, "probe", 0) },
 		"jobs":        func() client.Object { return testkinds.NewJob(namespace, "probe") },
 	}[resource]
+	warnings, config := &warningRecorder{}, *cp.Config
+	config.WarningHandler = warnings
+	c, err := client.New(&config, client.Options{Scheme: k8s.Scheme()})
+	Expect(err).NotTo(HaveOccurred())
 	Eventually(ctx, func() []string {
-		warnings := &warningRecorder{}
-		config := *cp.Config
-		config.WarningHandler = warnings
-		c, err := client.New(&config, client.Options{Scheme: k8s.Scheme()})
-		Expect(err).NotTo(HaveOccurred())
 		Expect(c.Create(ctx, probe(), client.DryRunAll)).To(Succeed())
 		return warnings.texts
 	}).Should(ContainElement("asked"), "the API server does not take the webhook up")
