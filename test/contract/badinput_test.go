@@ -232,8 +232,7 @@ var _ = Describe("The API server", ownManager, func() {
 		var written tutorialv1.CronJob
 		Expect(yaml.UnmarshalStrict(content, &written)).To(Succeed())
 		for range 2 {
-			out, err := cp.Kubectl("--namespace", ns, "apply", "-f", "testdata/cronjob.yaml")
-			Expect(err).NotTo(HaveOccurred(), out)
+			out := kubectl("--namespace", ns, "apply", "-f", "testdata/cronjob.yaml")
 			Expect(out).NotTo(ContainSubstring("Warning"))
 		}
 		stored := &unstructured.Unstructured{}
@@ -263,8 +262,7 @@ var _ = Describe("The API server", ownManager, func() {
 
 	// kubectl apply stores the object in an annotation, whose size is limited.
 	It("accepts the CustomResourceDefinitions with kubectl apply", func(ctx context.Context) {
-		out, err := cp.Kubectl("apply", "--dry-run=server", "-k", testenv.Root()+"/config/crd")
-		Expect(err).NotTo(HaveOccurred(), out)
+		out := kubectl("apply", "--dry-run=server", "-k", testenv.Root()+"/config/crd")
 		Expect(strings.Count(out, "configured (server dry run)")).To(Equal(3), out)
 	})
 })

@@ -12,12 +12,6 @@ import (
 // What config/default and the bundle leave out, because not every cluster takes it.
 var _ = Describe("The components", func() {
 	It("are taken by the API server, and ask for metrics that there are", func(context.Context) {
-		kubectl := func(args ...string) string {
-			GinkgoHelper()
-			out, err := cp.Kubectl(args...)
-			Expect(err).NotTo(HaveOccurred(), out)
-			return out
-		}
 		DeferCleanup(kubectl, "delete", "--ignore-not-found", "-f", "testdata/monitoring.yaml")
 		kubectl("apply", "-f", "testdata/monitoring.yaml")
 		kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", "testdata/monitoring.yaml")

@@ -442,13 +442,19 @@ func collectorHasSeen(ctx context.Context, namespace string) {
 	Eventually(ctx, isGone(garbage)).Should(BeTrue())
 }
 
-// kubectlIn returns what runs kubectl in a namespace and returns what it prints.
+// kubectl runs kubectl as an administrator and returns what it prints.
+func kubectl(args ...string) string {
+	GinkgoHelper()
+	out, err := cp.Kubectl(args...)
+	Expect(err).NotTo(HaveOccurred(), out)
+	return strings.TrimSpace(out)
+}
+
+// kubectlIn returns a function that runs kubectl in a namespace.
 func kubectlIn(namespace string) func(args ...string) string {
 	return func(args ...string) string {
 		GinkgoHelper()
-		out, err := cp.Kubectl(append([]string{"-n", namespace}, args...)...)
-		Expect(err).NotTo(HaveOccurred(), out)
-		return strings.TrimSpace(out)
+		return kubectl(append([]string{"-n", namespace}, args...)...)
 	}
 }
 

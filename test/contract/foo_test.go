@@ -168,8 +168,7 @@ var _ = Describe("Foo", func() {
 			deployment := get(ctx, deploymentOf("web"))
 			Expect(*deployment.Spec.Replicas).To(Equal(int32(1)))
 
-			out, err := cp.Kubectl("-n", ns, "scale", "deployment", "web", "--replicas=4")
-			Expect(err).NotTo(HaveOccurred(), out)
+			kubectl("-n", ns, "scale", "deployment", "web", "--replicas=4")
 			Eventually(ctx, func() int32 { return get(ctx, foo).Status.AvailableReplicas }).Should(Equal(int32(4)))
 
 			By("also when something else has to be put back")
@@ -194,8 +193,7 @@ var _ = Describe("Foo", func() {
 			Expect(cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns),
 				func(r testenv.Request) bool { return r.Resource == "deployments" })).To(BeEmpty())
 
-			out, err := cp.Kubectl("-n", ns, "scale", "deployment", "web", "--replicas=2")
-			Expect(err).NotTo(HaveOccurred(), out)
+			kubectl("-n", ns, "scale", "deployment", "web", "--replicas=2")
 			Consistently(ctx, func() int32 { return *get(ctx, deploymentOf("web")).Spec.Replicas }).WithTimeout(2 * time.Second).
 				Should(Equal(int32(2)))
 		})
@@ -204,8 +202,7 @@ var _ = Describe("Foo", func() {
 	It("can be scaled by kubectl also when nobody has named a count yet", func(ctx context.Context) {
 		foo := newFoo(ns, "example", "web", nil)
 		k.create(ctx, foo)
-		out, err := cp.Kubectl("-n", ns, "scale", "foo", "example", "--replicas=2")
-		Expect(err).NotTo(HaveOccurred(), out)
+		kubectl("-n", ns, "scale", "foo", "example", "--replicas=2")
 		Eventually(ctx, func() int32 { return get(ctx, foo).Status.AvailableReplicas }).Should(Equal(int32(2)))
 	})
 
@@ -238,8 +235,6 @@ var _ = Describe("Foo", func() {
 
 	It("shows its columns", func(ctx context.Context) {
 		k.create(ctx, newFoo(ns, "example", "web", ptr.To[int32](2)))
-		out, err := cp.Kubectl("-n", ns, "get", "fo")
-		Expect(err).NotTo(HaveOccurred(), out)
-		Expect(out).To(MatchRegexp(`^NAME +DEPLOYMENT +DESIRED +AVAILABLE +READY +AGE\nexample +web +2 +2 +True +\d+s\n$`))
+		Expect(kubectl("-n", ns, "get", "fo")).To(MatchRegexp(`^NAME +DEPLOYMENT +DESIRED +AVAILABLE +READY +AGE\nexample +web +2 +2 +True +\d+s$`))
 	})
 })

@@ -193,11 +193,7 @@ var _ = Describe("The manager", ownManager, SpecPriority(2), func() {
 		userOf := func(object client.Object, k kind) *int64 {
 			return k.own(ctx, object)[0].(*appsv1.Deployment).Spec.Template.Spec.SecurityContext.RunAsUser
 		}
-		isOpenShift := func() string {
-			groups, err := cp.Kubectl("get", "--raw", "/apis")
-			Expect(err).NotTo(HaveOccurred(), groups)
-			return groups
-		}
+		groups := func() string { return kubectl("get", "--raw", "/apis") }
 		startDefault(ctx)
 		var objects []client.Object
 		for i, k := range deploying {
@@ -205,14 +201,12 @@ var _ = Describe("The manager", ownManager, SpecPriority(2), func() {
 			Expect(*userOf(objects[i], k)).To(BeNumerically(">", 0))
 		}
 
-		out, err := cp.Kubectl("apply", "-f", "testdata/openshift.yaml")
-		Expect(err).NotTo(HaveOccurred(), out)
+		kubectl("apply", "-f", "testdata/openshift.yaml")
 		DeferCleanup(func() {
-			out, err := cp.Kubectl("delete", "--ignore-not-found", "-f", "testdata/openshift.yaml")
-			Expect(err).NotTo(HaveOccurred(), out)
-			Eventually(isOpenShift).ShouldNot(ContainSubstring("security.openshift.io"))
+			kubectl("delete", "--ignore-not-found", "-f", "testdata/openshift.yaml")
+			Eventually(groups).ShouldNot(ContainSubstring("security.openshift.io"))
 		})
-		Eventually(isOpenShift).Should(ContainSubstring("security.openshift.io"))
+		Eventually(groups).Should(ContainSubstring("security.openshift.io"))
 		restart(ctx, []string{"WATCH_NAMESPACE=" + ns})
 		for i, k := range deploying {
 			Eventually(ctx, func() *int64 { return userOf(objects[i], k) }).Should(BeNil(),
@@ -313,22 +307,16 @@ var _ = Describe("The running manager", func() {
 
 	It("makes what the samples ask for, and can be installed from one file", func(ctx context.Context) {
 		ns := newNamespace(ctx)
-		out, err := cp.Kubectl("-n", ns, "apply", "-k", testenv.Root()+"/config/samples")
-		Expect(err).NotTo(HaveOccurred(), out)
+		kubectl("-n", ns, "apply", "-k", testenv.Root()+"/config/samples")
 		Eventually(ctx, kinds[0].says(newFoo(ns, "foo-sample", "", nil))).Should(settled)
 		Eventually(ctx, kinds[1].says(newMemcached(ns, "memcached-sample", 0))).Should(settled)
 		Eventually(ctx, kinds[2].says(newCronJob(ns, "cronjob-sample", ""))).Should(And(
 			HaveKeyWithValue("Available", "True/Scheduled"), HaveKeyWithValue("Degraded", "False/AsExpected")))
 
-		manifests, err := cp.Kubectl("kustomize", testenv.Root()+"/config/default")
-		Expect(err).NotTo(HaveOccurred(), manifests)
 		file := GinkgoT().TempDir() + "/install.yaml"
-		Expect(os.WriteFile(file, []byte(manifests), 0o600)).To(Succeed())
-		out, err = cp.Kubectl("label", "namespace", testenv.OperatorNamespace, "pod-security.kubernetes.io/warn=restricted",
-			"--overwrite")
-		Expect(err).NotTo(HaveOccurred(), out)
-		out, err = cp.Kubectl("apply", "--server-side", "--dry-run=server", "-f", file)
-		Expect(err).NotTo(HaveOccurred(), out)
+		Expect(os.WriteFile(file, []byte(kubectl("kustomize", testenv.Root()+"/config/default")), 0o600)).To(Succeed())
+		kubectl("label", "namespace", testenv.OperatorNamespace, "pod-security.kubernetes.io/warn=restricted", "--overwrite")
+		out := kubectl("apply", "--server-side", "--dry-run=server", "-f", file)
 		Expect(out).
 			To(And(ContainSubstring("deployment.apps/memcached-operator-controller-manager"), Not(ContainSubstring("Warning"))))
 	})
@@ -359,9 +347,8 @@ func changesImagesAfterTheDelay(ctx context.Context, ns string) {
 	environment := []string{"WATCH_NAMESPACE=" + ns, "RELATED_IMAGE_NGINX=example.com/n:2",
 		"RELATED_IMAGE_MEMCACHED=example.com/m:2"}
 	restart(ctx, environment, "--image-delay=1h")
-	kubectl := kubectlIn(ns)
-	kubectl("scale", "--replicas=2", kinds[0].CRD()+"/foo") // other changes are not delayed
-	kubectl("scale", "--replicas=6", kinds[1].CRD()+"/memcached")
+	kubectl("-n", ns, "scale", "--replicas=2", kinds[0].CRD()+"/foo") // other changes are not delayed
+	kubectl("-n", ns, "scale", "--replicas=6", kinds[1].CRD()+"/memcached")
 	Eventually(ctx, kinds[0].says(foo)).Should(settled)
 	Eventually(ctx, kinds[1].says(mc)).Should(settled)
 	Expect(images()).To(Equal(before))

@@ -62,19 +62,13 @@ var _ = Describe("Memcached", func() {
 		Expect(mc.Status).To(And(HaveField("Size", int32(3)), HaveField("ReadyNodes", int32(3)),
 			HaveField("ServiceName", "one"), HaveField("Selector", "app=memcached,memcached_cr=one")))
 
-		out, err := cp.Kubectl("-n", ns, "patch", "memcached", "one", "-p", `{"spec":{"size": 5}}`, "--type=merge")
-		Expect(err).NotTo(HaveOccurred(), out)
+		kubectl("-n", ns, "patch", "memcached", "one", "-p", `{"spec":{"size": 5}}`, "--type=merge")
 		Eventually(ctx, k.says(mc)).Should(settled)
 		Expect(mc.Status.Nodes).To(Equal(namesOf(podsOf(ctx, ns, 5))))
-		out, err = cp.Kubectl("-n", ns, "get", "memcached", "one", "-o", "jsonpath={.status.nodes}")
-		Expect(err).NotTo(HaveOccurred(), out)
-		Expect(out).To(Equal(`["` + strings.Join(mc.Status.Nodes, `","`) + `"]`))
-		out, err = cp.Kubectl("-n", ns, "get", "mcd")
-		Expect(err).NotTo(HaveOccurred(), out)
-		Expect(out).To(MatchRegexp(`^NAME +SIZE +READY +STATUS +AGE\none +5 +5 +AllNodesReady +\d+s\n$`))
+		Expect(kubectl("-n", ns, "get", "memcached", "one", "-o", "jsonpath={.status.nodes}")).To(Equal(`["` + strings.Join(mc.Status.Nodes, `","`) + `"]`))
+		Expect(kubectl("-n", ns, "get", "mcd")).To(MatchRegexp(`^NAME +SIZE +READY +STATUS +AGE\none +5 +5 +AllNodesReady +\d+s$`))
 
-		out, err = cp.Kubectl("-n", ns, "scale", "memcached", "one", "--replicas=0")
-		Expect(err).NotTo(HaveOccurred(), out)
+		kubectl("-n", ns, "scale", "memcached", "one", "--replicas=0")
 		Eventually(ctx, k.says(mc)).Should(And(settled, HaveKeyWithValue("Available", "True/ScaledToZero")))
 		Expect(mc.Status.Nodes).To(BeEmpty())
 	})
