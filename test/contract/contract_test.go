@@ -132,8 +132,7 @@ func everyKind(k kind) {
 		Eventually(ctx, k.says(object)).Should(HaveKeyWithValue("Degraded", "True/Refused"))
 		Expect(k.message(object, "Degraded")).To(ContainSubstring("exceeded quota: nothing"))
 		time.Sleep(2 * time.Second)
-		refused := cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns),
-			func(r testenv.Request) bool { return r.Code == 403 })
+		refused := requests(mark, ns, isForbidden)
 		Expect(len(refused)).To(BeNumerically("<=", 8), "tried again without backing off: %v", refused)
 		Expect(eventsAbout(ctx, object)).To(ConsistOf(HavePrefix("Warning Refused: ")))
 
@@ -202,8 +201,7 @@ func refusesForeignChildren(ctx context.Context, k kind, ns string) {
 	k.staysBlocked(ctx, ns)
 	for i, object := range objects {
 		Expect(eventsAbout(ctx, object)).To(ConsistOf(HavePrefix("Warning " + k.NameTaken + ": ")))
-		Expect(cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns),
-			func(r testenv.Request) bool { return r.Name == foreign[i].GetName() })).To(BeEmpty())
+		Expect(requests(mark, ns, func(r testenv.Request) bool { return r.Name == foreign[i].GetName() })).To(BeEmpty())
 		Expect(get(ctx, foreign[i]).GetLabels()).To(Equal(before[i].GetLabels()))
 		Expect(foreign[i].GetOwnerReferences()).To(Equal(before[i].GetOwnerReferences()))
 
@@ -343,8 +341,7 @@ func everyDeployingKind(k kind) {
 		Expect(deployment.Spec.MinReadySeconds).To(Equal(int32(1)))
 		Expect(deployment.Spec.Template.Annotations).To(HaveKey("kubectl.kubernetes.io/restartedAt"))
 		Expect(deployment.Spec.Selector).To(Equal(before.Spec.Selector))
-		Expect(cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns),
-			func(r testenv.Request) bool { return r.Resource == "deployments" })).To(HaveLen(1))
+		Expect(requests(mark, ns, isOf("deployments"))).To(HaveLen(1))
 	})
 
 	It("says what the Deployment says when a quota refuses its pods, until the Deployment can make them",
@@ -407,8 +404,7 @@ func everyDeployingKind(k kind) {
 		quiet := cp.Audit.Now()
 		time.Sleep(2 * time.Second)
 		Expect(get(ctx, object).GetDeletionTimestamp()).To(BeNil())
-		Expect(cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns),
-			func(r testenv.Request) bool { return r.Code == 403 })).NotTo(BeEmpty(), "the operator has not tried")
+		Expect(requests(mark, ns, isForbidden)).NotTo(BeEmpty(), "the operator has not tried")
 		Expect(requests(quiet, ns)).To(BeEmpty(), "the operator tries again")
 		Expect(k.says(object)(ctx)).To(HaveKeyWithValue("Degraded", "False/AsExpected"))
 

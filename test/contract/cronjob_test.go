@@ -162,13 +162,11 @@ var _ = Describe("CronJob", func() {
 			job := jobAt(cj, lastHour)
 			Eventually(ctx, func() error { return k8s.Get(ctx, client.ObjectKeyFromObject(job), job) }).Should(Succeed())
 			made := func() []testenv.Request {
-				return cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns), testenv.Request.IsCreation,
-					func(r testenv.Request) bool { return r.Resource == "jobs" })
+				return requests(mark, ns, testenv.Request.IsCreation, isOf("jobs"))
 			}
 			refused := func(since testenv.Mark) func() []testenv.Request {
 				return func() []testenv.Request {
-					return cp.Audit.Since(since, testenv.ByOperator, testenv.In(ns),
-						func(r testenv.Request) bool { return r.Resource == "cronjobs/status" && r.Code >= 400 })
+					return requests(since, ns, func(r testenv.Request) bool { return r.Resource == "cronjobs/status" && r.Code >= 400 })
 				}
 			}
 			Eventually(refused(mark)).ShouldNot(BeEmpty())
@@ -253,7 +251,7 @@ var _ = Describe("CronJob", func() {
 					Should(Equal(references))
 				touch(ctx, cj)
 				Expect(jobNames(ctx, ns)).To(Equal([]string{early.Name}))
-				Expect(cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns), testenv.Request.IsWrite)).To(ConsistOf(And(
+				Expect(requests(mark, ns, testenv.Request.IsWrite)).To(ConsistOf(And(
 					HaveField("Verb", "patch"), HaveField("Resource", "jobs"), HaveField("Name", early.Name))))
 			})
 
@@ -443,9 +441,7 @@ var _ = Describe("CronJob", func() {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}
 		Expect(k8s.Delete(ctx, namespace)).To(Succeed())
 		Eventually(ctx, func() []string { return jobNames(ctx, ns) }).Should(BeEmpty())
-		isRefused := func(r testenv.Request) bool { return r.Code == 403 }
-		Eventually(func() []testenv.Request { return cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns), isRefused) }).
-			ShouldNot(BeEmpty(), "the operator has not tried")
+		Eventually(func() []testenv.Request { return requests(mark, ns, isForbidden) }).ShouldNot(BeEmpty(), "the operator has not tried")
 		Eventually(func() bool { // the end of a Job may be seen late
 			mark, before := cp.Audit.Now(), passes(k.Controller())
 			time.Sleep(1500 * time.Millisecond) // in which another time comes
@@ -574,7 +570,7 @@ var _ = Describe("CronJob, with managers of its own", ownManager, SpecPriority(1
 			settledPasses(k.Controller())
 
 			made, asked, tried := map[string]int{}, map[string]bool{}, 0
-			for _, request := range cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns)) {
+			for _, request := range requests(mark, ns) {
 				if request.Verb == "create" && request.Resource == "jobs" {
 					tried++
 					asked[request.Name] = true
@@ -807,8 +803,7 @@ func deleteJob(ctx context.Context, job *batchv1.Job) {
 }
 
 func deletions(mark testenv.Mark, namespace string) []testenv.Request {
-	return cp.Audit.Since(mark, testenv.ByOperator, testenv.In(namespace),
-		func(r testenv.Request) bool { return r.Verb == "delete" })
+	return requests(mark, namespace, func(r testenv.Request) bool { return r.Verb == "delete" })
 }
 
 // refuseStatus has the API server refuse the operator's writes of the status of a CronJob.

@@ -190,8 +190,7 @@ var _ = Describe("Foo", func() {
 			edit(ctx, foo, func(foo *samplev1alpha1.Foo) { foo.Spec.Replicas = nil })
 			Eventually(ctx, k.says(foo)).Should(settled)
 			Expect(*get(ctx, deploymentOf("web")).Spec.Replicas).To(Equal(int32(3)))
-			Expect(cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns),
-				func(r testenv.Request) bool { return r.Resource == "deployments" })).To(BeEmpty())
+			Expect(requests(mark, ns, isOf("deployments"))).To(BeEmpty())
 
 			kubectl("-n", ns, "scale", "deployment", "web", "--replicas=2")
 			Consistently(ctx, func() int32 { return *get(ctx, deploymentOf("web")).Spec.Replicas }).WithTimeout(2 * time.Second).

@@ -139,8 +139,7 @@ var _ = Describe("Memcached", func() {
 			}
 			Eventually(ctx, k.says(mc)).WithTimeout(3 * time.Second).Should(settled)
 			Expect(mc.Status.Nodes).To(Equal(namesOf(podsOf(ctx, held, 100))))
-			writes := cp.Audit.Since(mark, testenv.ByOperator, testenv.In(held),
-				func(r testenv.Request) bool { return r.Resource == "memcacheds/status" })
+			writes := requests(mark, held, isOf("memcacheds/status"))
 			report("status writes of a Memcached growing to 100 nodes over 10 s", len(writes), 8)
 		})
 

@@ -200,7 +200,7 @@ func limitsOfZero(ctx context.Context, _ string) (during, after func(context.Con
 		Eventually(ctx, func() []string {
 			return slices.DeleteFunc(jobNames(ctx, ns), func(name string) bool { return !strings.HasPrefix(name, "none-") })
 		}).Should(Equal([]string{jobName("none", hoursBefore(3)), young.Name}), "an active Job and a new Job stay")
-		writes := cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns), testenv.Request.IsWrite,
+		writes := requests(mark, ns, testenv.Request.IsWrite,
 			func(r testenv.Request) bool { return r.Resource != "events" && strings.HasPrefix(r.Name, "none") })
 		Expect(writes[0].Resource).To(Equal("cronjobs/status"), "%v", writes)
 		Expect(get(ctx, cj).Status.LastScheduleTime.UTC()).To(Equal(hoursBefore(2)))

@@ -8,6 +8,7 @@ package contract
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"regexp"
 	"slices"
@@ -242,10 +243,18 @@ func unchanging(ctx context.Context, object client.Object, polling time.Duration
 	return object.DeepCopyObject().(client.Object)
 }
 
-// requests returns what the operator has requested in a namespace since a mark.
-func requests(mark testenv.Mark, namespace string) []testenv.Request {
-	return cp.Audit.Since(mark, testenv.ByOperator, testenv.In(namespace))
+// requests returns the operator's requests in a namespace since a mark that pass all filters.
+func requests(mark testenv.Mark, namespace string, filters ...func(testenv.Request) bool) []testenv.Request {
+	return cp.Audit.Since(mark, append(filters, testenv.ByOperator, testenv.In(namespace))...)
 }
+
+// isOf returns a filter for requests for a resource.
+func isOf(resource string) func(testenv.Request) bool {
+	return func(r testenv.Request) bool { return r.Resource == resource }
+}
+
+// isForbidden is a filter for requests that were answered with 403.
+func isForbidden(r testenv.Request) bool { return r.Code == http.StatusForbidden }
 
 // scrape reads the metrics with a token. A manager that is ready may not serve them yet: its key takes a while.
 func scrape(token string) (code int, body string) {

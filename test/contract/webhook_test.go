@@ -42,7 +42,7 @@ var _ = Describe("With a webhook in the cluster, the operator", func() {
 				Eventually(ctx, k.says(object)).Should(HaveKeyWithValue("Degraded", "True/Error"))
 				Expect(k.message(object, "Degraded")).To(ContainSubstring("another writer was first"))
 				time.Sleep(3 * time.Second)
-				writes := cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns), func(r testenv.Request) bool {
+				writes := requests(mark, ns, func(r testenv.Request) bool {
 					return r.IsWrite() && r.Resource == k.Children[0].Resource
 				})
 				Expect(len(writes)).To(BeNumerically("<=", 16), "tried again without backing off: %v", writes)
