@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -18,22 +17,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
-	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 	"github.com/example/memcached-operator/internal/child"
-	"github.com/example/memcached-operator/internal/controller/cronjob"
 	"github.com/example/memcached-operator/test/jobstate"
 	testkinds "github.com/example/memcached-operator/test/kinds"
 	"github.com/example/memcached-operator/test/testenv"
@@ -587,140 +576,6 @@ var _ = Describe("CronJob, with managers of its own", ownManager, SpecPriority(1
 				To(And(ContainElements(slices.Collect(maps.Keys(made))), HaveEach(BeElementOf(slices.Collect(maps.Keys(asked))))))
 			note("%5d                 requests for %d Jobs of two managers at once, which made none twice", tried, len(made))
 		})
-
-	Describe("with a cache that stands still", func() {
-		// runHere runs the controller in this process, for the namespace of the spec.
-		runHere := func(clock clock.WithTicker, options ctrl.Options) {
-			GinkgoHelper()
-			options.Scheme, options.Metrics = k8s.Scheme(), metricsserver.Options{BindAddress: "0"}
-			options.Cache.DefaultNamespaces = map[string]cache.Config{ns: {}}
-			options.Controller = controllerConfig()
-			mgr, err := ctrl.NewManager(cp.Config, options)
-			Expect(err).NotTo(HaveOccurred())
-			Expect((&cronjob.Reconciler{Clock: clock}).SetupWithManager(mgr, controller.Options{})).To(Succeed())
-			running, end := context.WithCancel(context.Background())
-			ended := make(chan error, 1)
-			go func() { ended <- mgr.Start(running) }()
-			DeferCleanup(func() {
-				end()
-				Expect(<-ended).To(Succeed())
-			})
-		}
-		// still starts the controller with a cache that shows a CronJob as it was, and no Job, and returns how often it has
-		// passed.
-		still := func(ctx context.Context, cj *tutorialv1.CronJob) func() int {
-			GinkgoHelper()
-			cj = cj.DeepCopy()
-			var passes atomic.Int32
-			runHere(clock.RealClock{}, ctrl.Options{
-				NewClient: func(config *rest.Config, options client.Options) (client.Client, error) {
-					c, err := client.NewWithWatch(config, options)
-					return interceptor.NewClient(c, interceptor.Funcs{
-						Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object,
-							options ...client.GetOption) error {
-							switch into := into.(type) {
-							case *tutorialv1.CronJob:
-								passes.Add(1)
-								cj.DeepCopyInto(into)
-								return nil
-							case *batchv1.Job:
-								return apierrors.NewNotFound(batchv1.Resource("jobs"), key.Name)
-							}
-							return c.Get(ctx, key, into, options...)
-						},
-						List: func(ctx context.Context, c client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
-							if _, ok := into.(*batchv1.JobList); ok {
-								return nil
-							}
-							return c.List(ctx, into, options...)
-						},
-					}), err
-				},
-			})
-			return func() int { return int(passes.Load()) }
-		}
-		// passAgain waits until it has passed twice more.
-		passAgain := func(passes func() int) {
-			GinkgoHelper()
-			Eventually(passes).Should(BeNumerically(">=", passes()+2))
-		}
-		var (
-			cj  *tutorialv1.CronJob
-			job *batchv1.Job
-		)
-		// before creates one that is due while no manager looks.
-		before := func(ctx context.Context, change ...func(*tutorialv1.CronJobStatus)) {
-			GinkgoHelper()
-			stop()
-			cj = hourly(ns)
-			cj.Spec.ConcurrencyPolicy = tutorialv1.ForbidConcurrent
-			Expect(k8s.Create(ctx, cj)).To(Succeed())
-			job = jobAt(cj, lastHour)
-			backdate(ctx, cj, hoursBefore(2), change...)
-		}
-
-		It("does not run again what has run, also when its Job is gone", func(ctx context.Context) {
-			before(ctx)
-			old := cj.DeepCopy()
-			edit(ctx, cj, func(cj *tutorialv1.CronJob) { cj.Annotations = map[string]string{"of": "another time"} })
-			backdate(ctx, cj, hoursBefore(2), func(status *tutorialv1.CronJobStatus) {
-				status.LastScheduleTime = ptr.To(metav1.NewTime(lastHour))
-			})
-			passAgain(still(ctx, old))
-			Expect(jobNames(ctx, ns)).To(BeEmpty())
-			Expect(get(ctx, cj).Status.LastScheduleTime.UTC()).To(Equal(lastHour))
-		})
-
-		It("takes the Job for its own that is there already", func(ctx context.Context) {
-			before(ctx)
-			theirs := testkinds.NewJob(ns, job.Name)
-			theirs.OwnerReferences = controlledByCronJob(cj)
-			Expect(k8s.Create(ctx, theirs)).To(Succeed())
-			passAgain(still(ctx, cj))
-			Expect(get(ctx, job).UID).To(Equal(theirs.UID))
-			Expect(k.says(cj)(ctx)).To(BeEmpty(), "nothing is told of what is not seen")
-		})
-
-		It("sees that an earlier Job is still active (Forbid; #58748, #107827)", func(ctx context.Context) {
-			before(ctx)
-			early := testkinds.NewJob(ns, jobName("one", hoursBefore(1)))
-			early.OwnerReferences = controlledByCronJob(cj)
-			Expect(k8s.Create(ctx, early)).To(Succeed())
-			backdate(ctx, cj, hoursBefore(2), func(status *tutorialv1.CronJobStatus) {
-				status.Active = []corev1.ObjectReference{{Name: early.Name, Namespace: ns, UID: early.UID}}
-				status.ActiveJobs = 1
-			})
-			passAgain(still(ctx, cj))
-			Expect(jobNames(ctx, ns)).To(Equal([]string{early.Name}))
-		})
-
-		It("notices that the Job of a run is deleted which no watch has shown", func(ctx context.Context) {
-			before(ctx)
-			none := labels.SelectorFromSet(labels.Set{"example.com/shown": "never"}) // Nothing() is sent as everything
-			runHere(clock.RealClock{}, ctrl.Options{Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
-				&batchv1.Job{}: {Label: none}}}})
-			Eventually(ctx, active(ctx, cj)).Should(Equal([]string{job.Name}))
-			Expect(k8s.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
-			// sooner than an answer to a write is forgotten, which is after 30 s
-			Eventually(ctx, active(ctx, cj)).WithTimeout(15 * time.Second).Should(BeEmpty())
-			Expect(k.says(cj)(ctx)).To(HaveKeyWithValue("Progressing", "False/Idle"))
-		})
-
-		It("runs at once what came due while the machine was suspended", func(ctx context.Context) {
-			stop()
-			cj = hourly(ns)
-			Expect(k8s.Create(ctx, cj)).To(Succeed())
-			suspended := clocktesting.NewFakeClock(time.Now())
-			runHere(suspended, ctrl.Options{})
-			Eventually(ctx, func() *metav1.Time { return get(ctx, cj).Status.NextScheduleTime }).ShouldNot(BeNil())
-			next := cj.Status.NextScheduleTime.UTC()
-			Expect(next).To(BeTemporally(">", time.Now().Add(time.Minute)), "no timer may make the pass")
-			// Two more events of the CronJob have been handled by now: of its creation, and of its status.
-			Consistently(ctx, func() []string { return jobNames(ctx, ns) }).WithTimeout(2 * time.Second).Should(BeEmpty())
-			suspended.SetTime(next.Add(30 * time.Second))
-			Eventually(ctx, func() []string { return jobNames(ctx, ns) }).Should(Equal([]string{jobName("one", next)}))
-		})
-	})
 })
 
 // hoursBefore returns one of the times of an hourly schedule.
