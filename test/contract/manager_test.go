@@ -2,7 +2,6 @@ package contract
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -19,6 +18,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,13 +28,13 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// end is how a manager has ended that was not meant to run.
+// end is how a manager has ended.
 type end struct {
 	Code   int
 	Output string
 }
 
-// missingCRD is how it ends on a cluster without our CustomResourceDefinitions.
+// missingCRD is how the manager ends on a cluster without its CustomResourceDefinitions.
 var missingCRD end
 
 // endOf runs the manager with a kubeconfig ("" for an administrator's of the test cluster) until it ends.
@@ -52,19 +53,16 @@ func endOf(ctx context.Context, kubeconfig string, flags ...string) end {
 }
 
 var _ = Describe("The manager", ownManager, SpecPriority(2), func() {
-	It("prints its version", func(ctx context.Context) {
+	It("prints its version, and its flags with --help", func(ctx context.Context) {
 		Expect(endOf(ctx, "", "--version")).To(And(
 			HaveField("Code", 0),
 			HaveField("Output", MatchRegexp(`^memcached-operator v9\.9\.9, commit abcdef, go1\.\d+\S* \w+/\w+\n$`))))
-	})
-
-	It("prints every flag with --help", func(ctx context.Context) {
 		Expect(endOf(ctx, "", "--help")).To(And(HaveField("Code", 0), HaveField("Output", And(
 			ContainSubstring("-leader-elect"), ContainSubstring("WATCH_NAMESPACE"),
 			ContainSubstring("RELATED_IMAGE_MEMCACHED")))))
 	})
 
-	DescribeTable("says what is wrong with a flag and ends with 2", func(ctx context.Context, flag, message string) {
+	DescribeTable("ends with 2 and an explanation of the wrong flag", func(ctx context.Context, flag, message string) {
 		Expect(endOf(ctx, "", flag)).
 			To(And(HaveField("Code", 2), HaveField("Output", And(ContainSubstring(message), HavePrefix("manager: ")))))
 	},
@@ -80,16 +78,11 @@ var _ = Describe("The manager", ownManager, SpecPriority(2), func() {
 		Entry("argument", "run", `unexpected argument "run"`),
 	)
 
-	It("ends in peace when it is told to before it has begun", func(ctx context.Context) {
+	It("ends with 0 on SIGTERM during startup", func(ctx context.Context) {
 		silent, err := net.Listen("tcp", "127.0.0.1:0")
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(silent.Close)
-		kubeconfig := GinkgoT().TempDir() + "/kubeconfig"
-		Expect(os.WriteFile(kubeconfig,
-			fmt.Appendf(nil,
-				`{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],
-			"users":[{"name":"a","user":{}}],"clusters":[{"name":"a","cluster":{"server":"http://%s"}}]}`, silent.Addr()), 0o600)).To(Succeed())
-		command := exec.CommandContext(ctx, program, "--kubeconfig="+kubeconfig)
+		command := exec.CommandContext(ctx, program, "--kubeconfig="+kubeconfigFor("http://"+silent.Addr().String()))
 		command.Env = testenv.Environment()
 		Expect(command.Start()).To(Succeed())
 		asked, err := silent.Accept()
@@ -99,18 +92,14 @@ var _ = Describe("The manager", ownManager, SpecPriority(2), func() {
 		Expect(command.Wait()).To(Succeed())
 	})
 
-	It("says so and ends with 1 when it cannot find a kubeconfig", func(ctx context.Context) {
+	It("ends with 1 and an explanation without a kubeconfig", func(ctx context.Context) {
 		Expect(endOf(ctx, "/nonexistent")).
 			To(And(HaveField("Code", 1),
 				HaveField("Output", ContainSubstring("name a kubeconfig with --kubeconfig or KUBECONFIG"))))
 	})
 
-	It("says so and ends with 1 when nobody answers at the API server's address", func(ctx context.Context) {
-		kubeconfig := GinkgoT().TempDir() + "/kubeconfig"
-		Expect(os.WriteFile(kubeconfig,
-			[]byte(`{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],
-			"clusters":[{"name":"a","cluster":{"server":"https://127.0.0.1:1"}}],"users":[{"name":"a","user":{}}]}`), 0o600)).To(Succeed())
-		Expect(endOf(ctx, kubeconfig)).To(And(HaveField("Code", 1), HaveField("Output", And(
+	It("ends with 1 and an explanation when the API server does not answer", func(ctx context.Context) {
+		Expect(endOf(ctx, kubeconfigFor("https://127.0.0.1:1"))).To(And(HaveField("Code", 1), HaveField("Output", And(
 			ContainSubstring("cannot reach the Kubernetes API server at https://127.0.0.1:1"),
 			ContainSubstring("connection refused"), ContainSubstring("--kubeconfig")))))
 	})
@@ -219,7 +208,7 @@ var _ = Describe("The manager", ownManager, SpecPriority(2), func() {
 	It("runs the images that the environment names after --image-delay, and replaces one node at a time",
 		func(ctx context.Context) { changesImagesAfterTheDelay(ctx, newNamespace(ctx)) })
 
-	It("is alive but not ready while it cannot see what it has to", func(ctx context.Context) {
+	It("is alive but not ready while it lacks the permission to watch", func(ctx context.Context) {
 		ns := newNamespace(ctx)
 		role := get(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "memcached-operator-manager-role"}})
 		blind := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "blind"}}
@@ -377,6 +366,18 @@ func changesImagesAfterTheDelay(ctx context.Context, ns string) {
 		g.Expect(get(ctx, mc).Status.Nodes).To(Equal(namesOf(pods.Items)))
 	}).Should(Succeed())
 	Eventually(ctx, kinds[1].says(mc)).Should(settled)
+}
+
+// kubeconfigFor writes a kubeconfig without credentials and returns its path.
+func kubeconfigFor(server string) string {
+	GinkgoHelper()
+	config := clientcmdapi.NewConfig()
+	config.Clusters["a"] = &clientcmdapi.Cluster{Server: server}
+	config.Contexts["a"] = &clientcmdapi.Context{Cluster: "a"}
+	config.CurrentContext = "a"
+	path := GinkgoT().TempDir() + "/kubeconfig"
+	Expect(clientcmd.WriteToFile(*config, path)).To(Succeed())
+	return path
 }
 
 func lease() *coordinationv1.Lease {
