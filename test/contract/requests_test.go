@@ -55,9 +55,9 @@ var _ = Describe("The number of requests", SpecPriority(3), func() {
 		})
 	}
 
-	It("is three for each of 500 Foos created at once, without a conflict or a write that changes nothing",
+	It("is three for each of 200 Foos created at once, without a conflict or a write that changes nothing",
 		func(ctx context.Context) {
-			const count = 500
+			const count = 200
 			ns := newNamespace(ctx)
 			DeferCleanup(func(ctx context.Context) {
 				Expect(k8s.DeleteAllOf(ctx, &samplev1alpha1.Foo{}, client.InNamespace(ns))).To(Succeed())
@@ -89,13 +89,13 @@ var _ = Describe("The number of requests", SpecPriority(3), func() {
 					count409++
 				}
 			}
-			report("conflicts (409) over 500 Foos", count409, 0)
-			report("writes that change nothing over 500 Foos", noOps(mark, ns), 0)
-			report("requests for the 500 Deployments of 500 Foos", perResource["patch deployments"], count)
-			report("events of 500 Foos", perResource["create events"], count)
+			report("conflicts (409) over 200 Foos", count409, 0)
+			report("writes that change nothing over 200 Foos", noOps(mark, ns), 0)
+			report("requests for the 200 Deployments of 200 Foos", perResource["patch deployments"], count)
+			report("events of 200 Foos", perResource["create events"], count)
 			Expect(perResource).To(And(HaveKeyWithValue("patch deployments", count), HaveKeyWithValue("create events", count)))
 			// If a pod takes longer than a second to become ready, progress is reported in between.
-			note("%5.2f                 requests per Foo over 500 Foos created at once, progress reports included",
+			note("%5.2f                 requests per Foo over 200 Foos created at once, progress reports included",
 				float64(len(all))/count)
 		})
 })
