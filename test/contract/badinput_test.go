@@ -153,21 +153,6 @@ var _ = Describe("The API server", ownManager, func() {
 			"must be left out"),
 		Entry("has a selector by hand", doing("manualSelector: true, "), "spec.jobTemplate.spec.manualSelector",
 			"must be left out"),
-		Entry("runs less than no pod", doing("parallelism: -1, "), "spec.jobTemplate.spec.parallelism", "must be 0 or more"),
-		Entry("completes less than never", doing("completions: -1, "), "spec.jobTemplate.spec.completions",
-			"must be 0 or more"),
-		Entry("backs off less than never", doing("backoffLimit: -1, "), "spec.jobTemplate.spec.backoffLimit",
-			"must be 0 or more"),
-		Entry("is active for less than no time", doing("activeDeadlineSeconds: -1, "),
-			"spec.jobTemplate.spec.activeDeadlineSeconds", "must be 0 or more"),
-		Entry("stays for less than no time", doing("ttlSecondsAfterFinished: -1, "),
-			"spec.jobTemplate.spec.ttlSecondsAfterFinished", "must be 0 or more"),
-		Entry("backs off an index less than never",
-			doing("completionMode: Indexed, completions: 1, backoffLimitPerIndex: -1, "),
-			"spec.jobTemplate.spec.backoffLimitPerIndex", "must be 0 or more"),
-		Entry("fails less than no index",
-			doing("completionMode: Indexed, completions: 1, backoffLimitPerIndex: 1, maxFailedIndexes: -1, "),
-			"spec.jobTemplate.spec.maxFailedIndexes", "must be 0 or more"),
 		Entry("has another completionMode", doing("completionMode: Random, "), "spec.jobTemplate.spec.completionMode",
 			"must be Indexed or NonIndexed"),
 		Entry("is indexed without completions", doing("completionMode: Indexed, "), "spec.jobTemplate.spec.completions",
@@ -197,6 +182,15 @@ var _ = Describe("The API server", ownManager, func() {
 			running(`{spec: {template: {spec: {restartPolicy: Never, containers: [{name: it, image: it, cmd: [it]}]}}}}`),
 			`unknown field "spec.jobTemplate.spec.template.spec.containers[0].cmd"`),
 	)
+
+	DescribeTable("rejects a CronJob whose jobTemplate has a negative", func(ctx context.Context, before, field string) {
+		body := doing(before + field + ": -1, ")
+		rejects(cronJob)(ctx, body, "spec.jobTemplate.spec."+field, "must be 0 or more")
+	},
+		Entry(nil, "", "parallelism"), Entry(nil, "", "completions"), Entry(nil, "", "backoffLimit"),
+		Entry(nil, "", "activeDeadlineSeconds"), Entry(nil, "", "ttlSecondsAfterFinished"),
+		Entry(nil, "completionMode: Indexed, completions: 1, ", "backoffLimitPerIndex"),
+		Entry(nil, "completionMode: Indexed, completions: 1, backoffLimitPerIndex: 1, ", "maxFailedIndexes"))
 
 	DescribeTable("accepts a CronJob", func(ctx context.Context, bodies ...string) {
 		for _, body := range bodies {

@@ -69,44 +69,36 @@ var _ = Describe("Foo", func() {
 		k.own(ctx, foo)
 	})
 
-	It("keeps the Deployment it has while the new name is taken", func(ctx context.Context) {
+	It("keeps the Deployment it has, and repairs and scales it, while the new name is taken", func(ctx context.Context) {
 		foreign := testkinds.NewDeployment(ns, "taken", 0)
 		Expect(k8s.Create(ctx, foreign)).To(Succeed())
-		foo := newFoo(ns, "example", "old", ptr.To[int32](1))
+		foo, later := newFoo(ns, "example", "old", ptr.To[int32](1)), newFoo(ns, "later", "older", ptr.To[int32](1))
 		k.create(ctx, foo)
-		rename(ctx, foo, "taken")
-		Eventually(ctx, k.says(foo)).Should(And(
-			HaveKeyWithValue("Degraded", "True/NameTaken"), HaveKeyWithValue("Available", "True/AllReplicasAvailable")))
+		k.create(ctx, later)
+		for _, foo := range []*samplev1alpha1.Foo{foo, later} {
+			rename(ctx, foo, "taken")
+			Eventually(ctx, k.says(foo)).Should(And(
+				HaveKeyWithValue("Degraded", "True/NameTaken"), HaveKeyWithValue("Available", "True/AllReplicasAvailable")))
+		}
 		Eventually(ctx, func() []string { return eventsAbout(ctx, foo) }).Should(ContainElement(
 			`Warning ErrResourceExists: Resource "taken" already exists and is not managed by Foo`))
 		Consistently(ctx, isGone(deploymentOf("old"))).WithTimeout(time.Second).Should(BeFalse())
 
+		older := deploymentOf("older")
+		edit(ctx, older, func(d *appsv1.Deployment) { d.OwnerReferences, d.Spec.Replicas = nil, ptr.To[int32](5) })
+		Eventually(ctx, func(g Gomega) {
+			g.Expect(metav1.IsControlledBy(get(ctx, older), later)).To(BeTrue())
+			g.Expect(older.Spec.Replicas).To(HaveValue(Equal(int32(1))))
+		}).Should(Succeed())
+		edit(ctx, later, func(foo *samplev1alpha1.Foo) { foo.Spec.Replicas = ptr.To[int32](2) })
+		Eventually(ctx, func() *int32 { return get(ctx, older).Spec.Replicas }).Should(HaveValue(Equal(int32(2))))
+		Eventually(ctx, k.says(later)).Should(HaveKeyWithValue("Degraded", "True/NameTaken"))
+		Expect(k8s.Delete(ctx, later)).To(Succeed())
+		Eventually(ctx, isGone(older)).Should(BeTrue())
+
 		Expect(k8s.Delete(ctx, foreign)).To(Succeed())
 		Eventually(ctx, isGone(deploymentOf("old"))).Should(BeTrue())
 		Eventually(ctx, k.says(foo)).Should(settled)
-	})
-
-	// Found by a sequence: a Deployment that lost its owner while the new name was taken had none when its Foo was
-	// deleted, and stayed.
-	It("keeps the Deployment it has as it says while the new name is taken", func(ctx context.Context) {
-		Expect(k8s.Create(ctx, testkinds.NewDeployment(ns, "taken", 0))).To(Succeed())
-		foo := newFoo(ns, "example", "old", ptr.To[int32](1))
-		k.create(ctx, foo)
-		rename(ctx, foo, "taken")
-		Eventually(ctx, k.says(foo)).Should(HaveKeyWithValue("Degraded", "True/NameTaken"))
-
-		old := deploymentOf("old")
-		edit(ctx, old, func(old *appsv1.Deployment) { old.OwnerReferences, old.Spec.Replicas = nil, ptr.To[int32](5) })
-		Eventually(ctx, func(g Gomega) {
-			g.Expect(metav1.IsControlledBy(get(ctx, old), foo)).To(BeTrue())
-			g.Expect(old.Spec.Replicas).To(HaveValue(Equal(int32(1))))
-		}).Should(Succeed())
-		edit(ctx, foo, func(foo *samplev1alpha1.Foo) { foo.Spec.Replicas = ptr.To[int32](2) })
-		Eventually(ctx, func() *int32 { return get(ctx, old).Spec.Replicas }).Should(HaveValue(Equal(int32(2))))
-		Eventually(ctx, k.says(foo)).Should(HaveKeyWithValue("Degraded", "True/NameTaken"))
-
-		Expect(k8s.Delete(ctx, foo)).To(Succeed())
-		Eventually(ctx, isGone(old)).Should(BeTrue())
 	})
 
 	It("has one of two Foos that want the same Deployment wait for the other", func(ctx context.Context) {
@@ -203,16 +195,6 @@ var _ = Describe("Foo", func() {
 		k.create(ctx, foo)
 		kubectl("-n", ns, "scale", "foo", "example", "--replicas=2")
 		Eventually(ctx, func() int32 { return get(ctx, foo).Status.AvailableReplicas }).Should(Equal(int32(2)))
-	})
-
-	It("follows one that was deleted and made again at once", func(ctx context.Context) {
-		foo := newFoo(ns, "example", "web", ptr.To[int32](1))
-		k.create(ctx, foo)
-		Expect(k8s.Delete(ctx, foo)).To(Succeed())
-		again := newFoo(ns, "example", "web", ptr.To[int32](2))
-		Expect(k8s.Create(ctx, again)).To(Succeed())
-		Eventually(ctx, k.says(again)).Should(settled)
-		k.own(ctx, again)
 	})
 
 	It("puts back a volume that somebody has replaced by one of another sort", func(ctx context.Context) {

@@ -184,7 +184,8 @@ func outagesOfCronJobs() []outage {
 
 func limitsOfZero(ctx context.Context, _ string) (during, after func(context.Context)) {
 	waitForHistory()
-	ns, cj := history.Namespace, get(ctx, history.DeepCopy())
+	ns, cj := history.Namespace, history.DeepCopy()
+	Eventually(ctx, func() *metav1.Time { return get(ctx, cj).Status.LastSuccessfulTime }).ShouldNot(BeNil())
 	remembered := *cj.Status.LastSuccessfulTime
 	young := testkinds.NewJob(ns, jobName("none", hoursBefore(2)))
 	var mark testenv.Mark

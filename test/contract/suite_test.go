@@ -79,7 +79,6 @@ var _ = SynchronizedBeforeSuite(func() []byte {
 	go cp.Kubelet(kubeletContext)
 
 	scraper = metricsReader(ctx)
-	start(ctx, nil)
 	makeHistory(ctx)
 	DeferCleanup(checkEnd)
 })
