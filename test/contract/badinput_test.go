@@ -17,7 +17,7 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// What the API server rejects and accepts. Nothing is stored unless a spec says so.
+// What the API server rejects and accepts. All requests are dry runs, except those of kubectl apply.
 var _ = Describe("The API server", ownManager, func() {
 	const ns = "default"
 

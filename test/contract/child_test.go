@@ -73,7 +73,7 @@ var _ = Describe("With a cache that is behind, the operator", ownManager, SpecPr
 		return service
 	}
 
-	It("does not take what somebody else has made a moment ago", func(ctx context.Context) {
+	It("does not take over an unmanaged object that the cache does not have yet", func(ctx context.Context) {
 		theirs := foreign(ctx)
 		before := resourceVersions(ctx, theirs)
 		_, err := apply(ctx, frozen(nil), &child.Pass{Owner: owner})
@@ -82,7 +82,7 @@ var _ = Describe("With a cache that is behind, the operator", ownManager, SpecPr
 		Expect(resourceVersions(ctx, theirs)).To(Equal(before))
 	})
 
-	It("does not take the child that it has made for another resource", func(ctx context.Context) {
+	It("does not take over the child that it has created for another resource", func(ctx context.Context) {
 		former := owner.DeepCopy()
 		Expect(k8s.Delete(ctx, owner)).To(Succeed())
 		owner = newMemcached(ns, "one", 0)
@@ -96,7 +96,7 @@ var _ = Describe("With a cache that is behind, the operator", ownManager, SpecPr
 		Expect(get(ctx, theirs.DeepCopy()).ResourceVersion).To(Equal(before))
 	})
 
-	It("does not make a child again for a resource that is gone", func(ctx context.Context) {
+	It("does not recreate a child of a deleted resource", func(ctx context.Context) {
 		former := owner.DeepCopy()
 		Expect(k8s.Delete(ctx, owner)).To(Succeed())
 		_, err := apply(ctx, frozen(nil), &child.Pass{Owner: former, HadChildren: true})
@@ -105,30 +105,30 @@ var _ = Describe("With a cache that is behind, the operator", ownManager, SpecPr
 		Expect(apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(gone), gone))).To(BeTrue())
 	})
 
-	It("does not write over what has taken the place of its child", func(ctx context.Context) {
+	It("does not write over the object that replaced its child", func(ctx context.Context) {
 		ours, err := apply(ctx, frozen(nil), &child.Pass{Owner: owner})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(k8s.Delete(ctx, ours.DeepCopy())).To(Succeed())
 		theirs := foreign(ctx)
-		ours.Spec.Selector = nil // so that there is something to put back
+		ours.Spec.Selector = nil // a difference to repair
 		_, err = apply(ctx, frozen(ours), &child.Pass{Owner: owner})
 		Expect(err).To(MatchError(ContainSubstring(`Service "it" exists and is not controlled by anything`)))
 		Expect(get(ctx, theirs).Spec.Selector).To(Equal(map[string]string{"theirs": "yes"}))
 		Expect(theirs.OwnerReferences).To(BeEmpty())
 	})
 
-	It("looks again when its child has been made anew", func(ctx context.Context) {
+	It("retries when its child was recreated", func(ctx context.Context) {
 		first, err := apply(ctx, frozen(nil), &child.Pass{Owner: owner})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(k8s.Delete(ctx, first.DeepCopy())).To(Succeed())
 		_, err = apply(ctx, frozen(nil), &child.Pass{Owner: owner})
 		Expect(err).NotTo(HaveOccurred())
-		first.Spec.Selector = nil // so that there is something to put back
+		first.Spec.Selector = nil // a difference to repair
 		_, err = apply(ctx, frozen(first), &child.Pass{Owner: owner})
 		Expect(recent.IsBehind(err)).To(BeTrue(), "%v", err)
 	})
 
-	It("does not delete what has taken the place of its child", func(ctx context.Context) {
+	It("does not delete the object that replaced its child", func(ctx context.Context) {
 		ours, err := apply(ctx, frozen(nil), &child.Pass{Owner: owner})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(k8s.Delete(ctx, ours.DeepCopy())).To(Succeed())
@@ -137,7 +137,7 @@ var _ = Describe("With a cache that is behind, the operator", ownManager, SpecPr
 		Expect(get(ctx, theirs).DeletionTimestamp).To(BeNil())
 	})
 
-	It("refuses to delete what is not its own", func(ctx context.Context) {
+	It("refuses to delete an object that it does not control", func(ctx context.Context) {
 		theirs := foreign(ctx)
 		Expect(frozen(theirs).Delete(ctx, owner, theirs)).To(MatchError(ContainSubstring("is not controlled by anything")))
 		Expect(get(ctx, theirs).DeletionTimestamp).To(BeNil())
@@ -168,28 +168,28 @@ var _ = Describe("With a cache that is behind, the operator", ownManager, SpecPr
 		Expect(get(ctx, lost).OwnerReferences).To(BeEmpty())
 	})
 
-	It("takes it for success that a child is deleted already", func(ctx context.Context) {
+	It("succeeds in deleting a child that does not exist", func(ctx context.Context) {
 		ours, err := apply(ctx, frozen(nil), &child.Pass{Owner: owner})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(k8s.Delete(ctx, ours.DeepCopy())).To(Succeed())
 		Expect(frozen(ours).Delete(ctx, owner, ours)).To(Succeed())
 	})
 
-	It("makes sure that a resource is still as it was seen", func(ctx context.Context) {
+	It("confirms that a resource is still as it was observed", func(ctx context.Context) {
 		services, seen := frozen(nil), get(ctx, owner).DeepCopy()
 		Expect(services.Confirm(ctx, seen)).To(Succeed())
 
 		owner.Spec.Size = 1
 		Expect(k8s.Update(ctx, owner)).To(Succeed())
-		Expect(recent.IsBehind(services.Confirm(ctx, seen))).To(BeTrue(), "it wants something else now")
+		Expect(recent.IsBehind(services.Confirm(ctx, seen))).To(BeTrue(), "its spec has changed")
 
 		seen = get(ctx, owner).DeepCopy()
 		Expect(k8s.Delete(ctx, owner)).To(Succeed())
-		Expect(recent.IsBehind(services.Confirm(ctx, seen))).To(BeTrue(), "it is gone")
+		Expect(recent.IsBehind(services.Confirm(ctx, seen))).To(BeTrue(), "it was deleted")
 
 		Expect(k8s.Create(ctx, newMemcached(ns, "one", 1))).To(Succeed())
 		seen.Generation = 1
-		Expect(recent.IsBehind(services.Confirm(ctx, seen))).To(BeTrue(), "it is another one of its name")
+		Expect(recent.IsBehind(services.Confirm(ctx, seen))).To(BeTrue(), "another resource has its name")
 	})
 
 	It("does not give a resource the status of an earlier one of its name", func(ctx context.Context) {
@@ -213,11 +213,11 @@ var _ = Describe("With a cache that is behind, the operator", ownManager, SpecPr
 		Expect(stored.Status.ReadyNodes).To(Equal(int32(7)))
 	})
 
-	It("does not write a CronJob's status over one that it has not seen", func(ctx context.Context) {
+	It("does not write a CronJob's status over one that it has not observed", func(ctx context.Context) {
 		object := newCronJob(ns, "one", "@yearly")
 		Expect(k8s.Create(ctx, object)).To(Succeed())
 		older := object.DeepCopy()
-		// What the API server has seen last decides, and not this writer's memory.
+		// The API server decides, not the memory of this writer.
 		write := func(over *tutorialv1.CronJob, lastRun metav1.Time) error {
 			after := over.DeepCopy()
 			after.Status.LastScheduleTime = &lastRun
@@ -232,7 +232,7 @@ var _ = Describe("With a cache that is behind, the operator", ownManager, SpecPr
 		Expect(write(object, metav1.NewTime(now.Add(time.Hour)))).To(Succeed())
 	})
 
-	It("does not write twice what it has just written", func(ctx context.Context) {
+	It("does not repeat a write that the cache does not show yet", func(ctx context.Context) {
 		children := frozen(nil)
 		first, err := apply(ctx, children, &child.Pass{Owner: owner})
 		Expect(err).NotTo(HaveOccurred())

@@ -38,7 +38,7 @@ func everyKind(k kind) {
 	var ns string
 	BeforeEach(func(ctx context.Context) { ns = newNamespace(ctx) })
 
-	It("creates its children, controls them, and says so", func(ctx context.Context) {
+	It("creates its children, controls them, and reports it", func(ctx context.Context) {
 		object := k.create(ctx, k.Make(ns, "one", 2))
 		k.own(ctx, object)
 		Expect(object.GetFinalizers()).To(BeEmpty())
@@ -83,7 +83,7 @@ func everyKind(k kind) {
 		}).Should(Succeed())
 	})
 
-	It("lets its children go when asked to, and does not take them back", func(ctx context.Context) {
+	It("orphans its children when asked to, and does not take them over again", func(ctx context.Context) {
 		object := k.create(ctx, k.Make(ns, "one", 1))
 		children := k.own(ctx, object)
 		collectorHasSeen(ctx, ns)
@@ -117,7 +117,7 @@ func everyKind(k kind) {
 		}
 	})
 
-	It("says what the API server says when a quota refuses a child, and heals", func(ctx context.Context) {
+	It("reports that a quota refuses a child, and recovers", func(ctx context.Context) {
 		counted := corev1.ResourceName("count/" + k.Children[0].Resource + "." + k.Children[0].Group)
 		quota := &corev1.ResourceQuota{
 			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "nothing"},
@@ -133,7 +133,7 @@ func everyKind(k kind) {
 		Expect(k.message(object, "Degraded")).To(ContainSubstring("exceeded quota: nothing"))
 		time.Sleep(2 * time.Second)
 		refused := requests(mark, ns, isForbidden)
-		Expect(len(refused)).To(BeNumerically("<=", 8), "tried again without backing off: %v", refused)
+		Expect(len(refused)).To(BeNumerically("<=", 8), "retried without backing off: %v", refused)
 		Expect(eventsAbout(ctx, object)).To(ConsistOf(HavePrefix("Warning Refused: ")))
 
 		edit(ctx, quota, func(quota *corev1.ResourceQuota) {
@@ -142,7 +142,7 @@ func everyKind(k kind) {
 		Eventually(ctx, k.says(object)).Should(settled)
 	})
 
-	It("says what the API server says when a policy refuses a child, and heals", func(ctx context.Context) {
+	It("reports that a policy refuses a child, and recovers", func(ctx context.Context) {
 		message := "no " + k.Children[0].Kind + "s on Fridays"
 		allow := refuse(ctx, ns, admissionregistrationv1.Create, k.Children[0].Group, k.Children[0].Resource, message,
 			func() error { return k8s.Create(ctx, k.foreign(ns, "probe"), client.DryRunAll) })
@@ -156,7 +156,7 @@ func everyKind(k kind) {
 		Eventually(ctx, k.says(object)).Should(settled)
 	})
 
-	It("does as kubectl says: get, explain, delete", func(ctx context.Context) {
+	It("works with kubectl get, explain and delete", func(ctx context.Context) {
 		run := kubectlIn(ns)
 		k.create(ctx, k.Make(ns, "one", 1))
 		Expect(run("get", k.CRD(), "one")).To(ContainSubstring("one"))
@@ -238,7 +238,7 @@ func everyDeployingKind(k kind) {
 	var ns string
 	BeforeEach(func(ctx context.Context) { ns = newNamespace(ctx) })
 
-	It("tells of all three conditions within moments, also while pods do not come up", func(ctx context.Context) {
+	It("reports all three conditions at once, also while pods do not start", func(ctx context.Context) {
 		held := newNamespace(ctx, testenv.HoldPods)
 		object := k.Make(held, "one", 2)
 		Expect(k8s.Create(ctx, object)).To(Succeed())
@@ -251,7 +251,7 @@ func everyDeployingKind(k kind) {
 		Eventually(ctx, func() []string { return eventsAbout(ctx, object) }).Should(HaveLen(1))
 	})
 
-	It("warns of nothing when it is deleted and created anew, while its predecessor's children are collected",
+	It("does not warn when it is deleted and recreated while the former children are being collected",
 		func(ctx context.Context) {
 			object := k.Make(ns, "one", 1)
 			k.create(ctx, object)
@@ -265,7 +265,7 @@ func everyDeployingKind(k kind) {
 			k.own(ctx, object)
 		})
 
-	It("makes a deleted child again", func(ctx context.Context) {
+	It("recreates a deleted child", func(ctx context.Context) {
 		object := k.create(ctx, k.Make(ns, "one", 1))
 		for _, child := range k.own(ctx, object) {
 			old := child.GetUID()
@@ -278,7 +278,7 @@ func everyDeployingKind(k kind) {
 		k.settle(ctx, object)
 	})
 
-	It("puts back what somebody has changed", func(ctx context.Context) {
+	It("reverts changes of its children", func(ctx context.Context) {
 		object := k.create(ctx, k.Make(ns, "one", 1))
 		k.damageAll(ctx, object)
 		for _, child := range k.own(ctx, object) {
@@ -320,7 +320,7 @@ func everyDeployingKind(k kind) {
 		})
 	}
 
-	It("leaves alone what others have added to a child", func(ctx context.Context) {
+	It("keeps what other clients have added to a child", func(ctx context.Context) {
 		object := k.create(ctx, k.Make(ns, "one", 1))
 		deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
 		before := deployment.DeepCopy()
@@ -333,7 +333,7 @@ func everyDeployingKind(k kind) {
 		mark := cp.Audit.Now()
 		Eventually(ctx, k.says(object)).Should(settled)
 
-		// A change of ours that is put back shows that the child has been looked at since.
+		// A reverted change shows that the child has been compared since.
 		edit(ctx, deployment, func(deployment *appsv1.Deployment) { delete(deployment.Labels, "app") })
 		Eventually(ctx, func() map[string]string { return get(ctx, deployment).Labels }).Should(HaveKey("app"))
 		Expect(deployment.Annotations).To(HaveKeyWithValue("theirs", "stays"))
@@ -344,7 +344,7 @@ func everyDeployingKind(k kind) {
 		Expect(requests(mark, ns, isOf("deployments"))).To(HaveLen(1))
 	})
 
-	It("says what the Deployment says when a quota refuses its pods, until the Deployment can make them",
+	It("reports that a quota refuses its pods, and recovers",
 		func(ctx context.Context) {
 			quota := &corev1.ResourceQuota{
 				ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "one-pod"},
@@ -360,7 +360,7 @@ func everyDeployingKind(k kind) {
 			Expect(k.message(object, "Degraded")).To(ContainSubstring("exceeded quota: one-pod"))
 
 			Expect(k8s.Delete(ctx, quota)).To(Succeed())
-			// The ReplicaSet controller backs off; an edit of the Deployment has it look again.
+			// The ReplicaSet controller backs off; an edit of the Deployment makes it retry.
 			deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
 			edit(ctx, deployment, func(deployment *appsv1.Deployment) {
 				deployment.Spec.Template.Annotations = map[string]string{"look": "again"}
@@ -368,7 +368,7 @@ func everyDeployingKind(k kind) {
 			Eventually(ctx, k.says(object)).Should(settled)
 		})
 
-	It("does not argue with a policy that changes its children", func(ctx context.Context) {
+	It("does not fight a policy that changes its children", func(ctx context.Context) {
 		remove := change(ctx, ns, `Object{metadata: Object.metadata{labels: {"app": "theirs"}}}`)
 		object := k.Make(ns, "one", 1)
 		Expect(k8s.Create(ctx, object)).To(Succeed())
@@ -380,14 +380,14 @@ func everyDeployingKind(k kind) {
 		k.passOnStatusOf(ctx, deployment)
 		Expect(requests(mark, ns)).To(BeEmpty())
 
-		By("but puts back all else")
+		By("reverting other changes")
 		edit(ctx, deployment, func(deployment *appsv1.Deployment) { delete(deployment.Labels, "app.kubernetes.io/name") })
 		Eventually(ctx, func() map[string]string { return get(ctx, deployment).Labels }).
 			Should(HaveKey("app.kubernetes.io/name"))
 		remove(ctx)
 	})
 
-	It("stands still in a namespace that ends, and does not hold it up", func(ctx context.Context) {
+	It("sends no request in a namespace that is being deleted, and does not delay it", func(ctx context.Context) {
 		object := k.create(ctx, k.Make(ns, "one", 1))
 		group, _, _ := strings.Cut(k.APIVersion(), "/")
 		resource, _, _ := strings.Cut(k.CRD(), ".")
@@ -409,7 +409,7 @@ func everyDeployingKind(k kind) {
 		Expect(k.says(object)(ctx)).To(HaveKeyWithValue("Degraded", "False/AsExpected"))
 
 		allow(ctx)
-		edit(ctx, namespace, func(namespace *corev1.Namespace) { // has the namespace controller look again
+		edit(ctx, namespace, func(namespace *corev1.Namespace) { // makes the namespace controller retry
 			namespace.Annotations = map[string]string{"look": "again"}
 		})
 		Eventually(ctx, isGone(namespace)).WithTimeout(time.Minute).Should(BeTrue())
@@ -428,8 +428,8 @@ func everyDeployingKind(k kind) {
 	})
 }
 
-// collectorHasSeen waits until the garbage collector ends an object that was made just now. What it has not seen yet it
-// does not orphan but ends later, and on a busy machine it is behind.
+// collectorHasSeen waits until the garbage collector deletes a new object. It does not orphan objects that it has not
+// observed, but deletes them later.
 func collectorHasSeen(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	garbage := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "garbage",
@@ -454,8 +454,8 @@ func kubectlIn(namespace string) func(args ...string) string {
 	}
 }
 
-// change has the API server change every Deployment in a namespace by an apply configuration in CEL. It returns what
-// ends that.
+// change adds a policy that changes every Deployment in a namespace by an apply configuration in CEL. It returns a
+// function that removes the policy.
 func change(ctx context.Context, namespace, expression string) (remove func(context.Context)) {
 	GinkgoHelper()
 	policy := &admissionregistrationv1.MutatingAdmissionPolicy{
@@ -477,12 +477,12 @@ func change(ctx context.Context, namespace, expression string) (remove func(cont
 		probe := testkinds.NewDeployment(namespace, "probe", 0)
 		Expect(k8s.Create(ctx, probe, client.DryRunAll)).To(Succeed())
 		return probe.Labels
-	}).Should(HaveKey("app"), "the API server does not take the policy up")
+	}).Should(HaveKey("app"), "the API server does not apply the policy")
 	return remove
 }
 
-// refuse has the API server refuse an operation on a resource in a namespace, where conditions are met, with a message,
-// and waits until a probe that tries it is told so. It returns what allows it again.
+// refuse adds a policy that refuses an operation on a resource in a namespace, if the conditions match, and waits until
+// a probe is refused with the message. It returns a function that removes the policy.
 func refuse(ctx context.Context, namespace string, operation admissionregistrationv1.OperationType, group, resource,
 	message string,
 	probe func() error, conditions ...admissionregistrationv1.MatchCondition) (allow func(context.Context)) {
@@ -502,11 +502,11 @@ func refuse(ctx context.Context, namespace string, operation admissionregistrati
 			ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}},
 	}
 	allow = put(ctx, policy, binding)
-	Eventually(ctx, probe).Should(MatchError(ContainSubstring(message)), "the API server does not take the policy up")
+	Eventually(ctx, probe).Should(MatchError(ContainSubstring(message)), "the API server does not apply the policy")
 	return allow
 }
 
-// in returns what a policy for operations on a resource in a namespace matches.
+// in returns the constraints of a policy for operations on a resource in a namespace.
 func in(namespace, group, resource string,
 	operations ...admissionregistrationv1.OperationType) *admissionregistrationv1.MatchResources {
 	return &admissionregistrationv1.MatchResources{
@@ -521,7 +521,7 @@ func in(namespace, group, resource string,
 	}
 }
 
-// put creates a policy and its binding and returns what removes them, at the end of the spec at the latest.
+// put creates a policy and its binding, and returns a function that removes them. They are removed after the spec.
 func put(ctx context.Context, policy, binding client.Object) (remove func(context.Context)) {
 	GinkgoHelper()
 	Expect(k8s.Create(ctx, policy)).To(Succeed())

@@ -39,7 +39,7 @@ var _ = Describe("CronJob", func() {
 		DeferCleanup(func(ctx context.Context) { suspendAll(ctx, ns) })
 	})
 
-	It("makes a Job at each time, of the template, named after the time", func(ctx context.Context) {
+	It("creates a Job of the template at each time, named after the time", func(ctx context.Context) {
 		cj := often(ns)
 		cj.Spec.JobTemplate.Labels = map[string]string{"theirs": "label"}
 		cj.Spec.JobTemplate.Annotations = map[string]string{"theirs": "annotation",
@@ -47,8 +47,7 @@ var _ = Describe("CronJob", func() {
 		Expect(k8s.Create(ctx, cj)).To(Succeed())
 		Eventually(ctx, func() int { return len(jobNames(ctx, ns)) }).Should(BeNumerically(">=", 3))
 		Eventually(ctx, func() *metav1.Time { return get(ctx, cj).Status.LastSuccessfulTime }).ShouldNot(BeNil())
-		// What is told of a time that was missed, on a machine that is slow, is told after the Job that comes after it is
-		// made.
+		// On a slow machine, a time can be missed. That is reported after the next Job was created.
 		events, jobs := eventsAbout(ctx, cj), jobsIn(ctx, ns)
 		for _, job := range jobs {
 			tick := tickOf(job.Name)
@@ -65,16 +64,15 @@ var _ = Describe("CronJob", func() {
 			Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).
 				Should(ContainElement(HavePrefix("Warning MissedSchedule")), "%d missed", missed)
 		} else {
-			Expect(events).To(ConsistOf(HavePrefix("Normal Synced")), "a run is no news")
+			Expect(events).To(ConsistOf(HavePrefix("Normal Synced")), "an event for a run")
 		}
 	})
 
-	// A manager less than a minute old looks once more than it would later.
-	// Where the cache is behind, which it is on a busy machine, a read is repeated: so this has the machine to itself.
+	// In its first minute, a manager reads once more. It runs alone because reads are repeated while the cache is behind.
 	It("costs at most four requests for a run, and none in between", Serial, func(ctx context.Context) {
 		cj := often(ns)
 		cj.Spec.Schedule = "@every 2s"
-		// a mark between two runs may come before the API server has logged the last write of the first
+		// A mark between two runs could precede the last write of the first.
 		mark := cp.Audit.Now()
 		Expect(k8s.Create(ctx, cj)).To(Succeed())
 		Eventually(ctx, func() int { return len(jobNames(ctx, ns)) }).Should(BeNumerically(">=", 3))
@@ -84,16 +82,16 @@ var _ = Describe("CronJob", func() {
 		all, jobs := requests(mark, ns), jobsIn(ctx, ns)
 		ofJobs := slices.DeleteFunc(slices.Clone(all), func(r testenv.Request) bool { return r.Resource != "jobs" })
 		AddReportEntry("requests", fmt.Sprintf("%v", all), ReportEntryVisibilityFailureOrVerbose)
-		// A status and an event each for being made and for being suspended. There may be more than three runs on a machine
-		// that is slow, and an event of a time that was missed.
+		// Being created and being suspended cost a status and an event each. On a slow machine, there may be more runs, and
+		// an event for a missed time.
 		runs, missed := len(jobs), skipped(cj.CreationTimestamp.Time, 2*time.Second, jobs)
-		report(fmt.Sprintf("requests of a CronJob for being made, for %d runs, and for being suspended", runs), len(all),
+		report(fmt.Sprintf("requests of a CronJob for its creation, for %d runs, and for its suspension", runs), len(all),
 			2+runs*4+2+missed)
 		report("writes of a CronJob that change nothing", noOps(mark, ns), 0)
 		report(fmt.Sprintf("requests of a CronJob for Jobs in %d runs", runs), len(ofJobs), runs)
 	})
 
-	It("runs the latest time that was missed, and tells of the others once (#42649)", func(ctx context.Context) {
+	It("runs the latest missed time, and reports the others once (#42649)", func(ctx context.Context) {
 		cj := hourly(ns)
 		putSince(ctx, cj, 500)
 		Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).Should(ContainElement(fmt.Sprintf(
@@ -106,7 +104,7 @@ var _ = Describe("CronJob", func() {
 		Expect(eventsAbout(ctx, cj)).To(ConsistOf(HavePrefix("Warning MissedSchedule"), HavePrefix("Normal Synced")))
 	})
 
-	It("gives up what is too late, and tells of it once", func(ctx context.Context) {
+	It("skips runs after the deadline, and reports them once", func(ctx context.Context) {
 		cj := hourly(ns)
 		cj.Spec.StartingDeadlineSeconds = ptr.To[int64](60)
 		putSince(ctx, cj, 3)
@@ -122,20 +120,20 @@ var _ = Describe("CronJob", func() {
 		Expect(get(ctx, cj).Status).
 			To(And(HaveField("LastScheduleTime", BeNil()), HaveField("LastMissedTime.Time", BeTemporally("==", lastHour))))
 
-		By("also when a longer deadline comes later")
+		By("extending the deadline later")
 		edit(ctx, cj, func(cj *tutorialv1.CronJob) { cj.Spec.StartingDeadlineSeconds = nil })
 		Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "True/Scheduled"))
 		Expect(jobNames(ctx, ns)).To(BeEmpty())
 	})
 
-	It("counts from when it was resumed, also if that could not be stored", func(ctx context.Context) {
+	It("counts from when it was resumed, also if the status could not be stored", func(ctx context.Context) {
 		cj := often(ns)
 		cj.Spec.Suspend = ptr.To(true)
 		Expect(k8s.Create(ctx, cj)).To(Succeed())
 		Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "False/Suspended"))
 		allow := refuseStatus(ctx, cj)
 		edit(ctx, cj, func(cj *tutorialv1.CronJob) { cj.Spec.Suspend = nil })
-		Eventually(ctx, func() []string { return jobNames(ctx, ns) }).ShouldNot(BeEmpty(), "every pass counts anew")
+		Eventually(ctx, func() []string { return jobNames(ctx, ns) }).ShouldNot(BeEmpty(), "every pass starts to count again")
 		Expect(get(ctx, cj).Status.ScheduledSince).To(BeNil())
 		allow(ctx)
 		Eventually(ctx, func() *metav1.Time { return get(ctx, cj).Status.LastScheduleTime }).ShouldNot(BeNil())
@@ -164,17 +162,17 @@ var _ = Describe("CronJob", func() {
 			touch(ctx, cj)
 			Eventually(refused(deleted)).ShouldNot(BeEmpty(), "the operator has not tried")
 			touch(ctx, cj)
-			Expect(made()).To(HaveLen(1), "the manager knows of it")
+			Expect(made()).To(HaveLen(1), "the manager remembers it")
 			Expect(jobNames(ctx, ns)).To(BeEmpty())
 			Expect(get(ctx, cj).Status.LastScheduleTime).To(BeNil())
 
 			allow(ctx)
 			Eventually(ctx, func() *metav1.Time {
-				touch(ctx, cj) // rather than wait until it is tried again
+				touch(ctx, cj) // instead of waiting for the retry
 				return get(ctx, cj).Status.LastScheduleTime
 			}).Should(HaveField("Time", BeTemporally("==", lastHour)))
 			touch(ctx, cj)
-			Expect(made()).To(HaveLen(1), "the status tells of it")
+			Expect(made()).To(HaveLen(1), "the status records it")
 			Expect(jobNames(ctx, ns)).To(BeEmpty())
 		})
 
@@ -255,7 +253,7 @@ var _ = Describe("CronJob", func() {
 		})
 	})
 
-	It("goes by the names of Jobs, and not by what they say of their time", func(ctx context.Context) {
+	It("identifies runs by the names of Jobs, not by their annotations", func(ctx context.Context) {
 		cj := hourly(ns)
 		lies := func(job *batchv1.Job) {
 			job.Annotations = map[string]string{tutorialv1.ScheduledAtAnnotation: "2099-01-01T00:00:00Z"}
@@ -271,7 +269,7 @@ var _ = Describe("CronJob", func() {
 		Expect(k.says(cj)(ctx)).To(HaveKeyWithValue("Degraded", "False/AsExpected"))
 	})
 
-	DescribeTable("says what is wrong with a schedule that the API server has taken, stands still, and heals:",
+	DescribeTable("reports an accepted schedule that is wrong, sends no request, and recovers:",
 		func(ctx context.Context, change func(*tutorialv1.CronJob), reason, message string) {
 			cj := hourly(ns)
 			schedule := cj.Spec.Schedule
@@ -297,11 +295,11 @@ var _ = Describe("CronJob", func() {
 			Expect(jobNames(ctx, ns)).To(BeEmpty())
 			Expect(cj.Status.NextScheduleTime.UTC()).To(Equal(lastHour.Add(time.Hour)))
 		},
-		Entry("it ends before it begins", func(cj *tutorialv1.CronJob) { cj.Spec.Schedule = "5-1 * * * *" },
+		Entry("a range ends before it begins", func(cj *tutorialv1.CronJob) { cj.Spec.Schedule = "5-1 * * * *" },
 			"InvalidSchedule", `spec.schedule "5-1 * * * *" is not valid`),
-		Entry("it never comes", func(cj *tutorialv1.CronJob) { cj.Spec.Schedule = "0 0 31 2 *" }, "NeverFires",
+		Entry("no time matches", func(cj *tutorialv1.CronJob) { cj.Spec.Schedule = "0 0 31 2 *" }, "NeverFires",
 			`"0 0 31 2 *"`),
-		Entry("no zone has the name", func(cj *tutorialv1.CronJob) { cj.Spec.TimeZone = ptr.To("Atlantis/Nowhere") },
+		Entry("the time zone is unknown", func(cj *tutorialv1.CronJob) { cj.Spec.TimeZone = ptr.To("Atlantis/Nowhere") },
 			"UnknownTimeZone", `"Atlantis/Nowhere"`))
 
 	Describe("does not run for times before", func() {
@@ -336,7 +334,7 @@ var _ = Describe("CronJob", func() {
 		})
 	})
 
-	It("makes no Job while it is suspended, and goes on when it is not any more, as kubectl says",
+	It("creates no Job while it is suspended, and continues when it is resumed with kubectl",
 		func(ctx context.Context) {
 			run := kubectlIn(ns)
 			cj := often(ns)
@@ -362,7 +360,7 @@ var _ = Describe("CronJob", func() {
 			}
 		})
 
-	It("warns of a CronJob of Kubernetes with its name, until that is gone (#120181)", func(ctx context.Context) {
+	It("warns of a batch/v1 CronJob with its name until that is deleted (#120181)", func(ctx context.Context) {
 		theirs := &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "one"}, Spec: batchv1.CronJobSpec{
 			Schedule: "@yearly", Suspend: ptr.To(true),
 			JobTemplate: batchv1.JobTemplateSpec{Spec: testkinds.NewJob("", "").Spec}}}
@@ -380,13 +378,12 @@ var _ = Describe("CronJob", func() {
 		Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Degraded", "True/NameShared"))
 	})
 
-	It("tells of a Job that failed until one succeeds", func(ctx context.Context) {
+	It("reports a failed Job until one succeeds", func(ctx context.Context) {
 		cj := hourly(ns)
 		cj.Spec.JobTemplate.Spec.Parallelism, cj.Spec.JobTemplate.Spec.Completions = nil, nil
 		putSince(ctx, cj, 1)
 		Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).Should(ConsistOf(HavePrefix("Normal Synced")))
 		job := jobAt(cj, lastHour)
-		// now: one that fails at once is told of in one event
 		edit(ctx, job, func(job *batchv1.Job) { job.Spec.ActiveDeadlineSeconds = ptr.To[int64](0) })
 		Eventually(ctx,
 			k.says(cj)).
@@ -404,7 +401,7 @@ var _ = Describe("CronJob", func() {
 		Expect(cj.Status.LastSuccessfulTime).NotTo(BeNil())
 	})
 
-	It("makes no Job while the last run is yet to come, and says so", func(ctx context.Context) {
+	It("creates no Job while the last run is in the future, and reports it", func(ctx context.Context) {
 		cj := hourly(ns)
 		Expect(k8s.Create(ctx, cj)).To(Succeed())
 		Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "True/Scheduled"))
@@ -420,7 +417,7 @@ var _ = Describe("CronJob", func() {
 		Expect(get(ctx, cj).Status.LastScheduleTime.Time).To(BeTemporally("==", ahead))
 	})
 
-	It("stands still in a namespace that ends", func(ctx context.Context) {
+	It("creates no Job in a namespace that is being deleted", func(ctx context.Context) {
 		cj := often(ns)
 		Expect(k8s.Create(ctx, cj)).To(Succeed())
 		Eventually(ctx, func() []string { return jobNames(ctx, ns) }).ShouldNot(BeEmpty())
@@ -431,11 +428,11 @@ var _ = Describe("CronJob", func() {
 		Expect(k8s.Delete(ctx, namespace)).To(Succeed())
 		Eventually(ctx, func() []string { return jobNames(ctx, ns) }).Should(BeEmpty())
 		Eventually(func() []testenv.Request { return requests(mark, ns, isForbidden) }).ShouldNot(BeEmpty(), "the operator has not tried")
-		Eventually(func() bool { // the end of a Job may be seen late
+		Eventually(func() bool { // the deletion of a Job may be observed late
 			mark, before := cp.Audit.Now(), passes(k.Controller())
 			time.Sleep(1500 * time.Millisecond) // in which another time comes
 			return len(requests(mark, ns)) == 0 && passes(k.Controller()) == before
-		}).Should(BeTrue(), "it goes on")
+		}).Should(BeTrue(), "it continues")
 		Expect(k.says(cj)(ctx)).To(HaveKeyWithValue("Degraded", "False/AsExpected"))
 
 		allow(ctx)
@@ -445,7 +442,7 @@ var _ = Describe("CronJob", func() {
 		Eventually(ctx, isGone(cj)).Should(BeTrue())
 	})
 
-	It("keeps the latest, as many as the limits say, and deletes no other of their names", func(ctx context.Context) {
+	It("keeps as many of the latest finished Jobs as the limits allow", func(ctx context.Context) {
 		waitForHistory()
 		ns := history.Namespace
 		cj := get(ctx, &tutorialv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "some"}})
@@ -528,7 +525,7 @@ var _ = Describe("CronJob, with managers of its own", ownManager, SpecPriority(1
 		Expect(jobNames(ctx, ns)).To(BeEmpty(), "the status records it")
 	})
 
-	It("makes one Job for each time, also where two managers work at once and are killed in turn (#34447, #112275)",
+	It("creates one Job for each time, also with two managers at once that are killed in turn (#34447, #112275)",
 		func(ctx context.Context) {
 			environment := []string{"WATCH_NAMESPACE=" + ns}
 			restart(ctx, environment, "--leader-elect=false")
@@ -570,11 +567,11 @@ var _ = Describe("CronJob, with managers of its own", ownManager, SpecPriority(1
 			}
 			Expect(made).To(HaveEach(1))
 			Expect(slices.Collect(maps.Keys(made))).To(HaveEach(MatchRegexp(`^n\d-(\d{8}|\d{10})$`)),
-				"named after something else than their time")
-			// The API server does not log as made what it has made for a manager that was killed meanwhile.
+				"not named after their time")
+			// The API server does not log the creation for a manager that was killed meanwhile.
 			Expect(jobNames(ctx, ns)).
 				To(And(ContainElements(slices.Collect(maps.Keys(made))), HaveEach(BeElementOf(slices.Collect(maps.Keys(asked))))))
-			note("%5d                 requests for %d Jobs of two managers at once, which made none twice", tried, len(made))
+			note("%5d                 requests for %d Jobs of two managers at once, which created none twice", tried, len(made))
 		})
 })
 
@@ -708,7 +705,7 @@ func jobAt(object client.Object, tick time.Time) *batchv1.Job {
 		Name: jobName(object.GetName(), tick)}}
 }
 
-// tickOf returns the time that the name of a Job tells; that of none comes before all others.
+// tickOf returns the time in the name of a Job, or the zero time.
 func tickOf(job string) time.Time {
 	digits := job[strings.LastIndexByte(job, '-')+1:]
 	tick, err := strconv.ParseInt(digits, 10, 64)
@@ -721,7 +718,7 @@ func tickOf(job string) time.Time {
 	return time.Unix(tick, 0).UTC()
 }
 
-// skipped returns how many times that come so often since then have no Job, up to that of the last Job.
+// skipped returns how many periodic times have no Job, up to the time of the last Job.
 func skipped(since time.Time, every time.Duration, jobs []batchv1.Job) int {
 	ran, last := 0, since
 	for _, job := range jobs {
@@ -752,8 +749,7 @@ func jobNames(ctx context.Context, namespace string) []string {
 	return names
 }
 
-// backdate gives a CronJob the status it would have if it had been scheduled since then, and nobody had looked at it
-// for as long.
+// backdate sets the status that a CronJob would have if it had been scheduled since then, and no pass had been made.
 func backdate(ctx context.Context, cj *tutorialv1.CronJob, since time.Time, change ...func(*tutorialv1.CronJobStatus)) {
 	GinkgoHelper()
 	get(ctx, cj).Status = tutorialv1.CronJobStatus{
@@ -767,23 +763,23 @@ func backdate(ctx context.Context, cj *tutorialv1.CronJob, since time.Time, chan
 	Expect(k8s.Status().Update(ctx, cj)).To(Succeed())
 }
 
-// finish ends a Job that is suspended.
+// finish finishes a suspended Job.
 func finish(ctx context.Context, job *batchv1.Job, how batchv1.JobConditionType) {
 	GinkgoHelper()
 	Expect(jobstate.Finish(ctx, k8s, job, how)).To(Succeed())
 }
 
-// isGone tells whether an object is not there any more.
+// isGone returns a function that reports whether an object does not exist.
 func isGone(object client.Object) func(context.Context) bool {
 	return func(ctx context.Context) bool {
 		return apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(object), object))
 	}
 }
 
-// history is a CronJob made when the suite began, with Jobs that have finished: none. Another one is named some.
+// history is the CronJob "none", created when the suite began, with finished Jobs. Another CronJob is named "some".
 var history *tutorialv1.CronJob
 
-// makeHistory makes Jobs that are a minute old when they are looked at.
+// makeHistory creates finished Jobs, which have to be a minute old before the operator deletes them.
 func makeHistory(ctx context.Context) {
 	GinkgoHelper()
 	ns := newNamespace(ctx)
@@ -834,7 +830,7 @@ func limitHistory(ctx context.Context, cj *tutorialv1.CronJob, succeeded, failed
 	})
 }
 
-// suspendAll has the CronJobs of a namespace be quiet that are due every few seconds. Their history stays as it is.
+// suspendAll suspends the CronJobs of a namespace that are due every few seconds. Their history stays as it is.
 func suspendAll(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	var all tutorialv1.CronJobList

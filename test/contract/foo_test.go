@@ -31,7 +31,7 @@ var _ = Describe("Foo", func() {
 		edit(ctx, foo, func(foo *samplev1alpha1.Foo) { foo.Spec.DeploymentName = name })
 	}
 
-	It("makes the Deployment of the sample-controller", func(ctx context.Context) {
+	It("creates the Deployment of the sample-controller", func(ctx context.Context) {
 		foo := newFoo(ns, "example", "web", ptr.To[int32](2))
 		k.create(ctx, foo)
 		deployment := get(ctx, deploymentOf("web"))
@@ -45,7 +45,7 @@ var _ = Describe("Foo", func() {
 			HaveField("Selector", "app=nginx,controller=example")))
 	})
 
-	It("tells availableReplicas as the Deployment does, up and down", func(ctx context.Context) {
+	It("reports availableReplicas as the Deployment does, up and down", func(ctx context.Context) {
 		held := newNamespace(ctx, testenv.HoldPods)
 		foo := newFoo(held, "example", "web", ptr.To[int32](3))
 		Expect(k8s.Create(ctx, foo)).To(Succeed())
@@ -101,7 +101,7 @@ var _ = Describe("Foo", func() {
 		Eventually(ctx, k.says(foo)).Should(settled)
 	})
 
-	It("has one of two Foos that want the same Deployment wait for the other", func(ctx context.Context) {
+	It("makes one of two Foos with the same deploymentName wait for the other", func(ctx context.Context) {
 		foos := []*samplev1alpha1.Foo{newFoo(ns, "a", "web", ptr.To[int32](1)), newFoo(ns, "b", "web", ptr.To[int32](1))}
 		for _, foo := range foos {
 			Expect(k8s.Create(ctx, foo)).To(Succeed())
@@ -133,7 +133,7 @@ var _ = Describe("Foo", func() {
 		k.own(ctx, loser)
 	})
 
-	DescribeTable("lets Foos swap names", func(ctx context.Context, names ...string) {
+	DescribeTable("swaps the Deployments of Foos that swap names", func(ctx context.Context, names ...string) {
 		var foos []*samplev1alpha1.Foo
 		for _, name := range names {
 			foos = append(foos, newFoo(ns, "foo-"+name, name, ptr.To[int32](1)))
@@ -154,7 +154,7 @@ var _ = Describe("Foo", func() {
 		Entry("three, in a circle", "a", "b", "c"))
 
 	Describe("without spec.replicas", func() {
-		It("starts with one pod and leaves the count alone", func(ctx context.Context) {
+		It("starts with one pod and does not change the number", func(ctx context.Context) {
 			foo := newFoo(ns, "example", "web", nil)
 			k.create(ctx, foo)
 			deployment := get(ctx, deploymentOf("web"))
@@ -163,19 +163,19 @@ var _ = Describe("Foo", func() {
 			kubectl("-n", ns, "scale", "deployment", "web", "--replicas=4")
 			Eventually(ctx, func() int32 { return get(ctx, foo).Status.AvailableReplicas }).Should(Equal(int32(4)))
 
-			By("also when something else has to be put back")
+			By("changing another field")
 			edit(ctx, deployment, func(deployment *appsv1.Deployment) { delete(deployment.Labels, "app") })
 			Eventually(ctx, func() map[string]string { return get(ctx, deployment).Labels }).Should(HaveKey("app"))
 			Expect(*deployment.Spec.Replicas).To(Equal(int32(4)))
 
-			By("also when it has lost our annotation, by which the cache knows what to keep")
+			By("removing the annotation by which the cache selects what to keep")
 			edit(ctx, deployment, func(deployment *appsv1.Deployment) { deployment.Annotations = nil })
 			Eventually(ctx, func() map[string]string { return get(ctx, deployment).Annotations }).
 				Should(HaveKey("memcached-operator.example.com/owner-uid"))
 			Expect(*deployment.Spec.Replicas).To(Equal(int32(4)))
 		})
 
-		It("leaves the count as it was when spec.replicas is removed", func(ctx context.Context) {
+		It("keeps the number of pods when spec.replicas is removed", func(ctx context.Context) {
 			foo := newFoo(ns, "example", "web", ptr.To[int32](3))
 			k.create(ctx, foo)
 			mark := cp.Audit.Now()
@@ -190,14 +190,14 @@ var _ = Describe("Foo", func() {
 		})
 	})
 
-	It("can be scaled by kubectl also when nobody has named a count yet", func(ctx context.Context) {
+	It("can be scaled by kubectl without spec.replicas", func(ctx context.Context) {
 		foo := newFoo(ns, "example", "web", nil)
 		k.create(ctx, foo)
 		kubectl("-n", ns, "scale", "foo", "example", "--replicas=2")
 		Eventually(ctx, func() int32 { return get(ctx, foo).Status.AvailableReplicas }).Should(Equal(int32(2)))
 	})
 
-	It("puts back a volume that somebody has replaced by one of another sort", func(ctx context.Context) {
+	It("reverts a volume that was replaced by one of another type", func(ctx context.Context) {
 		k.create(ctx, newFoo(ns, "example", "web", nil))
 		deployment := get(ctx, deploymentOf("web"))
 		wanted := deployment.Spec.DeepCopy()
@@ -208,7 +208,7 @@ var _ = Describe("Foo", func() {
 		Eventually(ctx, func() appsv1.DeploymentSpec { return get(ctx, deployment).Spec }).Should(Equal(*wanted))
 	})
 
-	It("runs no pod with replicas 0, and says that this is fine", func(ctx context.Context) {
+	It("runs no pod with replicas 0, and is available", func(ctx context.Context) {
 		foo := newFoo(ns, "example", "web", ptr.To[int32](0))
 		k.create(ctx, foo)
 		Expect(k.says(foo)(ctx)).To(HaveKeyWithValue("Available", "True/ScaledToZero"))

@@ -59,7 +59,7 @@ func (k kind) firstChildName(name string) string {
 	return name
 }
 
-// foreign returns an object like the first child that the operator does not control.
+// foreign returns an object of the type of the first child that the operator does not control.
 func (k kind) foreign(namespace, name string) client.Object {
 	if !k.Deploys {
 		return testkinds.NewJob(namespace, name)
@@ -84,7 +84,7 @@ func newMemcached(namespace, name string, size int32) *cachev1alpha1.Memcached {
 	}
 }
 
-// newCronJob returns one whose Jobs go on until somebody ends their pod, fit for a namespace that is restricted.
+// newCronJob returns a CronJob whose Jobs run until their pods end, in a namespace that enforces Pod Security "restricted".
 func newCronJob(namespace, name, schedule string) *tutorialv1.CronJob {
 	cj := testkinds.CronJob.Make(namespace, name, 1).(*tutorialv1.CronJob)
 	cj.Spec.Schedule, cj.Spec.JobTemplate.Spec.Parallelism = schedule, nil
@@ -97,7 +97,7 @@ func controlledBy(apiVersion, kind, name string) metav1.OwnerReference {
 		UID: "00000000-0000-0000-0000-000000000001", Controller: ptr.To(true)}
 }
 
-// says is a matcher for a condition of an object: "Available=True/AllNodesReady", or without a reason.
+// says returns a function that reads the conditions of an object, by type, as "True/AllNodesReady".
 func (k kind) says(object client.Object) func(ctx context.Context) map[string]string {
 	return func(ctx context.Context) map[string]string {
 		if err := k8s.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
@@ -122,20 +122,20 @@ func (k kind) message(object client.Object, condition string) string {
 	return ""
 }
 
-// settled is what says returns of an object that has nothing to wait for. A Job goes on until its pods end.
+// settled matches the conditions of an object that matches its spec. A Job runs until its pods end.
 var settled = And(
 	HaveKeyWithValue("Available", HavePrefix("True/")),
 	HaveKeyWithValue("Progressing", BeElementOf("False/RolloutComplete", "True/JobsRunning")),
 	HaveKeyWithValue("Degraded", "False/AsExpected"))
 
-// put creates an object and sees to it that the operator has children to make for it.
+// put creates an object and makes it due, if it is not at once.
 func (k kind) put(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	Expect(k8s.Create(ctx, object)).To(Succeed())
 	if k.due == nil {
 		return
 	}
-	// What was said when it was new does not count.
+	// The event of its creation does not count.
 	Eventually(ctx, func() []string { return eventsAbout(ctx, object) }).Should(HaveLen(1))
 	for _, event := range eventsOf(ctx, object) {
 		Expect(k8s.Delete(ctx, &event)).To(Succeed())
@@ -191,7 +191,7 @@ func (k kind) optionalFields() []testkinds.Field {
 	})
 }
 
-// setField sets one field of an object, as a user does who only cares for that.
+// setField sets one field of an object by a merge patch.
 func setField(ctx context.Context, object client.Object, path string, value any) {
 	GinkgoHelper()
 	patch := value
@@ -253,7 +253,7 @@ func (k kind) damageAll(ctx context.Context, object client.Object) {
 	}
 }
 
-// resourceVersions of objects, to see whether anybody has written them.
+// resourceVersions returns the versions of objects, to detect writes.
 func resourceVersions(ctx context.Context, objects ...client.Object) map[string]string {
 	GinkgoHelper()
 	versions := map[string]string{}
@@ -263,7 +263,7 @@ func resourceVersions(ctx context.Context, objects ...client.Object) map[string]
 	return versions
 }
 
-// passOnStatusOf has a child's status change and waits until the controller has made a pass because of it.
+// passOnStatusOf changes the status of a child and waits for the pass that this triggers.
 func (k kind) passOnStatusOf(ctx context.Context, child client.Object) {
 	GinkgoHelper()
 	before := passes(k.Controller())
@@ -281,5 +281,5 @@ func (k kind) passOnStatusOf(ctx context.Context, child client.Object) {
 	time.Sleep(200 * time.Millisecond)
 }
 
-// jobPace is longer than the second that Kubernetes collects news of a Job for before it tells them.
+// jobPace is longer than the second for which Kubernetes batches status updates of a Job.
 const jobPace = 1200 * time.Millisecond

@@ -273,7 +273,7 @@ var _ = Describe("The manager", ownManager, SpecPriority(2), func() {
 })
 
 var _ = Describe("The running manager", func() {
-	It("is alive and ready, and serves metrics to those who may see them only", func(ctx context.Context) {
+	It("is alive and ready, and serves metrics to authorized clients only", func(ctx context.Context) {
 		for _, path := range []string{"/healthz", "/readyz"} {
 			response, err := http.Get(manager.ProbeURL + path)
 			Expect(err).NotTo(HaveOccurred())
@@ -294,7 +294,7 @@ var _ = Describe("The running manager", func() {
 		Expect(code).To(Equal(http.StatusForbidden))
 	})
 
-	It("makes what the samples ask for, and can be installed from one file", func(ctx context.Context) {
+	It("reconciles the samples, and can be installed from one file", func(ctx context.Context) {
 		ns := newNamespace(ctx)
 		kubectl("-n", ns, "apply", "-k", testenv.Root()+"/config/samples")
 		Eventually(ctx, kinds[0].says(newFoo(ns, "foo-sample", "", nil))).Should(settled)

@@ -26,7 +26,7 @@ var _ = Describe("Memcached", func() {
 	var ns string
 	BeforeEach(func(ctx context.Context) { ns = newNamespace(ctx) })
 
-	It("makes the Deployment of the tutorial, fit for production, with a Service and a budget", func(ctx context.Context) {
+	It("creates the Deployment of the tutorial, with production settings, a Service and a PodDisruptionBudget", func(ctx context.Context) {
 		mc := newMemcached(ns, "memcached-sample", 3)
 		children := k.own(ctx, k.create(ctx, mc))
 		deployment := children[0].(*appsv1.Deployment)
@@ -55,7 +55,7 @@ var _ = Describe("Memcached", func() {
 		Expect(budget.Spec.Selector.MatchLabels).To(Equal(labels))
 	})
 
-	It("tells its nodes: all its pods, sorted, and as kubectl shows them", func(ctx context.Context) {
+	It("lists all its pods as nodes, sorted", func(ctx context.Context) {
 		mc := newMemcached(ns, "one", 3)
 		k.create(ctx, mc)
 		Expect(mc.Status.Nodes).To(Equal(namesOf(podsOf(ctx, ns, 3))))
@@ -73,7 +73,7 @@ var _ = Describe("Memcached", func() {
 		Expect(mc.Status.Nodes).To(BeEmpty())
 	})
 
-	It("follows a pod that is replaced", func(ctx context.Context) {
+	It("replaces the name of a replaced pod", func(ctx context.Context) {
 		mc := newMemcached(ns, "one", 2)
 		k.create(ctx, mc)
 		gone := podsOf(ctx, ns, 2)[0]
@@ -83,7 +83,7 @@ var _ = Describe("Memcached", func() {
 		Eventually(ctx, k.says(mc)).Should(settled)
 	})
 
-	It("does not count a pod that has ended, such as an evicted one", func(ctx context.Context) {
+	It("does not list a terminated pod, such as an evicted one", func(ctx context.Context) {
 		mc := newMemcached(ns, "one", 2)
 		k.create(ctx, mc)
 		evicted := podsOf(ctx, ns, 2)[0]
@@ -102,11 +102,11 @@ var _ = Describe("Memcached", func() {
 		Eventually(ctx, func() []string { return get(ctx, mc).Status.Nodes }).
 			Should(And(HaveLen(2), Not(ContainElement(lost.Name))))
 		Eventually(ctx, k.says(mc)).Should(settled)
-		Expect(get(ctx, &lost).DeletionTimestamp).NotTo(BeNil(), "it is gone")
+		Expect(get(ctx, &lost).DeletionTimestamp).NotTo(BeNil(), "it was deleted")
 		edit(ctx, &lost, func(pod *corev1.Pod) { pod.Finalizers = nil })
 	})
 
-	It("sees neither the pods of another Memcached nor pods that only carry the labels", func(ctx context.Context) {
+	It("lists neither the pods of another Memcached nor pods that only have the labels", func(ctx context.Context) {
 		one, two := newMemcached(ns, "one", 2), newMemcached(ns, "two", 3)
 		k.create(ctx, one)
 		k.create(ctx, two)
@@ -143,7 +143,7 @@ var _ = Describe("Memcached", func() {
 			report("status writes of a Memcached growing to 100 nodes over 10 s", len(writes), 8)
 		})
 
-	Describe("says why a node does not come up:", func() {
+	Describe("reports why a node does not start:", func() {
 		DescribeTable("it", func(ctx context.Context, status corev1.PodStatus, reason, message string) {
 			held := newNamespace(ctx, testenv.HoldPods)
 			mc := newMemcached(held, "one", 2)
@@ -180,7 +180,7 @@ var _ = Describe("Memcached", func() {
 		)
 	})
 
-	It("puts back what somebody has replaced where there can be only one: a probe, a hook, a type, a budget",
+	It("reverts fields that exclude each other: a probe, a hook, a Service type, a budget",
 		func(ctx context.Context) {
 			children := k.own(ctx, k.create(ctx, newMemcached(ns, "one", 1)))
 			deployment, budget := children[0].(*appsv1.Deployment), children[2].(*policyv1.PodDisruptionBudget)
@@ -205,7 +205,7 @@ var _ = Describe("Memcached", func() {
 				Should(Equal(*wantedBudget))
 		})
 
-	It("refuses a Service and a budget of its name that are not its own, and makes the rest", func(ctx context.Context) {
+	It("refuses a Service and a budget of its name that it does not control, and creates the Deployment", func(ctx context.Context) {
 		service := &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "one"},
 			Spec: corev1.ServiceSpec{Selector: map[string]string{"somebody": "else"},
@@ -230,7 +230,7 @@ var _ = Describe("Memcached", func() {
 		k.own(ctx, mc)
 	})
 
-	It("gives a Service a name it can have, and repairs it at once", func(ctx context.Context) {
+	It("shortens the name of a Service, and repairs that Service at once", func(ctx context.Context) {
 		mc := newMemcached(ns, "4.caches.example", 1)
 		k.create(ctx, mc)
 		Expect(mc.Status.ServiceName).To(MatchRegexp(`^n4-caches-example-[0-9a-f]{8}$`))
@@ -291,7 +291,7 @@ func namesOf(pods []corev1.Pod) []string {
 	return names
 }
 
-// strayPod returns a pod that nobody controls, as a restricted namespace takes it.
+// strayPod returns a pod without a controller, for a namespace that enforces Pod Security "restricted".
 func strayPod(namespace string, labels map[string]string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "stray", Labels: labels},

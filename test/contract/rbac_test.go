@@ -21,12 +21,12 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// permissions are what the operator of one process is granted, and has used and was refused.
+// permissions are those of the operator in one process.
 type permissions struct {
 	Granted, Used, Refused []string
 }
 
-// isPart tells whether only some of the specs run, which do not use all permissions.
+// isPart reports whether only some of the specs run, which do not use all permissions.
 func isPart(report Report) bool {
 	config := report.SuiteConfig
 	return len(config.FocusStrings)+len(config.SkipStrings)+len(config.FocusFiles)+
@@ -59,7 +59,7 @@ var _ = AfterSuite(func(ctx context.Context) {
 	}, ReportEntryVisibilityNever)
 })
 
-// What all processes have used together is known when they have ended.
+// A process alone does not use all permissions.
 var _ = ReportAfterSuite("what it may do", func(report Report) {
 	if isPart(report) || report.PreRunStats.SpecsThatWillRun == 0 {
 		return
@@ -120,8 +120,8 @@ func grantedTo(ctx context.Context, serviceAccount string) []string {
 	return testenv.Permissions(rules)
 }
 
-// askedFor are the permissions that the operator never uses but is asked for by clusters that enforce them on owner
-// references, as the API server of this suite does. The specs below show that each is needed.
+// askedFor returns the permissions that the operator never uses, but needs in clusters that check owner references, as
+// the API server of this suite does. The specs below show that each is needed.
 func askedFor() []string {
 	var permissions []string
 	for _, k := range kinds {
@@ -155,14 +155,14 @@ var _ = Describe("RBAC", func() {
 	}
 
 	for _, k := range kinds {
-		It("needs a say in the finalizers of a "+k.Name+" to make it wait for its children", func(ctx context.Context) {
+		It("needs to update the finalizers of a "+k.Name+" to set blockOwnerDeletion", func(ctx context.Context) {
 			ns := newNamespace(ctx)
 			less := without(ctx, ns, "update "+k.GroupVersion.Group+"/"+k.Resource+"/finalizers")
 			for _, child := range k.own(ctx, k.create(ctx, k.Make(ns, "one", 1))) {
 				child.SetName("copy")
 				child.SetResourceVersion("")
 				child.SetUID("")
-				if job, ok := child.(*batchv1.Job); ok { // has of its own what the API server makes
+				if job, ok := child.(*batchv1.Job); ok { // the API server generates these
 					job.Spec.Selector, job.Spec.Template.Labels = nil, nil
 				}
 				Eventually(ctx, func() error { return less.Create(ctx, child, client.DryRunAll) }).
@@ -186,8 +186,7 @@ var _ = Describe("RBAC", func() {
 		}
 	}
 
-	// What it may do in order to lead, and to know who reads its metrics. What it may do for its kinds is taken away by
-	// test/reliability.
+	// Permissions for leader election and metrics. test/reliability takes away those for the kinds.
 	Describe("of the manager itself", ownManager, func() {
 		var (
 			ns string

@@ -118,7 +118,7 @@ func noOps(mark testenv.Mark, namespace string) int {
 		}
 		made[version] = true
 	}
-	Expect(len(made)).To(BeNumerically(">", 0), "the audit log has no answers")
+	Expect(len(made)).To(BeNumerically(">", 0), "the audit log has no responses")
 	return found
 }
 

@@ -196,7 +196,7 @@ var _ = Describe("With a stale cache,", ownManager, SpecPriority(1), func() {
 			runHere(ctrl.Options{}, &cronjob.Reconciler{Clock: suspended})
 			Eventually(ctx, func() *metav1.Time { return get(ctx, cj).Status.NextScheduleTime }).ShouldNot(BeNil())
 			next := cj.Status.NextScheduleTime.UTC()
-			Expect(next).To(BeTemporally(">", time.Now().Add(time.Minute)), "no timer may make the pass")
+			Expect(next).To(BeTemporally(">", time.Now().Add(time.Minute)), "a timer could trigger the pass")
 			// Two more events of the CronJob have been handled by now: of its creation, and of its status.
 			Consistently(ctx, func() []string { return jobNames(ctx, ns) }).WithTimeout(2 * time.Second).Should(BeEmpty())
 			suspended.SetTime(next.Add(30 * time.Second))

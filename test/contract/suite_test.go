@@ -145,9 +145,8 @@ func kill(ctx context.Context) {
 	Expect(client.IgnoreNotFound(k8s.Delete(ctx, lease()))).To(Succeed())
 }
 
-// expectedErrors are what specs provoke, and what is said of every end of a leader, in the middle of a pass and of its
-// start too. (Caches that are never filled keep a manager from becoming ready, which every start waits for. A namespace
-// that ends takes no event of what was done just before.)
+// expectedErrors match the errors that specs provoke, and those of a leader that is stopped during a pass or during its
+// start. (A manager whose caches do not fill does not become ready, which every start waits for.)
 var expectedErrors = regexp.MustCompile("exceeded quota|on Fridays|another writer was first|failed calling " +
 	"webhook|context deadline exceeded|error received after stop sequence was engaged|context canceled|" +
 	"Could not wait for Cache to sync|Informer to sync|Server rejected event.*because it is being terminated")
@@ -175,7 +174,7 @@ func checkEnd() {
 	}
 }
 
-// metricsReader makes a service account that may read metrics and returns a token of it.
+// metricsReader creates a service account that may read metrics, and returns its token.
 func metricsReader(ctx context.Context) string {
 	GinkgoHelper()
 	Expect(k8s.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "scraper"}})).
@@ -191,8 +190,8 @@ func metricsReader(ctx context.Context) string {
 	return token
 }
 
-// newNamespace makes a namespace that enforces Pod Security "restricted". It stays: what has settled in it is quiet,
-// while its end would have the operator look at things during the next spec.
+// newNamespace creates a namespace that enforces Pod Security "restricted". It is not deleted: its deletion would trigger
+// passes during the next spec.
 func newNamespace(ctx context.Context, labels ...string) string {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
@@ -225,7 +224,7 @@ func eventsOf(ctx context.Context, object client.Object) []eventsv1.Event {
 	})
 }
 
-// get reads an object anew.
+// get reads an object.
 func get[T client.Object](ctx context.Context, object T) T {
 	GinkgoHelper()
 	Expect(k8s.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
@@ -264,7 +263,7 @@ func scrape(token string) (code int, body string) {
 	return code, body
 }
 
-// passes returns how many passes the controller of a kind has made.
+// passes returns the number of passes of a controller.
 func passes(controller string) (n int) {
 	GinkgoHelper()
 	Eventually(func() (err error) {
@@ -274,7 +273,7 @@ func passes(controller string) (n int) {
 	return n
 }
 
-// laterPass is longer than the second after which a controller makes another pass for what its cache did not show.
+// laterPass is longer than the second after which a controller retries when its cache is behind.
 const laterPass = 1200 * time.Millisecond
 
 // settledPasses waits until a controller makes no pass for a while, in which it sees its own writes, and returns how many
@@ -290,7 +289,7 @@ func settledPasses(controller string) (n int) {
 	return n
 }
 
-// edit changes an object as somebody would who only cares for that change.
+// edit changes an object by a merge patch.
 func edit[T client.Object](ctx context.Context, object T, change func(T)) {
 	GinkgoHelper()
 	before := get(ctx, object).DeepCopyObject().(client.Object)

@@ -22,7 +22,7 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// What webhooks of other vendors do to our writes.
+// Webhooks of other vendors can reject or delay writes.
 var _ = Describe("With a webhook in the cluster, the operator", func() {
 	var ns string
 	BeforeEach(func(ctx context.Context) { ns = newNamespace(ctx) })
@@ -45,7 +45,7 @@ var _ = Describe("With a webhook in the cluster, the operator", func() {
 				writes := requests(mark, ns, func(r testenv.Request) bool {
 					return r.IsWrite() && r.Resource == k.Children[0].Resource
 				})
-				Expect(len(writes)).To(BeNumerically("<=", 16), "tried again without backing off: %v", writes)
+				Expect(len(writes)).To(BeNumerically("<=", 16), "retried without backing off: %v", writes)
 				remove(ctx)
 				Eventually(ctx, k.says(object)).Should(settled)
 			})
@@ -71,7 +71,7 @@ var _ = Describe("With a webhook in the cluster, the operator", func() {
 		Eventually(ctx, k.says(object)).WithTimeout(time.Minute).Should(settled)
 	})
 
-	It("repairs a child soon after a policy that altered it is gone", func(ctx context.Context) {
+	It("repairs a child soon after the policy that altered it was deleted", func(ctx context.Context) {
 		k := kinds[1]
 		remove := change(ctx, ns, `Object{metadata: Object.metadata{labels: {"app": "theirs"}}}`)
 		object := k.Make(ns, "one", 1)
@@ -84,8 +84,8 @@ var _ = Describe("With a webhook in the cluster, the operator", func() {
 	})
 })
 
-// webhook has the API server ask a webhook about every write of a resource in a namespace, and waits until it does. It
-// returns what removes the webhook, at the end of the spec at the latest.
+// webhook adds a webhook for every write of a resource in a namespace, and waits until the API server calls it. It
+// returns a function that removes the webhook, which is also removed after the spec.
 func webhook(ctx context.Context, namespace, group, resource string,
 	review func(http.ResponseWriter, *http.Request) *admissionv1.AdmissionResponse) (remove func(context.Context)) {
 	GinkgoHelper()
@@ -139,7 +139,7 @@ func webhook(ctx context.Context, namespace, group, resource string,
 	Eventually(ctx, func() []string {
 		Expect(c.Create(ctx, probe(), client.DryRunAll)).To(Succeed())
 		return warnings.texts
-	}).Should(ContainElement("asked"), "the API server does not take the webhook up")
+	}).Should(ContainElement("asked"), "the API server does not call the webhook")
 	return remove
 }
 

@@ -80,7 +80,7 @@ func Environment() []string {
 		"KUBE_CACHE_MUTATION_DETECTOR=true")
 }
 
-// isOurs tells whether a variable of the developer's environment would change what the manager does.
+// isOurs reports whether a variable of the developer's environment would change what the manager does.
 func isOurs(variable string) bool {
 	return strings.HasPrefix(variable, "WATCH_NAMESPACE=") || strings.HasPrefix(variable, "RELATED_IMAGE_") ||
 		strings.HasPrefix(variable, "KUBE_") || strings.HasPrefix(variable, "GORACE=")
@@ -158,7 +158,7 @@ func (m *Manager) Scrape(token string) (int, string, error) {
 	return response.StatusCode, string(body), err
 }
 
-// Passes returns how many passes the controller of a kind has made, as the metrics tell.
+// Passes returns the number of passes of a controller, from the metrics.
 func (m *Manager) Passes(token, controller string) (int, error) {
 	_, body, err := m.Scrape(token)
 	if err != nil {
