@@ -181,7 +181,7 @@ func refusesForeignChildren(ctx context.Context, k kind, ns string) {
 	for name, references := range controllers {
 		taken := k.foreign(ns, k.firstChildName(name))
 		taken.SetOwnerReferences(references)
-		taken.SetFinalizers([]string{"example.com/hold"}) // the garbage collector deletes an object whose owner does not exist
+		taken.SetFinalizers([]string{"example.com/hold"}) // delays the garbage collector
 		Expect(k8s.Create(ctx, taken)).To(Succeed())
 		objects, foreign = append(objects, k.Make(ns, name, 1)), append(foreign, taken)
 	}

@@ -153,7 +153,7 @@ var _ = Describe("CronJob", func() {
 			}
 			refused := func(since testenv.Mark) func() []testenv.Request {
 				return func() []testenv.Request {
-					return requests(since, ns, func(r testenv.Request) bool { return r.Resource == "cronjobs/status" && r.Code >= 400 })
+					return requests(since, ns, isOf("cronjobs/status"), func(r testenv.Request) bool { return r.Code >= 400 })
 				}
 			}
 			Eventually(refused(mark)).ShouldNot(BeEmpty())
@@ -427,7 +427,8 @@ var _ = Describe("CronJob", func() {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}
 		Expect(k8s.Delete(ctx, namespace)).To(Succeed())
 		Eventually(ctx, func() []string { return jobNames(ctx, ns) }).Should(BeEmpty())
-		Eventually(func() []testenv.Request { return requests(mark, ns, isForbidden) }).ShouldNot(BeEmpty(), "the operator has not tried")
+		Eventually(func() []testenv.Request { return requests(mark, ns, isForbidden) }).
+			ShouldNot(BeEmpty(), "the operator has not tried")
 		Eventually(func() bool { // the deletion of a Job may be observed late
 			mark, before := cp.Audit.Now(), passes(k.Controller())
 			time.Sleep(1500 * time.Millisecond) // in which another time comes
@@ -631,8 +632,8 @@ func controlledByCronJob(cj *tutorialv1.CronJob) []metav1.OwnerReference {
 	return []metav1.OwnerReference{*metav1.NewControllerRef(cj, tutorialv1.GroupVersion.WithKind("CronJob"))}
 }
 
-// adopt creates a suspended Job that a CronJob controls, as if the operator had created it, and waits until the operator
-// has observed it.
+// adopt creates a suspended Job that a CronJob controls, as the operator does, and waits until the operator has observed
+// it.
 func adopt(ctx context.Context, cj *tutorialv1.CronJob, name string, change ...func(*batchv1.Job)) *batchv1.Job {
 	GinkgoHelper()
 	job := testkinds.NewJob(cj.Namespace, name)

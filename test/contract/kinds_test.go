@@ -84,7 +84,7 @@ func newMemcached(namespace, name string, size int32) *cachev1alpha1.Memcached {
 	}
 }
 
-// newCronJob returns a CronJob whose Jobs run until their pods end, in a namespace that enforces Pod Security "restricted".
+// newCronJob returns a CronJob whose Jobs run until their pods end. Pod Security "restricted" admits them.
 func newCronJob(namespace, name, schedule string) *tutorialv1.CronJob {
 	cj := testkinds.CronJob.Make(namespace, name, 1).(*tutorialv1.CronJob)
 	cj.Spec.Schedule, cj.Spec.JobTemplate.Spec.Parallelism = schedule, nil
@@ -214,8 +214,8 @@ func (k kind) desired(ctx context.Context, object client.Object) map[string]any 
 	return desired
 }
 
-// damageAll changes the metadata and the spec of all children in all the ways that the operator reverts, and waits until
-// it has. Children are damaged at the same time, each in one way after the other.
+// damageAll changes the metadata and the spec of all children in all ways that the operator reverts, and waits until it
+// has. All children are damaged at once, each in one way after the other.
 func (k kind) damageAll(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	children := k.own(ctx, object)

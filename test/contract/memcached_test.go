@@ -26,7 +26,7 @@ var _ = Describe("Memcached", func() {
 	var ns string
 	BeforeEach(func(ctx context.Context) { ns = newNamespace(ctx) })
 
-	It("creates the Deployment of the tutorial, with production settings, a Service and a PodDisruptionBudget", func(ctx context.Context) {
+	It("creates the tutorial's Deployment with production settings, a Service and a budget", func(ctx context.Context) {
 		mc := newMemcached(ns, "memcached-sample", 3)
 		children := k.own(ctx, k.create(ctx, mc))
 		deployment := children[0].(*appsv1.Deployment)
@@ -205,7 +205,7 @@ var _ = Describe("Memcached", func() {
 				Should(Equal(*wantedBudget))
 		})
 
-	It("refuses a Service and a budget of its name that it does not control, and creates the Deployment", func(ctx context.Context) {
+	It("refuses a Service and a budget that it does not control, and creates the rest", func(ctx context.Context) {
 		service := &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "one"},
 			Spec: corev1.ServiceSpec{Selector: map[string]string{"somebody": "else"},

@@ -21,11 +21,13 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
+type phase func(ctx context.Context)
+
 // outage is what happens in a namespace while no manager runs. All outages share one, because each start of a manager
 // takes seconds of CPU. The function is called before the outage and returns what happens during it and afterwards.
 type outage struct {
 	name    string
-	prepare func(ctx context.Context, ns string) (during, after func(ctx context.Context))
+	prepare func(ctx context.Context, ns string) (during, after phase)
 }
 
 // This container runs last: the Jobs in the history have to be a minute old.
@@ -39,11 +41,11 @@ var _ = Describe("After the manager was killed and started again, the operator",
 			outages = append(outages, outageThatStripsADeployment(k))
 		}
 		outages = append(outages, outageThatRenamesAFoo())
-		after := make([]func(context.Context), len(outages))
+		after := make([]phase, len(outages))
 
 		BeforeAll(func(ctx context.Context) {
 			startDefault(ctx)
-			during := make([]func(context.Context), len(outages))
+			during := make([]phase, len(outages))
 			for i, outage := range outages {
 				during[i], after[i] = outage.prepare(ctx, newNamespace(ctx))
 			}
@@ -60,7 +62,7 @@ var _ = Describe("After the manager was killed and started again, the operator",
 	})
 
 func outageOf(k kind) outage {
-	return outage{"handles all changes of each " + k.Name, func(ctx context.Context, ns string) (during, after func(context.Context)) {
+	return outage{"handles all changes of each " + k.Name, func(ctx context.Context, ns string) (during, after phase) {
 		object := k.create(ctx, k.Make(ns, "one", 1))
 		children := k.own(ctx, object)
 		last := children[len(children)-1]
@@ -88,7 +90,7 @@ func outageOf(k kind) outage {
 }
 
 func outageWithoutChange(k kind) outage {
-	return outage{"sends no request for settled " + k.Name + "s", func(ctx context.Context, ns string) (during, after func(context.Context)) {
+	return outage{"sends no request for settled " + k.Name + "s", func(ctx context.Context, ns string) (during, after phase) {
 		const count = 10
 		var objects []client.Object
 		for i := range count {
@@ -109,7 +111,7 @@ func outageWithoutChange(k kind) outage {
 
 func outageThatStripsADeployment(k kind) outage {
 	return outage{"refuses the Deployment of a " + k.Name + " that has lost its owner, annotations and labels, until " +
-		"it has its owner again", func(ctx context.Context, ns string) (during, after func(context.Context)) {
+		"it has its owner again", func(ctx context.Context, ns string) (during, after phase) {
 		object := k.create(ctx, k.Make(ns, "one", 1))
 		deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
 		stripped := deployment.DeepCopy()
@@ -130,8 +132,7 @@ func outageThatStripsADeployment(k kind) outage {
 
 // Backup tools drop owner references.
 func outageThatRenamesAFoo() outage {
-	return outage{"deletes the former Deployment of a Foo, which has lost its owner", func(ctx context.Context, ns string) (
-		during, after func(context.Context)) {
+	return outage{"deletes the ownerless former Deployment of a Foo", func(ctx context.Context, ns string) (during, after phase) {
 		k, foo := kinds[0], newFoo(ns, "example", "old", ptr.To[int32](1))
 		k.create(ctx, foo)
 		old := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "old"}}
@@ -150,7 +151,7 @@ func outageThatRenamesAFoo() outage {
 
 func outagesOfCronJobs() []outage {
 	k := kinds[2]
-	deletedJob := func(ctx context.Context, ns string) (during, after func(context.Context)) {
+	deletedJob := func(ctx context.Context, ns string) (during, after phase) {
 		cj := hourly(ns)
 		putSince(ctx, cj, 1)
 		Eventually(ctx, func() *metav1.Time { return get(ctx, cj).Status.LastSuccessfulTime }).ShouldNot(BeNil())
@@ -163,7 +164,7 @@ func outagesOfCronJobs() []outage {
 		}
 		return func(context.Context) {}, after
 	}
-	changedZone := func(ctx context.Context, ns string) (during, after func(context.Context)) {
+	changedZone := func(ctx context.Context, ns string) (during, after phase) {
 		cj := hourly(ns)
 		cj.Spec.Schedule = fmt.Sprintf("%d %d * * *", lastHour.Minute(), lastHour.Hour())
 		cj.Spec.TimeZone = ptr.To("Asia/Tokyo")
@@ -182,7 +183,7 @@ func outagesOfCronJobs() []outage {
 	}
 }
 
-func limitsOfZero(ctx context.Context, _ string) (during, after func(context.Context)) {
+func limitsOfZero(ctx context.Context, _ string) (during, after phase) {
 	waitForHistory()
 	ns, cj := history.Namespace, history.DeepCopy()
 	Eventually(ctx, func() *metav1.Time { return get(ctx, cj).Status.LastSuccessfulTime }).ShouldNot(BeNil())

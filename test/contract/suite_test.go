@@ -190,8 +190,8 @@ func metricsReader(ctx context.Context) string {
 	return token
 }
 
-// newNamespace creates a namespace that enforces Pod Security "restricted". It is not deleted: its deletion would trigger
-// passes during the next spec.
+// newNamespace creates a namespace that enforces Pod Security "restricted". It stays, because its deletion would
+// trigger passes during the next spec.
 func newNamespace(ctx context.Context, labels ...string) string {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
@@ -276,8 +276,8 @@ func passes(controller string) (n int) {
 // laterPass is longer than the second after which a controller retries when its cache is behind.
 const laterPass = 1200 * time.Millisecond
 
-// settledPasses waits until a controller makes no pass for a while, in which it sees its own writes, and returns how many
-// passes it has made.
+// settledPasses waits until a controller makes no pass for a while, in which it sees its own writes, and returns the
+// number of its passes.
 func settledPasses(controller string) (n int) {
 	GinkgoHelper()
 	Eventually(func() bool {

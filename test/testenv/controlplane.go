@@ -168,7 +168,7 @@ func (cp *ControlPlane) Stop() error {
 	return errors.Join(cp.env.Stop(), os.RemoveAll(cp.dir))
 }
 
-// RestartControllerManager restarts the controller manager, which can take a minute to reconnect to a restarted API server.
+// RestartControllerManager restarts the controller manager, which can take a minute to reconnect to an API server.
 func (cp *ControlPlane) RestartControllerManager() error {
 	cp.stopControllerManager()
 	return cp.startControllerManager()
@@ -294,8 +294,8 @@ func Root() string {
 	return filepath.Join(filepath.Dir(file), "..", "..")
 }
 
-// FreeAddresses returns unused addresses of the loopback interface. All are reserved until the last is found: a released
-// port can be the next one.
+// FreeAddresses returns unused addresses of the loopback interface. All are reserved until the last is found: the
+// next one can be a released port.
 func FreeAddresses(n int) []string {
 	addresses := make([]string, n)
 	for i := range addresses {
