@@ -52,7 +52,7 @@ var _ = Describe("With a cache that is behind, the operator", ownManager, SpecPr
 	}
 	want := func() *corev1ac.ServiceApplyConfiguration {
 		return corev1ac.Service("it", ns).WithSpec(corev1ac.ServiceSpec().
-			WithSelector(map[string]string{"ours": "yes"}).
+			WithSelector(map[string]string{"owned": "yes"}).
 			WithPorts(corev1ac.ServicePort().WithPort(11211).WithProtocol(corev1.ProtocolTCP)))
 	}
 	// apply is what a pass does with a child: it reads it once and applies it over what it has read.
@@ -62,11 +62,19 @@ var _ = Describe("With a cache that is behind, the operator", ownManager, SpecPr
 		Expect(err).NotTo(HaveOccurred())
 		return child.Apply(ctx, c, pass, observed, want())
 	}
-	foreign := func(ctx context.Context) *corev1.Service {
+	// deletedChild returns a child that was applied and then deleted.
+	deletedChild := func(ctx context.Context) *corev1.Service {
+		GinkgoHelper()
+		applied, err := apply(ctx, frozen(nil), &child.Pass{Owner: owner})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(k8s.Delete(ctx, applied.DeepCopy())).To(Succeed())
+		return applied
+	}
+	createUnmanaged := func(ctx context.Context) *corev1.Service {
 		GinkgoHelper()
 		service := &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "it"},
-			Spec: corev1.ServiceSpec{Selector: map[string]string{"theirs": "yes"},
+			Spec: corev1.ServiceSpec{Selector: map[string]string{"unmanaged": "yes"},
 				Ports: []corev1.ServicePort{{Port: 80}}},
 		}
 		Expect(k8s.Create(ctx, service)).To(Succeed())
@@ -74,12 +82,12 @@ var _ = Describe("With a cache that is behind, the operator", ownManager, SpecPr
 	}
 
 	It("does not take over an unmanaged object that the cache does not have yet", func(ctx context.Context) {
-		theirs := foreign(ctx)
-		before := resourceVersions(ctx, theirs)
+		unmanaged := createUnmanaged(ctx)
+		before := resourceVersions(ctx, unmanaged)
 		_, err := apply(ctx, frozen(nil), &child.Pass{Owner: owner})
 		Expect(err).To(MatchError(ContainSubstring(`Service "it" exists and is not controlled by anything`)))
 		Expect(child.ToRetry(err)).NotTo(HaveOccurred())
-		Expect(resourceVersions(ctx, theirs)).To(Equal(before))
+		Expect(resourceVersions(ctx, unmanaged)).To(Equal(before))
 	})
 
 	It("does not take over the child that it has created for another resource", func(ctx context.Context) {
@@ -87,13 +95,13 @@ var _ = Describe("With a cache that is behind, the operator", ownManager, SpecPr
 		Expect(k8s.Delete(ctx, owner)).To(Succeed())
 		owner = newMemcached(ns, "one", 0)
 		Expect(k8s.Create(ctx, owner)).To(Succeed())
-		theirs, err := apply(ctx, frozen(nil), &child.Pass{Owner: owner})
+		unmanaged, err := apply(ctx, frozen(nil), &child.Pass{Owner: owner})
 		Expect(err).NotTo(HaveOccurred())
-		before := theirs.ResourceVersion
+		before := unmanaged.ResourceVersion
 		_, err = apply(ctx, frozen(nil), &child.Pass{Owner: former})
 		Expect(err).To(MatchError(ContainSubstring(`Service "it" exists and is controlled by Memcached "one"`)))
 		Expect(child.ToRetry(err)).NotTo(HaveOccurred())
-		Expect(get(ctx, theirs.DeepCopy()).ResourceVersion).To(Equal(before))
+		Expect(get(ctx, unmanaged.DeepCopy()).ResourceVersion).To(Equal(before))
 	})
 
 	It("does not recreate a child of a deleted resource", func(ctx context.Context) {
@@ -101,27 +109,22 @@ var _ = Describe("With a cache that is behind, the operator", ownManager, SpecPr
 		Expect(k8s.Delete(ctx, owner)).To(Succeed())
 		_, err := apply(ctx, frozen(nil), &child.Pass{Owner: former, HadChildren: true})
 		Expect(recent.IsBehind(err)).To(BeTrue(), "%v", err)
-		gone := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "it"}}
-		Expect(apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(gone), gone))).To(BeTrue())
+		Expect(isGone(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "it"}})(ctx)).To(BeTrue())
 	})
 
 	It("does not write over the object that replaced its child", func(ctx context.Context) {
-		ours, err := apply(ctx, frozen(nil), &child.Pass{Owner: owner})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(k8s.Delete(ctx, ours.DeepCopy())).To(Succeed())
-		theirs := foreign(ctx)
-		ours.Spec.Selector = nil // a difference to repair
-		_, err = apply(ctx, frozen(ours), &child.Pass{Owner: owner})
+		owned := deletedChild(ctx)
+		unmanaged := createUnmanaged(ctx)
+		owned.Spec.Selector = nil // a difference to repair
+		_, err := apply(ctx, frozen(owned), &child.Pass{Owner: owner})
 		Expect(err).To(MatchError(ContainSubstring(`Service "it" exists and is not controlled by anything`)))
-		Expect(get(ctx, theirs).Spec.Selector).To(Equal(map[string]string{"theirs": "yes"}))
-		Expect(theirs.OwnerReferences).To(BeEmpty())
+		Expect(get(ctx, unmanaged).Spec.Selector).To(Equal(map[string]string{"unmanaged": "yes"}))
+		Expect(unmanaged.OwnerReferences).To(BeEmpty())
 	})
 
 	It("retries when its child was recreated", func(ctx context.Context) {
-		first, err := apply(ctx, frozen(nil), &child.Pass{Owner: owner})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(k8s.Delete(ctx, first.DeepCopy())).To(Succeed())
-		_, err = apply(ctx, frozen(nil), &child.Pass{Owner: owner})
+		first := deletedChild(ctx)
+		_, err := apply(ctx, frozen(nil), &child.Pass{Owner: owner})
 		Expect(err).NotTo(HaveOccurred())
 		first.Spec.Selector = nil // a difference to repair
 		_, err = apply(ctx, frozen(first), &child.Pass{Owner: owner})
@@ -129,18 +132,17 @@ var _ = Describe("With a cache that is behind, the operator", ownManager, SpecPr
 	})
 
 	It("does not delete the object that replaced its child", func(ctx context.Context) {
-		ours, err := apply(ctx, frozen(nil), &child.Pass{Owner: owner})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(k8s.Delete(ctx, ours.DeepCopy())).To(Succeed())
-		theirs := foreign(ctx)
-		Expect(recent.IsBehind(frozen(ours).Delete(ctx, owner, ours))).To(BeTrue())
-		Expect(get(ctx, theirs).DeletionTimestamp).To(BeNil())
+		owned := deletedChild(ctx)
+		unmanaged := createUnmanaged(ctx)
+		Expect(recent.IsBehind(frozen(owned).Delete(ctx, owner, owned))).To(BeTrue())
+		Expect(get(ctx, unmanaged).DeletionTimestamp).To(BeNil())
 	})
 
 	It("refuses to delete an object that it does not control", func(ctx context.Context) {
-		theirs := foreign(ctx)
-		Expect(frozen(theirs).Delete(ctx, owner, theirs)).To(MatchError(ContainSubstring("is not controlled by anything")))
-		Expect(get(ctx, theirs).DeletionTimestamp).To(BeNil())
+		unmanaged := createUnmanaged(ctx)
+		Expect(frozen(unmanaged).Delete(ctx, owner, unmanaged)).
+			To(MatchError(ContainSubstring("is not controlled by anything")))
+		Expect(get(ctx, unmanaged).DeletionTimestamp).To(BeNil())
 	})
 
 	It("gives a child back to its owner only as both were observed", func(ctx context.Context) {
@@ -169,10 +171,8 @@ var _ = Describe("With a cache that is behind, the operator", ownManager, SpecPr
 	})
 
 	It("succeeds in deleting a child that does not exist", func(ctx context.Context) {
-		ours, err := apply(ctx, frozen(nil), &child.Pass{Owner: owner})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(k8s.Delete(ctx, ours.DeepCopy())).To(Succeed())
-		Expect(frozen(ours).Delete(ctx, owner, ours)).To(Succeed())
+		owned := deletedChild(ctx)
+		Expect(frozen(owned).Delete(ctx, owner, owned)).To(Succeed())
 	})
 
 	It("confirms that a resource is still as it was observed", func(ctx context.Context) {

@@ -47,7 +47,7 @@ func everyKind(k kind) {
 	})
 
 	It("refuses a "+k.Children[0].Kind+" of that name that it does not control, until that is deleted",
-		func(ctx context.Context) { refusesForeignChildren(ctx, k, ns) })
+		func(ctx context.Context) { refusesUnmanagedChildren(ctx, k, ns) })
 
 	It("is quiet when done", func(ctx context.Context) {
 		object := k.create(ctx, k.Make(ns, "one", 2))
@@ -145,7 +145,7 @@ func everyKind(k kind) {
 	It("reports that a policy refuses a child, and recovers", func(ctx context.Context) {
 		message := "no " + k.Children[0].Kind + "s on Fridays"
 		allow := refuse(ctx, ns, admissionregistrationv1.Create, k.Children[0].Group, k.Children[0].Resource, message,
-			func() error { return k8s.Create(ctx, k.foreign(ns, "probe"), client.DryRunAll) })
+			func() error { return k8s.Create(ctx, k.unmanaged(ns, "probe"), client.DryRunAll) })
 		object := k.Make(ns, "one", 1)
 		k.put(ctx, object)
 		Eventually(ctx, k.says(object)).Should(HaveKeyWithValue("Degraded", "True/Refused"))
@@ -167,8 +167,8 @@ func everyKind(k kind) {
 	})
 }
 
-// refusesForeignChildren creates objects whose first child exists already, each controlled in another way.
-func refusesForeignChildren(ctx context.Context, k kind, ns string) {
+// refusesUnmanagedChildren creates objects whose first child exists already, each controlled in another way.
+func refusesUnmanagedChildren(ctx context.Context, k kind, ns string) {
 	GinkgoHelper()
 	controllers := map[string][]metav1.OwnerReference{
 		"by-none":          nil,
@@ -177,22 +177,22 @@ func refusesForeignChildren(ctx context.Context, k kind, ns string) {
 		"by-former-owner":  {controlledBy(k.APIVersion(), k.Name, "by-former-owner")},
 		"by-another-group": {controlledBy("example.org/v1", k.Name, "by-another-group")},
 	}
-	var objects, foreign, before []client.Object
+	var objects, unmanaged, before []client.Object
 	for name, references := range controllers {
-		taken := k.foreign(ns, k.firstChildName(name))
+		taken := k.unmanaged(ns, k.firstChildName(name))
 		taken.SetOwnerReferences(references)
 		taken.SetFinalizers([]string{"example.com/hold"}) // delays the garbage collector
 		Expect(k8s.Create(ctx, taken)).To(Succeed())
-		objects, foreign = append(objects, k.Make(ns, name, 1)), append(foreign, taken)
+		objects, unmanaged = append(objects, k.Make(ns, name, 1)), append(unmanaged, taken)
 	}
-	for _, taken := range foreign {
+	for _, taken := range unmanaged {
 		before = append(before, unchanging(ctx, taken, 200*time.Millisecond))
 	}
 	for i, object := range objects {
 		k.put(ctx, object)
 		Eventually(ctx, k.says(object)).Should(And(
 			HaveKeyWithValue("Degraded", "True/NameTaken"), HaveKeyWithValue("Progressing", "False/Blocked")))
-		kind, name := k.Children[0].Kind, foreign[i].GetName()
+		kind, name := k.Children[0].Kind, unmanaged[i].GetName()
 		Expect(k.message(object, "Degraded")).To(And(ContainSubstring("%s %q exists", kind, name),
 			ContainSubstring("kubectl -n %s delete %s %s", ns, strings.ToLower(kind), name)))
 		Eventually(ctx, func() []string { return eventsAbout(ctx, object) }).Should(HaveLen(1))
@@ -201,12 +201,12 @@ func refusesForeignChildren(ctx context.Context, k kind, ns string) {
 	k.staysBlocked(ctx, ns)
 	for i, object := range objects {
 		Expect(eventsAbout(ctx, object)).To(ConsistOf(HavePrefix("Warning " + k.NameTaken + ": ")))
-		Expect(requests(mark, ns, func(r testenv.Request) bool { return r.Name == foreign[i].GetName() })).To(BeEmpty())
-		Expect(get(ctx, foreign[i]).GetLabels()).To(Equal(before[i].GetLabels()))
-		Expect(foreign[i].GetOwnerReferences()).To(Equal(before[i].GetOwnerReferences()))
+		Expect(requests(mark, ns, func(r testenv.Request) bool { return r.Name == unmanaged[i].GetName() })).To(BeEmpty())
+		Expect(get(ctx, unmanaged[i]).GetLabels()).To(Equal(before[i].GetLabels()))
+		Expect(unmanaged[i].GetOwnerReferences()).To(Equal(before[i].GetOwnerReferences()))
 
-		Expect(k8s.Delete(ctx, foreign[i])).To(Succeed()) // before it is released: its successor must not be deleted
-		edit(ctx, foreign[i], func(foreign client.Object) { foreign.SetFinalizers(nil) })
+		Expect(k8s.Delete(ctx, unmanaged[i])).To(Succeed()) // before it is released: its successor must not be deleted
+		edit(ctx, unmanaged[i], func(unmanaged client.Object) { unmanaged.SetFinalizers(nil) })
 	}
 	for _, object := range objects {
 		Eventually(ctx, k.says(object)).Should(settled)
@@ -291,7 +291,7 @@ func everyDeployingKind(k kind) {
 		for _, change := range []func(*appsv1.Deployment){
 			func(changed *appsv1.Deployment) { changed.Spec.Replicas = ptr.To[int32](3) },
 			func(changed *appsv1.Deployment) {
-				changed.Spec.Template.Spec.Containers[0].Image = "somebody/else:1"
+				changed.Spec.Template.Spec.Containers[0].Image = "example.com/other:1"
 				changed.Spec.Template.Spec.SecurityContext.RunAsNonRoot = ptr.To(false)
 			},
 		} {

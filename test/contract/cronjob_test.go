@@ -632,8 +632,7 @@ func controlledByCronJob(cj *tutorialv1.CronJob) []metav1.OwnerReference {
 	return []metav1.OwnerReference{*metav1.NewControllerRef(cj, tutorialv1.GroupVersion.WithKind("CronJob"))}
 }
 
-// adopt creates a suspended Job that a CronJob controls, as the operator does, and waits until the operator has observed
-// it.
+// adopt creates a suspended Job that a CronJob controls, and waits until the operator has observed it.
 func adopt(ctx context.Context, cj *tutorialv1.CronJob, name string, change ...func(*batchv1.Job)) *batchv1.Job {
 	GinkgoHelper()
 	job := testkinds.NewJob(cj.Namespace, name)

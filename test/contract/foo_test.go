@@ -70,8 +70,8 @@ var _ = Describe("Foo", func() {
 	})
 
 	It("keeps the Deployment it has, and repairs and scales it, while the new name is taken", func(ctx context.Context) {
-		foreign := testkinds.NewDeployment(ns, "taken", 0)
-		Expect(k8s.Create(ctx, foreign)).To(Succeed())
+		unmanaged := testkinds.NewDeployment(ns, "taken", 0)
+		Expect(k8s.Create(ctx, unmanaged)).To(Succeed())
 		foo, later := newFoo(ns, "example", "old", ptr.To[int32](1)), newFoo(ns, "later", "older", ptr.To[int32](1))
 		k.create(ctx, foo)
 		k.create(ctx, later)
@@ -96,7 +96,7 @@ var _ = Describe("Foo", func() {
 		Expect(k8s.Delete(ctx, later)).To(Succeed())
 		Eventually(ctx, isGone(older)).Should(BeTrue())
 
-		Expect(k8s.Delete(ctx, foreign)).To(Succeed())
+		Expect(k8s.Delete(ctx, unmanaged)).To(Succeed())
 		Eventually(ctx, isGone(deploymentOf("old"))).Should(BeTrue())
 		Eventually(ctx, k.says(foo)).Should(settled)
 	})

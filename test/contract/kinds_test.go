@@ -59,8 +59,8 @@ func (k kind) firstChildName(name string) string {
 	return name
 }
 
-// foreign returns an object of the type of the first child that the operator does not control.
-func (k kind) foreign(namespace, name string) client.Object {
+// unmanaged returns an object of the type of the first child that the operator does not control.
+func (k kind) unmanaged(namespace, name string) client.Object {
 	if !k.Deploys {
 		return testkinds.NewJob(namespace, name)
 	}

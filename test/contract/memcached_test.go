@@ -117,9 +117,9 @@ var _ = Describe("Memcached", func() {
 		stray := strayPod(ns, map[string]string{"app": "memcached", "memcached_cr": "one"})
 		Expect(k8s.Create(ctx, stray)).To(Succeed())
 		// in a namespace that is restricted it gets no pod, but a ReplicaSet
-		foreign := testkinds.NewDeployment(ns, "foreign", 1)
-		foreign.Spec.Template.Labels["memcached_cr"] = "one"
-		Expect(k8s.Create(ctx, foreign)).To(Succeed())
+		unmanaged := testkinds.NewDeployment(ns, "unmanaged", 1)
+		unmanaged.Spec.Template.Labels["memcached_cr"] = "one"
+		Expect(k8s.Create(ctx, unmanaged)).To(Succeed())
 		Consistently(ctx, func() []string { return get(ctx, one).Status.Nodes }).WithTimeout(time.Second).
 			Should(And(HaveLen(2), Not(ContainElement(stray.Name))))
 		Expect(k.says(one)(ctx)).To(settled)

@@ -110,8 +110,8 @@ func outageWithoutChange(k kind) outage {
 }
 
 func outageThatStripsADeployment(k kind) outage {
-	return outage{"refuses the Deployment of a " + k.Name + " that has lost its owner, annotations and labels, until " +
-		"it has its owner again", func(ctx context.Context, ns string) (during, after phase) {
+	return outage{"refuses the Deployment of a " + k.Name + " without owner, annotations and labels, until it " +
+		"has its owner again", func(ctx context.Context, ns string) (during, after phase) {
 		object := k.create(ctx, k.Make(ns, "one", 1))
 		deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
 		stripped := deployment.DeepCopy()
@@ -132,7 +132,7 @@ func outageThatStripsADeployment(k kind) outage {
 
 // Backup tools drop owner references.
 func outageThatRenamesAFoo() outage {
-	return outage{"deletes the ownerless former Deployment of a Foo", func(ctx context.Context, ns string) (during, after phase) {
+	return outage{"deletes the former Deployment of a Foo", func(ctx context.Context, ns string) (during, after phase) {
 		k, foo := kinds[0], newFoo(ns, "example", "old", ptr.To[int32](1))
 		k.create(ctx, foo)
 		old := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "old"}}

@@ -13,7 +13,7 @@ import (
 // HoldPods is a label for namespaces in which the Kubelet leaves the pods alone.
 const HoldPods = "testenv/hold-pods"
 
-// Kubelet simulates the machines: it makes every new pod run and be ready, except in namespaces with the label HoldPods.
+// Kubelet simulates the machines: it makes every new pod run and be ready, except where a namespace has the label HoldPods.
 // It ends with the context.
 func (cp *ControlPlane) Kubelet(ctx context.Context) {
 	for ctx.Err() == nil {
