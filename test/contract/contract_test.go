@@ -96,7 +96,7 @@ func everyKind(k kind) {
 
 		again := k.Make(ns, "one", 1)
 		k.put(ctx, again)
-		Eventually(ctx, k.says(again)).Should(HaveKeyWithValue("Degraded", "True/NameTaken"))
+		k.eventually(ctx, again, "Degraded=True/NameTaken")
 		Expect(resourceVersions(ctx, children...)).To(Equal(before))
 	})
 
@@ -129,7 +129,7 @@ func everyKind(k kind) {
 		mark := cp.Audit.Now()
 		object := k.Make(ns, "one", 1)
 		k.put(ctx, object)
-		Eventually(ctx, k.says(object)).Should(HaveKeyWithValue("Degraded", "True/Refused"))
+		k.eventually(ctx, object, "Degraded=True/Refused")
 		Expect(k.message(object, "Degraded")).To(ContainSubstring("exceeded quota: nothing"))
 		time.Sleep(2 * time.Second)
 		refused := requests(mark, ns, isForbidden)
@@ -139,7 +139,7 @@ func everyKind(k kind) {
 		edit(ctx, quota, func(quota *corev1.ResourceQuota) {
 			quota.Spec.Hard[counted] = resource.MustParse("1")
 		})
-		Eventually(ctx, k.says(object)).Should(settled)
+		Eventually(ctx, k.conditionsOf(object)).Should(settled)
 	})
 
 	It("reports that a policy refuses a child, and recovers", func(ctx context.Context) {
@@ -148,12 +148,12 @@ func everyKind(k kind) {
 			func() error { return k8s.Create(ctx, k.unmanaged(ns, "probe"), client.DryRunAll) })
 		object := k.Make(ns, "one", 1)
 		k.put(ctx, object)
-		Eventually(ctx, k.says(object)).Should(HaveKeyWithValue("Degraded", "True/Refused"))
+		k.eventually(ctx, object, "Degraded=True/Refused")
 		Expect(k.message(object, "Degraded")).To(ContainSubstring(message))
 		Eventually(ctx, func() []string { return eventsAbout(ctx, object) }).
 			Should(ConsistOf(HavePrefix("Warning Refused: ")))
 		allow(ctx)
-		Eventually(ctx, k.says(object)).Should(settled)
+		Eventually(ctx, k.conditionsOf(object)).Should(settled)
 	})
 
 	It("works with kubectl get, explain and delete", func(ctx context.Context) {
@@ -190,8 +190,7 @@ func refusesUnmanagedChildren(ctx context.Context, k kind, ns string) {
 	}
 	for i, object := range objects {
 		k.put(ctx, object)
-		Eventually(ctx, k.says(object)).Should(And(
-			HaveKeyWithValue("Degraded", "True/NameTaken"), HaveKeyWithValue("Progressing", "False/Blocked")))
+		k.eventually(ctx, object, "Degraded=True/NameTaken", "Progressing=False/Blocked")
 		kind, name := k.Children[0].Kind, unmanaged[i].GetName()
 		Expect(k.message(object, "Degraded")).To(And(ContainSubstring("%s %q exists", kind, name),
 			ContainSubstring("kubectl -n %s delete %s %s", ns, strings.ToLower(kind), name)))
@@ -209,7 +208,7 @@ func refusesUnmanagedChildren(ctx context.Context, k kind, ns string) {
 		edit(ctx, unmanaged[i], func(unmanaged client.Object) { unmanaged.SetFinalizers(nil) })
 	}
 	for _, object := range objects {
-		Eventually(ctx, k.says(object)).Should(settled)
+		Eventually(ctx, k.conditionsOf(object)).Should(settled)
 		k.own(ctx, object)
 		Eventually(ctx, func() []string { return eventsAbout(ctx, object) }).Should(HaveLen(2))
 	}
@@ -242,11 +241,8 @@ func everyDeployingKind(k kind) {
 		held := newNamespace(ctx, testenv.HoldPods)
 		object := k.Make(held, "one", 2)
 		Expect(k8s.Create(ctx, object)).To(Succeed())
-		Eventually(ctx, k.says(object)).Should(And(
-			HaveKeyWithValue("Available", HavePrefix("False/No")),
-			HaveKeyWithValue("Progressing", "True/RollingOut"),
-			HaveKeyWithValue("Degraded", "False/AsExpected")))
-		Eventually(ctx, func() string { k.says(object)(ctx); return k.message(object, "Progressing") }).
+		k.eventually(ctx, object, "Available=False/No*", "Progressing=True/RollingOut", "Degraded=False/AsExpected")
+		Eventually(ctx, func() string { k.conditionsOf(object)(ctx); return k.message(object, "Progressing") }).
 			Should(Equal("0 of 2 pods are available"))
 		Eventually(ctx, func() []string { return eventsAbout(ctx, object) }).Should(HaveLen(1))
 	})
@@ -260,7 +256,7 @@ func everyDeployingKind(k kind) {
 				object = k.Make(ns, "one", 1)
 				Expect(k8s.Create(ctx, object)).To(Succeed())
 			}
-			Eventually(ctx, k.says(object)).Should(settled)
+			Eventually(ctx, k.conditionsOf(object)).Should(settled)
 			Expect(eventsAbout(ctx, object)).NotTo(ContainElement(HavePrefix("Warning")))
 			k.own(ctx, object)
 		})
@@ -331,7 +327,7 @@ func everyDeployingKind(k kind) {
 			deployment.Spec.Template.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": "today"}
 		})
 		mark := cp.Audit.Now()
-		Eventually(ctx, k.says(object)).Should(settled)
+		Eventually(ctx, k.conditionsOf(object)).Should(settled)
 
 		// A reverted change shows that the child has been compared since.
 		edit(ctx, deployment, func(deployment *appsv1.Deployment) { delete(deployment.Labels, "app") })
@@ -355,8 +351,7 @@ func everyDeployingKind(k kind) {
 
 			object := k.Make(ns, "one", 2)
 			Expect(k8s.Create(ctx, object)).To(Succeed())
-			Eventually(ctx, k.says(object)).Should(And(
-				HaveKeyWithValue("Degraded", "True/RolloutStuck"), HaveKeyWithValue("Available", HavePrefix("True/Some"))))
+			k.eventually(ctx, object, "Degraded=True/RolloutStuck", "Available=True/Some*")
 			Expect(k.message(object, "Degraded")).To(ContainSubstring("exceeded quota: one-pod"))
 
 			Expect(k8s.Delete(ctx, quota)).To(Succeed())
@@ -365,7 +360,7 @@ func everyDeployingKind(k kind) {
 			edit(ctx, deployment, func(deployment *appsv1.Deployment) {
 				deployment.Spec.Template.Annotations = map[string]string{"look": "again"}
 			})
-			Eventually(ctx, k.says(object)).Should(settled)
+			Eventually(ctx, k.conditionsOf(object)).Should(settled)
 		})
 
 	It("does not fight a policy that changes its children", func(ctx context.Context) {
@@ -406,7 +401,7 @@ func everyDeployingKind(k kind) {
 		Expect(get(ctx, object).GetDeletionTimestamp()).To(BeNil())
 		Expect(requests(mark, ns, isForbidden)).NotTo(BeEmpty(), "the operator has not tried")
 		Expect(requests(quiet, ns)).To(BeEmpty(), "the operator tries again")
-		Expect(k.says(object)(ctx)).To(HaveKeyWithValue("Degraded", "False/AsExpected"))
+		Expect(k.conditionsOf(object)(ctx)).To(HaveKeyWithValue("Degraded", "False/AsExpected"))
 
 		allow(ctx)
 		edit(ctx, namespace, func(namespace *corev1.Namespace) { // makes the namespace controller retry

@@ -78,7 +78,7 @@ var _ = Describe("CronJob", func() {
 		Eventually(ctx, func() int { return len(jobNames(ctx, ns)) }).Should(BeNumerically(">=", 3))
 		Eventually(ctx, func() []corev1.ObjectReference { return get(ctx, cj).Status.Active }).Should(BeEmpty())
 		edit(ctx, cj, func(cj *tutorialv1.CronJob) { cj.Spec.Suspend = ptr.To(true) })
-		Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "False/Suspended"))
+		k.eventually(ctx, cj, "Available=False/Suspended")
 		all, jobs := requests(mark, ns), jobsIn(ctx, ns)
 		ofJobs := slices.DeleteFunc(slices.Clone(all), func(r testenv.Request) bool { return r.Resource != "jobs" })
 		AddReportEntry("requests", fmt.Sprintf("%v", all), ReportEntryVisibilityFailureOrVerbose)
@@ -122,7 +122,7 @@ var _ = Describe("CronJob", func() {
 
 		By("extending the deadline later")
 		edit(ctx, cj, func(cj *tutorialv1.CronJob) { cj.Spec.StartingDeadlineSeconds = nil })
-		Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "True/Scheduled"))
+		k.eventually(ctx, cj, "Available=True/Scheduled")
 		Expect(jobNames(ctx, ns)).To(BeEmpty())
 	})
 
@@ -130,7 +130,7 @@ var _ = Describe("CronJob", func() {
 		cj := often(ns)
 		cj.Spec.Suspend = ptr.To(true)
 		Expect(k8s.Create(ctx, cj)).To(Succeed())
-		Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "False/Suspended"))
+		k.eventually(ctx, cj, "Available=False/Suspended")
 		allow := refuseStatus(ctx, cj)
 		edit(ctx, cj, func(cj *tutorialv1.CronJob) { cj.Spec.Suspend = nil })
 		Eventually(ctx, func() []string { return jobNames(ctx, ns) }).ShouldNot(BeEmpty(), "every pass starts to count again")
@@ -192,12 +192,12 @@ var _ = Describe("CronJob", func() {
 			put(ctx, tutorialv1.AllowConcurrent)
 			Eventually(ctx, func() []string { return jobNames(ctx, ns) }).
 				Should(Equal([]string{early.Name, jobName("one", lastHour)}))
-			Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Progressing", "True/JobsRunning"))
+			k.eventually(ctx, cj, "Progressing=True/JobsRunning")
 		})
 
 		It("waits for it, and then runs the latest (Forbid)", func(ctx context.Context) {
 			put(ctx, tutorialv1.ForbidConcurrent)
-			Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Progressing", "True/WaitingForJob"))
+			k.eventually(ctx, cj, "Progressing=True/WaitingForJob")
 			Expect(k.message(cj, "Progressing")).To(ContainSubstring("due since " + hoursBefore(2).Format(time.RFC3339)))
 			touch(ctx, cj)
 			Expect(jobNames(ctx, ns)).To(Equal([]string{early.Name}))
@@ -208,7 +208,7 @@ var _ = Describe("CronJob", func() {
 				Should(Equal([]string{early.Name, jobName("one", lastHour)}))
 			Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).
 				Should(ContainElement(HavePrefix("Warning MissedSchedule: missed 2 runs")))
-			Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Progressing", "False/Idle"))
+			k.eventually(ctx, cj, "Progressing=False/Idle")
 		})
 
 		It("deletes it, and no other of its name, once, and then runs (Replace; #59676)", func(ctx context.Context) {
@@ -231,7 +231,7 @@ var _ = Describe("CronJob", func() {
 				put(ctx, tutorialv1.ForbidConcurrent, func(job *batchv1.Job) {
 					job.Annotations = map[string]string{child.OwnerAnnotation: string(job.OwnerReferences[0].UID)}
 				})
-				Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Progressing", "True/WaitingForJob"))
+				k.eventually(ctx, cj, "Progressing=True/WaitingForJob")
 				references, mark := early.OwnerReferences, cp.Audit.Now()
 				edit(ctx, early, func(job *batchv1.Job) { job.OwnerReferences = nil })
 				Eventually(ctx, func() []metav1.OwnerReference { return get(ctx, early).OwnerReferences }).
@@ -249,7 +249,7 @@ var _ = Describe("CronJob", func() {
 				job.Finalizers = []string{"example.com/hold"} // the garbage collector would end it
 			})
 			Eventually(ctx, func() []string { return jobNames(ctx, ns) }).Should(ContainElement(jobName("one", lastHour)))
-			Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Progressing", "False/Idle"))
+			k.eventually(ctx, cj, "Progressing=False/Idle")
 		})
 	})
 
@@ -266,7 +266,7 @@ var _ = Describe("CronJob", func() {
 		Eventually(ctx, func() []string { return jobNames(ctx, ns) }).Should(ContainElement(jobName("one", lastHour)))
 		Eventually(ctx, func() *metav1.Time { return get(ctx, cj).Status.LastSuccessfulTime }).ShouldNot(BeNil())
 		Expect(cj.Status.LastScheduleTime.UTC()).To(Equal(lastHour))
-		Expect(k.says(cj)(ctx)).To(HaveKeyWithValue("Degraded", "False/AsExpected"))
+		Expect(k.conditionsOf(cj)(ctx)).To(HaveKeyWithValue("Degraded", "False/AsExpected"))
 	})
 
 	DescribeTable("reports an accepted schedule that is wrong, sends no request, and recovers:",
@@ -275,7 +275,7 @@ var _ = Describe("CronJob", func() {
 			schedule := cj.Spec.Schedule
 			change(cj)
 			Expect(k8s.Create(ctx, cj)).To(Succeed())
-			Eventually(ctx, k.says(cj)).Should(And(HaveKeyWithValue("Available", "False/"+reason),
+			Eventually(ctx, k.conditionsOf(cj)).Should(And(HaveKeyWithValue("Available", "False/"+reason),
 				HaveKeyWithValue("Progressing", "False/Blocked"), HaveKeyWithValue("Degraded", "True/"+reason)))
 			Expect(k.message(cj, "Degraded")).To(ContainSubstring(message))
 			Expect(cj.Status.NextScheduleTime).To(BeNil())
@@ -289,9 +289,7 @@ var _ = Describe("CronJob", func() {
 			Expect(eventsAbout(ctx, cj)).To(HaveLen(1))
 
 			edit(ctx, cj, func(cj *tutorialv1.CronJob) { cj.Spec.Schedule, cj.Spec.TimeZone = schedule, nil })
-			Eventually(ctx,
-				k.says(cj)).
-				Should(And(HaveKeyWithValue("Available", "True/Scheduled"), HaveKeyWithValue("Degraded", "False/AsExpected")))
+			k.eventually(ctx, cj, "Available=True/Scheduled", "Degraded=False/AsExpected")
 			Expect(jobNames(ctx, ns)).To(BeEmpty())
 			Expect(cj.Status.NextScheduleTime.UTC()).To(Equal(lastHour.Add(time.Hour)))
 		},
@@ -310,9 +308,9 @@ var _ = Describe("CronJob", func() {
 				cj.Spec.Schedule = "@yearly"
 				change(cj)
 				Expect(k8s.Create(ctx, cj)).To(Succeed())
-				Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "True/Scheduled"))
+				k.eventually(ctx, cj, "Available=True/Scheduled")
 				backdate(ctx, cj, hoursBefore(101), ranLongAgo)
-				Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "True/Scheduled"))
+				k.eventually(ctx, cj, "Available=True/Scheduled")
 				edit(ctx, cj, func(cj *tutorialv1.CronJob) { cj.Spec.Schedule, cj.Spec.TimeZone = schedule, nil })
 				expectNoRun(ctx, cj)
 			},
@@ -323,12 +321,10 @@ var _ = Describe("CronJob", func() {
 			cj := hourly(ns)
 			cj.Spec.Suspend = ptr.To(true)
 			Expect(k8s.Create(ctx, cj)).To(Succeed())
-			Eventually(ctx,
-				k.says(cj)).
-				Should(And(HaveKeyWithValue("Available", "False/Suspended"), HaveKeyWithValue("Degraded", "False/AsExpected")))
+			k.eventually(ctx, cj, "Available=False/Suspended", "Degraded=False/AsExpected")
 			Expect(cj.Status).To(And(HaveField("NextScheduleTime", BeNil()), HaveField("ScheduledSince", BeNil())))
 			backdate(ctx, cj, time.Time{}, ranLongAgo)
-			Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "False/Suspended"))
+			k.eventually(ctx, cj, "Available=False/Suspended")
 			edit(ctx, cj, func(cj *tutorialv1.CronJob) { cj.Spec.Suspend = ptr.To(false) })
 			expectNoRun(ctx, cj)
 		})
@@ -341,13 +337,13 @@ var _ = Describe("CronJob", func() {
 			Expect(k8s.Create(ctx, cj)).To(Succeed())
 			Eventually(ctx, func() []string { return jobNames(ctx, ns) }).ShouldNot(BeEmpty())
 			run("patch", k.CRD(), "one", "--type=merge", "--patch", `{"spec":{"suspend":true}}`)
-			Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "False/Suspended"))
+			k.eventually(ctx, cj, "Available=False/Suspended")
 			before := jobNames(ctx, ns)
 			time.Sleep(2 * time.Second)
 			Expect(jobNames(ctx, ns)).To(Equal(before))
 
 			run("patch", k.CRD(), "one", "--type=merge", "--patch", `{"spec":{"suspend":false}}`)
-			Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "True/Scheduled"))
+			k.eventually(ctx, cj, "Available=True/Scheduled")
 			since := cj.Status.ScheduledSince.Time
 			Eventually(ctx, func() int { return len(jobNames(ctx, ns)) }).Should(BeNumerically(">", len(before)))
 			events, jobs := eventsAbout(ctx, cj), jobsIn(ctx, ns)
@@ -367,15 +363,13 @@ var _ = Describe("CronJob", func() {
 		Expect(k8s.Create(ctx, theirs)).To(Succeed())
 		cj := hourly(ns)
 		Expect(k8s.Create(ctx, cj)).To(Succeed())
-		Eventually(ctx,
-			k.says(cj)).
-			Should(And(HaveKeyWithValue("Available", "True/Scheduled"), HaveKeyWithValue("Degraded", "True/NameShared")))
+		k.eventually(ctx, cj, "Available=True/Scheduled", "Degraded=True/NameShared")
 		Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).Should(ConsistOf(HavePrefix("Warning NameShared")))
 		Expect(k8s.Delete(ctx, theirs)).To(Succeed())
-		Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Degraded", "False/AsExpected"))
+		k.eventually(ctx, cj, "Degraded=False/AsExpected")
 		theirs.ResourceVersion, theirs.UID = "", ""
 		Expect(k8s.Create(ctx, theirs)).To(Succeed())
-		Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Degraded", "True/NameShared"))
+		k.eventually(ctx, cj, "Degraded=True/NameShared")
 	})
 
 	It("reports a failed Job until one succeeds", func(ctx context.Context) {
@@ -385,31 +379,29 @@ var _ = Describe("CronJob", func() {
 		Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).Should(ConsistOf(HavePrefix("Normal Synced")))
 		job := jobAt(cj, lastHour)
 		edit(ctx, job, func(job *batchv1.Job) { job.Spec.ActiveDeadlineSeconds = ptr.To[int64](0) })
-		Eventually(ctx,
-			k.says(cj)).
-			Should(And(HaveKeyWithValue("Available", "True/Scheduled"), HaveKeyWithValue("Degraded", "True/LastRunFailed")))
+		k.eventually(ctx, cj, "Available=True/Scheduled", "Degraded=True/LastRunFailed")
 		Expect(k.message(cj, "Degraded")).To(And(ContainSubstring("Job %s failed: DeadlineExceeded", job.Name),
 			ContainSubstring("kubectl -n %s logs --selector=batch.kubernetes.io/job-name=%s", ns, job.Name)))
 		Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).
 			Should(ConsistOf(HavePrefix("Normal Synced"), HavePrefix("Warning LastRunFailed")))
 		deleteJob(ctx, job)
 		touch(ctx, cj)
-		Expect(k.says(cj)(ctx)).To(HaveKeyWithValue("Degraded", "True/LastRunFailed"))
+		Expect(k.conditionsOf(cj)(ctx)).To(HaveKeyWithValue("Degraded", "True/LastRunFailed"))
 
 		finish(ctx, adopt(ctx, cj, "one-by-hand"), batchv1.JobComplete)
-		Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Degraded", "False/AsExpected"))
+		k.eventually(ctx, cj, "Degraded=False/AsExpected")
 		Expect(cj.Status.LastSuccessfulTime).NotTo(BeNil())
 	})
 
 	It("creates no Job while the last run is in the future, and reports it", func(ctx context.Context) {
 		cj := hourly(ns)
 		Expect(k8s.Create(ctx, cj)).To(Succeed())
-		Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "True/Scheduled"))
+		k.eventually(ctx, cj, "Available=True/Scheduled")
 		ahead := time.Now().Add(2 * time.Hour).Truncate(time.Second)
 		backdate(ctx, cj, hoursBefore(1), func(status *tutorialv1.CronJobStatus) {
 			status.LastScheduleTime = ptr.To(metav1.NewTime(ahead))
 		})
-		Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Degraded", "True/ClockBehind"))
+		k.eventually(ctx, cj, "Degraded=True/ClockBehind")
 		Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).
 			Should(ContainElement(HavePrefix("Warning ClockBehind")))
 		touch(ctx, cj)
@@ -434,7 +426,7 @@ var _ = Describe("CronJob", func() {
 			time.Sleep(1500 * time.Millisecond) // in which another time comes
 			return len(requests(mark, ns)) == 0 && passes(k.Controller()) == before
 		}).Should(BeTrue(), "it continues")
-		Expect(k.says(cj)(ctx)).To(HaveKeyWithValue("Degraded", "False/AsExpected"))
+		Expect(k.conditionsOf(cj)(ctx)).To(HaveKeyWithValue("Degraded", "False/AsExpected"))
 
 		allow(ctx)
 		Eventually(ctx, func() error { // rather than wait for the namespace controller
@@ -679,7 +671,7 @@ func ranLongAgo(status *tutorialv1.CronJobStatus) {
 // expectNoRun expects that a CronJob which ran long ago does not run for the times since then.
 func expectNoRun(ctx context.Context, cj *tutorialv1.CronJob) {
 	GinkgoHelper()
-	Eventually(ctx, kinds[2].says(cj)).Should(HaveKeyWithValue("Available", "True/Scheduled"))
+	kinds[2].eventually(ctx, cj, "Available=True/Scheduled")
 	Expect(cj.Status.ScheduledSince.After(lastHour)).To(BeTrue(), "since %s", cj.Status.ScheduledSince)
 	Expect(cj.Status).
 		To(And(HaveField("ObservedSchedule", cj.Spec.Schedule),
@@ -840,9 +832,7 @@ func suspendAll(ctx context.Context, namespace string) {
 			edit(ctx, &cj, func(cj *tutorialv1.CronJob) {
 				cj.Spec.Suspend, cj.Spec.SuccessfulJobsHistoryLimit = ptr.To(true), ptr.To[int32](1000)
 			})
-			Eventually(ctx,
-				kinds[2].says(&cj)).
-				Should(And(HaveKeyWithValue("Available", "False/Suspended"), HaveKeyWithValue("Progressing", "False/Idle")))
+			kinds[2].eventually(ctx, &cj, "Available=False/Suspended", "Progressing=False/Idle")
 		}
 	}
 }

@@ -54,9 +54,9 @@ var _ = Describe("Foo", func() {
 			Expect(cp.SetPodReady(ctx, &pods[i])).To(Succeed())
 			Eventually(ctx, func() int32 { return get(ctx, foo).Status.AvailableReplicas }).Should(Equal(int32(i + 1)))
 		}
-		Eventually(ctx, k.says(foo)).Should(HaveKeyWithValue("Available", "True/AllReplicasAvailable"))
+		k.eventually(ctx, foo, "Available=True/AllReplicasAvailable")
 		Expect(k8s.Delete(ctx, &pods[0])).To(Succeed())
-		Eventually(ctx, k.says(foo)).Should(HaveKeyWithValue("Available", "True/SomeReplicasAvailable"))
+		k.eventually(ctx, foo, "Available=True/SomeReplicasAvailable")
 		Expect(foo.Status.AvailableReplicas).To(Equal(int32(2)))
 	})
 
@@ -65,7 +65,7 @@ var _ = Describe("Foo", func() {
 		k.create(ctx, foo)
 		rename(ctx, foo, "new")
 		Eventually(ctx, isGone(deploymentOf("old"))).Should(BeTrue())
-		Eventually(ctx, k.says(foo)).Should(settled)
+		Eventually(ctx, k.conditionsOf(foo)).Should(settled)
 		k.own(ctx, foo)
 	})
 
@@ -77,8 +77,7 @@ var _ = Describe("Foo", func() {
 		k.create(ctx, later)
 		for _, foo := range []*samplev1alpha1.Foo{foo, later} {
 			rename(ctx, foo, "taken")
-			Eventually(ctx, k.says(foo)).Should(And(
-				HaveKeyWithValue("Degraded", "True/NameTaken"), HaveKeyWithValue("Available", "True/AllReplicasAvailable")))
+			k.eventually(ctx, foo, "Degraded=True/NameTaken", "Available=True/AllReplicasAvailable")
 		}
 		Eventually(ctx, func() []string { return eventsAbout(ctx, foo) }).Should(ContainElement(
 			`Warning ErrResourceExists: Resource "taken" already exists and is not managed by Foo`))
@@ -92,13 +91,13 @@ var _ = Describe("Foo", func() {
 		}).Should(Succeed())
 		edit(ctx, later, func(foo *samplev1alpha1.Foo) { foo.Spec.Replicas = ptr.To[int32](2) })
 		Eventually(ctx, func() *int32 { return get(ctx, older).Spec.Replicas }).Should(HaveValue(Equal(int32(2))))
-		Eventually(ctx, k.says(later)).Should(HaveKeyWithValue("Degraded", "True/NameTaken"))
+		k.eventually(ctx, later, "Degraded=True/NameTaken")
 		Expect(k8s.Delete(ctx, later)).To(Succeed())
 		Eventually(ctx, isGone(older)).Should(BeTrue())
 
 		Expect(k8s.Delete(ctx, unmanaged)).To(Succeed())
 		Eventually(ctx, isGone(deploymentOf("old"))).Should(BeTrue())
-		Eventually(ctx, k.says(foo)).Should(settled)
+		Eventually(ctx, k.conditionsOf(foo)).Should(settled)
 	})
 
 	It("makes one of two Foos with the same deploymentName wait for the other", func(ctx context.Context) {
@@ -109,7 +108,7 @@ var _ = Describe("Foo", func() {
 		degraded := func(status string) int {
 			n := 0
 			for _, foo := range foos {
-				if k.says(foo)(ctx)["Degraded"] == status {
+				if k.conditionsOf(foo)(ctx)["Degraded"] == status {
 					n++
 				}
 			}
@@ -129,7 +128,7 @@ var _ = Describe("Foo", func() {
 		Expect(k.message(loser, "Degraded")).To(ContainSubstring(fmt.Sprintf("controlled by Foo %q", winner.Name)))
 
 		Expect(k8s.Delete(ctx, winner)).To(Succeed())
-		Eventually(ctx, k.says(loser)).Should(settled)
+		Eventually(ctx, k.conditionsOf(loser)).Should(settled)
 		k.own(ctx, loser)
 	})
 
@@ -143,7 +142,7 @@ var _ = Describe("Foo", func() {
 			rename(ctx, foo, names[(i+1)%len(names)])
 		}
 		for _, foo := range foos {
-			Eventually(ctx, k.says(foo)).Should(settled)
+			Eventually(ctx, k.conditionsOf(foo)).Should(settled)
 			k.own(ctx, foo)
 		}
 		var deployments appsv1.DeploymentList
@@ -180,7 +179,7 @@ var _ = Describe("Foo", func() {
 			k.create(ctx, foo)
 			mark := cp.Audit.Now()
 			edit(ctx, foo, func(foo *samplev1alpha1.Foo) { foo.Spec.Replicas = nil })
-			Eventually(ctx, k.says(foo)).Should(settled)
+			Eventually(ctx, k.conditionsOf(foo)).Should(settled)
 			Expect(*get(ctx, deploymentOf("web")).Spec.Replicas).To(Equal(int32(3)))
 			Expect(requests(mark, ns, isOf("deployments"))).To(BeEmpty())
 
@@ -211,7 +210,7 @@ var _ = Describe("Foo", func() {
 	It("runs no pod with replicas 0, and is available", func(ctx context.Context) {
 		foo := newFoo(ns, "example", "web", ptr.To[int32](0))
 		k.create(ctx, foo)
-		Expect(k.says(foo)(ctx)).To(HaveKeyWithValue("Available", "True/ScaledToZero"))
+		Expect(k.conditionsOf(foo)(ctx)).To(HaveKeyWithValue("Available", "True/ScaledToZero"))
 	})
 
 	It("shows its columns", func(ctx context.Context) {

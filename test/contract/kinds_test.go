@@ -97,21 +97,38 @@ func controlledBy(apiVersion, kind, name string) metav1.OwnerReference {
 		UID: "00000000-0000-0000-0000-000000000001", Controller: ptr.To(true)}
 }
 
-// says returns a function that reads the conditions of an object, by type, as "True/AllNodesReady".
-func (k kind) says(object client.Object) func(ctx context.Context) map[string]string {
+// conditionsOf returns a function that reads the conditions of an object, by type, as "True/AllNodesReady".
+func (k kind) conditionsOf(object client.Object) func(ctx context.Context) map[string]string {
 	return func(ctx context.Context) map[string]string {
 		if err := k8s.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return map[string]string{"error": err.Error()}
 		}
-		said := map[string]string{}
+		found := map[string]string{}
 		for _, c := range k.Conditions(object) {
-			said[c.Type] = fmt.Sprintf("%s/%s", c.Status, c.Reason)
+			found[c.Type] = fmt.Sprintf("%s/%s", c.Status, c.Reason)
 			if c.ObservedGeneration != object.GetGeneration() {
-				said[c.Type] = fmt.Sprintf("of generation %d, not %d", c.ObservedGeneration, object.GetGeneration())
+				found[c.Type] = fmt.Sprintf("of generation %d, not %d", c.ObservedGeneration, object.GetGeneration())
 			}
 		}
-		return said
+		return found
 	}
+}
+
+// eventually waits until an object has conditions such as "Degraded=True/NameTaken", or with any reason that begins so,
+// "Available=False/No*".
+func (k kind) eventually(ctx context.Context, object client.Object, conditions ...string) {
+	GinkgoHelper()
+	matchers := make([]OmegaMatcher, len(conditions))
+	for i, condition := range conditions {
+		name, value, _ := strings.Cut(condition, "=")
+		prefix, isPrefix := strings.CutSuffix(value, "*")
+		if isPrefix {
+			matchers[i] = HaveKeyWithValue(name, HavePrefix(prefix))
+		} else {
+			matchers[i] = HaveKeyWithValue(name, value)
+		}
+	}
+	Eventually(ctx, k.conditionsOf(object)).Should(And(matchers...))
 }
 
 // message returns the message of a condition, as it was last read.
@@ -156,7 +173,7 @@ func (k kind) create(ctx context.Context, object client.Object) client.Object {
 func (k kind) settle(ctx context.Context, objects ...client.Object) {
 	GinkgoHelper()
 	for _, object := range objects {
-		Eventually(ctx, k.says(object)).Should(settled)
+		Eventually(ctx, k.conditionsOf(object)).Should(settled)
 	}
 	mark := cp.Audit.Now()
 	for _, object := range objects {

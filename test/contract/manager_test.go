@@ -200,7 +200,7 @@ var _ = Describe("The manager", ownManager, SpecPriority(2), func() {
 		for i, k := range deploying {
 			Eventually(ctx, func() *int64 { return userOf(objects[i], k) }).Should(BeNil(),
 				"what is not wanted any more is taken back")
-			Eventually(ctx, k.says(objects[i])).Should(settled)
+			Eventually(ctx, k.conditionsOf(objects[i])).Should(settled)
 		}
 	})
 
@@ -297,9 +297,9 @@ var _ = Describe("The running manager", func() {
 	It("reconciles the samples, and can be installed from one file", func(ctx context.Context) {
 		ns := newNamespace(ctx)
 		kubectl("-n", ns, "apply", "-k", testenv.Root()+"/config/samples")
-		Eventually(ctx, kinds[0].says(newFoo(ns, "foo-sample", "", nil))).Should(settled)
-		Eventually(ctx, kinds[1].says(newMemcached(ns, "memcached-sample", 0))).Should(settled)
-		Eventually(ctx, kinds[2].says(newCronJob(ns, "cronjob-sample", ""))).Should(And(
+		Eventually(ctx, kinds[0].conditionsOf(newFoo(ns, "foo-sample", "", nil))).Should(settled)
+		Eventually(ctx, kinds[1].conditionsOf(newMemcached(ns, "memcached-sample", 0))).Should(settled)
+		Eventually(ctx, kinds[2].conditionsOf(newCronJob(ns, "cronjob-sample", ""))).Should(And(
 			HaveKeyWithValue("Available", "True/Scheduled"), HaveKeyWithValue("Degraded", "False/AsExpected")))
 
 		file := GinkgoT().TempDir() + "/install.yaml"
@@ -322,7 +322,7 @@ func changesImagesAfterTheDelay(ctx context.Context, ns string) {
 	kinds[0].create(ctx, waiting)
 	kinds[1].create(ctx, mc)
 	edit(ctx, waiting, func(foo *samplev1alpha1.Foo) { foo.Spec.DeploymentName = "taken" })
-	Eventually(ctx, kinds[0].says(waiting)).Should(HaveKeyWithValue("Degraded", "True/NameTaken"))
+	kinds[0].eventually(ctx, waiting, "Degraded=True/NameTaken")
 	images := func() (images []string) {
 		for _, name := range []string{"foo", "former", "memcached"} {
 			deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
@@ -338,8 +338,8 @@ func changesImagesAfterTheDelay(ctx context.Context, ns string) {
 	restart(ctx, environment, "--image-delay=1h")
 	kubectl("-n", ns, "scale", "--replicas=2", kinds[0].CRD()+"/foo") // other changes are not delayed
 	kubectl("-n", ns, "scale", "--replicas=6", kinds[1].CRD()+"/memcached")
-	Eventually(ctx, kinds[0].says(foo)).Should(settled)
-	Eventually(ctx, kinds[1].says(mc)).Should(settled)
+	Eventually(ctx, kinds[0].conditionsOf(foo)).Should(settled)
+	Eventually(ctx, kinds[1].conditionsOf(mc)).Should(settled)
 	Expect(images()).To(Equal(before))
 
 	rollout, err := k8s.Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(ns),
@@ -365,7 +365,7 @@ func changesImagesAfterTheDelay(ctx context.Context, ns string) {
 		g.Expect(pods.Items).To(HaveLen(6))
 		g.Expect(get(ctx, mc).Status.Nodes).To(Equal(namesOf(pods.Items)))
 	}).Should(Succeed())
-	Eventually(ctx, kinds[1].says(mc)).Should(settled)
+	Eventually(ctx, kinds[1].conditionsOf(mc)).Should(settled)
 }
 
 // kubeconfigFor writes a kubeconfig without credentials and returns its path.

@@ -63,13 +63,13 @@ var _ = Describe("Memcached", func() {
 			HaveField("ServiceName", "one"), HaveField("Selector", "app=memcached,memcached_cr=one")))
 
 		kubectl("-n", ns, "patch", "memcached", "one", "-p", `{"spec":{"size": 5}}`, "--type=merge")
-		Eventually(ctx, k.says(mc)).Should(settled)
+		Eventually(ctx, k.conditionsOf(mc)).Should(settled)
 		Expect(mc.Status.Nodes).To(Equal(namesOf(podsOf(ctx, ns, 5))))
 		Expect(kubectl("-n", ns, "get", "memcached", "one", "-o", "jsonpath={.status.nodes}")).To(Equal(`["` + strings.Join(mc.Status.Nodes, `","`) + `"]`))
 		Expect(kubectl("-n", ns, "get", "mcd")).To(MatchRegexp(`^NAME +SIZE +READY +STATUS +AGE\none +5 +5 +AllNodesReady +\d+s$`))
 
 		kubectl("-n", ns, "scale", "memcached", "one", "--replicas=0")
-		Eventually(ctx, k.says(mc)).Should(And(settled, HaveKeyWithValue("Available", "True/ScaledToZero")))
+		Eventually(ctx, k.conditionsOf(mc)).Should(And(settled, HaveKeyWithValue("Available", "True/ScaledToZero")))
 		Expect(mc.Status.Nodes).To(BeEmpty())
 	})
 
@@ -80,7 +80,7 @@ var _ = Describe("Memcached", func() {
 		Expect(k8s.Delete(ctx, &gone)).To(Succeed())
 		Eventually(ctx, func() []string { return get(ctx, mc).Status.Nodes }).
 			Should(And(HaveLen(2), Not(ContainElement(gone.Name))))
-		Eventually(ctx, k.says(mc)).Should(settled)
+		Eventually(ctx, k.conditionsOf(mc)).Should(settled)
 	})
 
 	It("does not list a terminated pod, such as an evicted one", func(ctx context.Context) {
@@ -90,7 +90,7 @@ var _ = Describe("Memcached", func() {
 		Expect(cp.SetPodStatus(ctx, &evicted, corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"})).To(Succeed())
 		Eventually(ctx, func() []string { return get(ctx, mc).Status.Nodes }).
 			Should(And(HaveLen(2), Not(ContainElement(evicted.Name))))
-		Eventually(ctx, k.says(mc)).Should(settled)
+		Eventually(ctx, k.conditionsOf(mc)).Should(settled)
 	})
 
 	It("does not list a pod that is being deleted and stays, such as one on a lost machine", func(ctx context.Context) {
@@ -101,7 +101,7 @@ var _ = Describe("Memcached", func() {
 		Expect(k8s.Delete(ctx, &lost)).To(Succeed())
 		Eventually(ctx, func() []string { return get(ctx, mc).Status.Nodes }).
 			Should(And(HaveLen(2), Not(ContainElement(lost.Name))))
-		Eventually(ctx, k.says(mc)).Should(settled)
+		Eventually(ctx, k.conditionsOf(mc)).Should(settled)
 		Expect(get(ctx, &lost).DeletionTimestamp).NotTo(BeNil(), "it was deleted")
 		edit(ctx, &lost, func(pod *corev1.Pod) { pod.Finalizers = nil })
 	})
@@ -122,7 +122,7 @@ var _ = Describe("Memcached", func() {
 		Expect(k8s.Create(ctx, unmanaged)).To(Succeed())
 		Consistently(ctx, func() []string { return get(ctx, one).Status.Nodes }).WithTimeout(time.Second).
 			Should(And(HaveLen(2), Not(ContainElement(stray.Name))))
-		Expect(k.says(one)(ctx)).To(settled)
+		Expect(k.conditionsOf(one)(ctx)).To(settled)
 	})
 
 	It("writes its status at most 8 times while it grows to 100 nodes over 10 s, and at once when they are complete",
@@ -137,7 +137,7 @@ var _ = Describe("Memcached", func() {
 					time.Sleep(100 * time.Millisecond)
 				}
 			}
-			Eventually(ctx, k.says(mc)).WithTimeout(3 * time.Second).Should(settled)
+			Eventually(ctx, k.conditionsOf(mc)).WithTimeout(3 * time.Second).Should(settled)
 			Expect(mc.Status.Nodes).To(Equal(namesOf(podsOf(ctx, held, 100))))
 			writes := requests(mark, held, isOf("memcacheds/status"))
 			report("status writes of a Memcached growing to 100 nodes over 10 s", len(writes), 8)
@@ -151,14 +151,14 @@ var _ = Describe("Memcached", func() {
 			pods := podsOf(ctx, held, 2)
 			Expect(cp.SetPodReady(ctx, &pods[0])).To(Succeed())
 			Expect(cp.SetPodStatus(ctx, &pods[1], status)).To(Succeed())
-			Eventually(ctx, k.says(mc)).Should(And(
+			Eventually(ctx, k.conditionsOf(mc)).Should(And(
 				HaveKeyWithValue("Degraded", "True/"+reason), HaveKeyWithValue("Available", "True/SomeNodesReady")))
 			Expect(k.message(mc, "Degraded")).To(And(ContainSubstring("node "+pods[1].Name), ContainSubstring(message)))
 			Eventually(ctx, func() []string { return eventsAbout(ctx, mc) }).
 				Should(ContainElement(HavePrefix("Warning " + reason)))
 
 			Expect(cp.SetPodReady(ctx, &pods[1])).To(Succeed())
-			Eventually(ctx, k.says(mc)).Should(settled)
+			Eventually(ctx, k.conditionsOf(mc)).Should(settled)
 		},
 			Entry("has crashed", corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{
 				Name:         "memcached",
@@ -218,15 +218,14 @@ var _ = Describe("Memcached", func() {
 
 		mc := newMemcached(ns, "one", 2)
 		Expect(k8s.Create(ctx, mc)).To(Succeed())
-		Eventually(ctx, k.says(mc)).Should(And(
-			HaveKeyWithValue("Degraded", "True/NameTaken"), HaveKeyWithValue("Available", "True/AllNodesReady")))
+		k.eventually(ctx, mc, "Degraded=True/NameTaken", "Available=True/AllNodesReady")
 		Expect(k.message(mc, "Degraded")).To(ContainSubstring("kubectl -n %s delete service one", ns))
 		Expect(resourceVersions(ctx, service)).To(Equal(before))
 		Expect(get(ctx, budget).Spec).To(Equal(policyv1.PodDisruptionBudgetSpec{}))
 
 		Expect(k8s.Delete(ctx, service)).To(Succeed())
 		Expect(k8s.Delete(ctx, budget)).To(Succeed())
-		Eventually(ctx, k.says(mc)).Should(settled)
+		Eventually(ctx, k.conditionsOf(mc)).Should(settled)
 		k.own(ctx, mc)
 	})
 
@@ -260,14 +259,14 @@ var _ = Describe("Memcached", func() {
 				State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 64, Reason: "Error",
 					Message: "bad option"}},
 			}}})).To(Succeed())
-		Eventually(ctx, func() string { k.says(mc)(ctx); return k.message(mc, "Degraded") }).Should(And(
+		Eventually(ctx, func() string { k.conditionsOf(mc)(ctx); return k.message(mc, "Degraded") }).Should(And(
 			ContainSubstring("kubectl -n %s delete service one", held),
 			ContainSubstring("node %s ended (Error, exit code 64): bad option", crashed.Name)))
-		Expect(k.says(mc)(ctx)).To(HaveKeyWithValue("Degraded", "True/NameTaken"))
+		Expect(k.conditionsOf(mc)(ctx)).To(HaveKeyWithValue("Degraded", "True/NameTaken"))
 
 		Expect(k8s.Delete(ctx, taken)).To(Succeed())
 		Expect(cp.SetPodReady(ctx, &crashed)).To(Succeed())
-		Eventually(ctx, k.says(mc)).Should(settled)
+		Eventually(ctx, k.conditionsOf(mc)).Should(settled)
 	})
 })
 

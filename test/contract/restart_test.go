@@ -77,7 +77,7 @@ func outageOf(k kind) outage {
 			Expect(k8s.Delete(ctx, deleted)).To(Succeed())
 		}
 		after = func(ctx context.Context) {
-			Eventually(ctx, k.says(later)).Should(settled)
+			Eventually(ctx, k.conditionsOf(later)).Should(settled)
 			if k.Deploys {
 				Eventually(ctx, func() error { return k8s.Get(ctx, client.ObjectKeyFromObject(last), last) }).Should(Succeed())
 			}
@@ -90,7 +90,8 @@ func outageOf(k kind) outage {
 }
 
 func outageWithoutChange(k kind) outage {
-	return outage{"sends no request for settled " + k.Name + "s", func(ctx context.Context, ns string) (during, after phase) {
+	name := "sends no request for settled " + k.Name + "s"
+	return outage{name, func(ctx context.Context, ns string) (during, after phase) {
 		const count = 10
 		var objects []client.Object
 		for i := range count {
@@ -119,10 +120,10 @@ func outageThatStripsADeployment(k kind) outage {
 			edit(ctx, stripped, func(d *appsv1.Deployment) { d.OwnerReferences, d.Annotations, d.Labels = nil, nil, nil })
 		}
 		after = func(ctx context.Context) {
-			Eventually(ctx, k.says(object)).Should(HaveKeyWithValue("Degraded", "True/NameTaken"))
+			k.eventually(ctx, object, "Degraded=True/NameTaken")
 			Expect(get(ctx, stripped).Labels).To(BeEmpty())
 			edit(ctx, stripped, func(d *appsv1.Deployment) { d.OwnerReferences = deployment.OwnerReferences })
-			Eventually(ctx, k.says(object)).Should(settled)
+			Eventually(ctx, k.conditionsOf(object)).Should(settled)
 			Expect(get(ctx, stripped).Labels).To(Equal(deployment.Labels))
 			Expect(stripped.UID).To(Equal(deployment.UID))
 		}
@@ -142,7 +143,7 @@ func outageThatRenamesAFoo() outage {
 		}
 		after = func(ctx context.Context) {
 			Eventually(ctx, isGone(old)).Should(BeTrue())
-			Eventually(ctx, k.says(foo)).Should(settled)
+			Eventually(ctx, k.conditionsOf(foo)).Should(settled)
 			k.own(ctx, foo)
 		}
 		return during, after
@@ -169,7 +170,7 @@ func outagesOfCronJobs() []outage {
 		cj.Spec.Schedule = fmt.Sprintf("%d %d * * *", lastHour.Minute(), lastHour.Hour())
 		cj.Spec.TimeZone = ptr.To("Asia/Tokyo")
 		Expect(k8s.Create(ctx, cj)).To(Succeed())
-		Eventually(ctx, k.says(cj)).Should(HaveKeyWithValue("Available", "True/Scheduled"))
+		k.eventually(ctx, cj, "Available=True/Scheduled")
 		during = func(ctx context.Context) {
 			backdate(ctx, cj, hoursBefore(101), ranLongAgo)
 			edit(ctx, cj, func(cj *tutorialv1.CronJob) { cj.Spec.TimeZone = ptr.To("Etc/UTC") })

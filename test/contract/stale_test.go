@@ -160,7 +160,7 @@ var _ = Describe("With a stale cache,", ownManager, SpecPriority(1), func() {
 			Expect(k8s.Create(ctx, existing)).To(Succeed())
 			passTwice(cj)
 			Expect(get(ctx, job).UID).To(Equal(existing.UID))
-			Expect(k.says(cj)(ctx)).To(BeEmpty(), "a status of what was not observed")
+			Expect(k.conditionsOf(cj)(ctx)).To(BeEmpty(), "a status of what was not observed")
 		})
 
 		It("waits for an earlier Job that is still active (Forbid; #58748, #107827)", func(ctx context.Context) {
@@ -185,7 +185,7 @@ var _ = Describe("With a stale cache,", ownManager, SpecPriority(1), func() {
 			Expect(k8s.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 			// sooner than an answer to a write is forgotten, which is after 30 s
 			Eventually(ctx, active(ctx, cj)).WithTimeout(15 * time.Second).Should(BeEmpty())
-			Expect(k.says(cj)(ctx)).To(HaveKeyWithValue("Progressing", "False/Idle"))
+			Expect(k.conditionsOf(cj)(ctx)).To(HaveKeyWithValue("Progressing", "False/Idle"))
 		})
 
 		It("runs at once what came due while the machine was suspended", func(ctx context.Context) {

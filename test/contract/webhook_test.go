@@ -39,7 +39,7 @@ var _ = Describe("With a webhook in the cluster, the operator", func() {
 				mark := cp.Audit.Now()
 				object := k.Make(ns, "one", 1)
 				k.put(ctx, object)
-				Eventually(ctx, k.says(object)).Should(HaveKeyWithValue("Degraded", "True/Error"))
+				k.eventually(ctx, object, "Degraded=True/Error")
 				Expect(k.message(object, "Degraded")).To(ContainSubstring("another writer was first"))
 				time.Sleep(3 * time.Second)
 				writes := requests(mark, ns, func(r testenv.Request) bool {
@@ -47,7 +47,7 @@ var _ = Describe("With a webhook in the cluster, the operator", func() {
 				})
 				Expect(len(writes)).To(BeNumerically("<=", 16), "retried without backing off: %v", writes)
 				remove(ctx)
-				Eventually(ctx, k.says(object)).Should(settled)
+				Eventually(ctx, k.conditionsOf(object)).Should(settled)
 			})
 	}
 
@@ -64,11 +64,11 @@ var _ = Describe("With a webhook in the cluster, the operator", func() {
 			})
 		object := k.Make(ns, "one", 1)
 		Expect(k8s.Create(ctx, object)).To(Succeed())
-		Eventually(ctx, k.says(object)).WithTimeout(time.Minute).Should(HaveKeyWithValue("Degraded", "True/Error"))
+		Eventually(ctx, k.conditionsOf(object)).WithTimeout(time.Minute).Should(HaveKeyWithValue("Degraded", "True/Error"))
 		Expect(k.message(object, "Degraded")).To(ContainSubstring("applying Deployment"))
 		close(released)
 		remove(ctx)
-		Eventually(ctx, k.says(object)).WithTimeout(time.Minute).Should(settled)
+		Eventually(ctx, k.conditionsOf(object)).WithTimeout(time.Minute).Should(settled)
 	})
 
 	It("repairs a child soon after the policy that altered it was deleted", func(ctx context.Context) {
