@@ -73,38 +73,27 @@ var _ = Describe("Memcached", func() {
 		Expect(mc.Status.Nodes).To(BeEmpty())
 	})
 
-	It("replaces the name of a replaced pod", func(ctx context.Context) {
+	DescribeTable("does not list a pod that is", func(ctx context.Context, remove func(context.Context, *corev1.Pod)) {
 		mc := newMemcached(ns, "one", 2)
 		k.create(ctx, mc)
-		gone := podsOf(ctx, ns, 2)[0]
-		Expect(k8s.Delete(ctx, &gone)).To(Succeed())
+		removed := podsOf(ctx, ns, 2)[0]
+		remove(ctx, &removed)
 		Eventually(ctx, func() []string { return get(ctx, mc).Status.Nodes }).
-			Should(And(HaveLen(2), Not(ContainElement(gone.Name))))
+			Should(And(HaveLen(2), Not(ContainElement(removed.Name))))
 		Eventually(ctx, k.conditionsOf(mc)).Should(settled)
-	})
-
-	It("does not list a terminated pod, such as an evicted one", func(ctx context.Context) {
-		mc := newMemcached(ns, "one", 2)
-		k.create(ctx, mc)
-		evicted := podsOf(ctx, ns, 2)[0]
-		Expect(cp.SetPodStatus(ctx, &evicted, corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"})).To(Succeed())
-		Eventually(ctx, func() []string { return get(ctx, mc).Status.Nodes }).
-			Should(And(HaveLen(2), Not(ContainElement(evicted.Name))))
-		Eventually(ctx, k.conditionsOf(mc)).Should(settled)
-	})
-
-	It("does not list a pod that is being deleted and stays, such as one on a lost machine", func(ctx context.Context) {
-		mc := newMemcached(ns, "one", 2)
-		k.create(ctx, mc)
-		lost := podsOf(ctx, ns, 2)[0]
-		edit(ctx, &lost, func(pod *corev1.Pod) { pod.Finalizers = []string{"example.com/stays"} })
-		Expect(k8s.Delete(ctx, &lost)).To(Succeed())
-		Eventually(ctx, func() []string { return get(ctx, mc).Status.Nodes }).
-			Should(And(HaveLen(2), Not(ContainElement(lost.Name))))
-		Eventually(ctx, k.conditionsOf(mc)).Should(settled)
-		Expect(get(ctx, &lost).DeletionTimestamp).NotTo(BeNil(), "it was deleted")
-		edit(ctx, &lost, func(pod *corev1.Pod) { pod.Finalizers = nil })
-	})
+		if len(removed.Finalizers) > 0 {
+			Expect(get(ctx, &removed).DeletionTimestamp).NotTo(BeNil(), "it does not exist")
+			edit(ctx, &removed, func(pod *corev1.Pod) { pod.Finalizers = nil })
+		}
+	},
+		Entry("deleted", func(ctx context.Context, pod *corev1.Pod) { Expect(k8s.Delete(ctx, pod)).To(Succeed()) }),
+		Entry("terminated, such as an evicted one", func(ctx context.Context, pod *corev1.Pod) {
+			Expect(cp.SetPodStatus(ctx, pod, corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"})).To(Succeed())
+		}),
+		Entry("being deleted but stays, such as one on a lost machine", func(ctx context.Context, pod *corev1.Pod) {
+			edit(ctx, pod, func(pod *corev1.Pod) { pod.Finalizers = []string{"example.com/stays"} })
+			Expect(k8s.Delete(ctx, pod)).To(Succeed())
+		}))
 
 	It("lists neither the pods of another Memcached nor pods that only have the labels", func(ctx context.Context) {
 		one, two := newMemcached(ns, "one", 2), newMemcached(ns, "two", 3)
