@@ -1,8 +1,8 @@
-// Package contract shows, on a real API server and with the operator as a process of its own, that it keeps its
-// contract: what every kind promises (contract_test.go), what each kind promises besides (foo_test.go,
-// memcached_test.go, cronjob_test.go), what becomes of bad input (badinput_test.go), what all that costs
-// (requests_test.go), how the process behaves (manager_test.go), that it may do what it does and no more
-// (rbac_test.go), and that what is left out of its manifests can be added (components_test.go).
+// Package contract tests the operator as a separate process on a real API server: what all kinds have in common
+// (contract_test.go), each kind (foo_test.go, memcached_test.go, cronjob_test.go), validation (badinput_test.go), the
+// number of requests (requests_test.go), the process (manager_test.go), restarts (restart_test.go), stale caches
+// (child_test.go, stale_test.go), webhooks and policies (webhook_test.go), permissions (rbac_test.go), and the optional
+// components (components_test.go).
 package contract
 
 import (
@@ -53,8 +53,7 @@ func TestContract(t *testing.T) {
 	RunSpecs(t, "Contract")
 }
 
-// The suite runs in several processes at once, each with a control plane and a manager of its own, so that specs of
-// different processes share nothing.
+// Each process of the suite has its own control plane and manager, so that specs of different processes share nothing.
 var _ = SynchronizedBeforeSuite(func() []byte {
 	By("building the manager with the race detector, unless it has been built")
 	if path := os.Getenv("MANAGER_LOG"); path != "" {
