@@ -150,8 +150,7 @@ func everyKind(k kind) {
 		k.put(ctx, object)
 		k.eventually(ctx, object, "Degraded=True/Refused")
 		Expect(k.message(object, "Degraded")).To(ContainSubstring(message))
-		Eventually(ctx, func() []string { return eventsAbout(ctx, object) }).
-			Should(ConsistOf(HavePrefix("Warning Refused: ")))
+		Eventually(ctx, eventsAbout).WithArguments(object).Should(ConsistOf(HavePrefix("Warning Refused: ")))
 		allow(ctx)
 		Eventually(ctx, k.conditionsOf(object)).Should(settled)
 	})
@@ -194,7 +193,7 @@ func refusesUnmanagedChildren(ctx context.Context, k kind, ns string) {
 		kind, name := k.Children[0].Kind, unmanaged[i].GetName()
 		Expect(k.message(object, "Degraded")).To(And(ContainSubstring("%s %q exists", kind, name),
 			ContainSubstring("kubectl -n %s delete %s %s", ns, strings.ToLower(kind), name)))
-		Eventually(ctx, func() []string { return eventsAbout(ctx, object) }).Should(HaveLen(1))
+		Eventually(ctx, eventsAbout).WithArguments(object).Should(HaveLen(1))
 	}
 	mark := cp.Audit.Now()
 	k.staysBlocked(ctx, ns)
@@ -210,7 +209,7 @@ func refusesUnmanagedChildren(ctx context.Context, k kind, ns string) {
 	for _, object := range objects {
 		Eventually(ctx, k.conditionsOf(object)).Should(settled)
 		k.own(ctx, object)
-		Eventually(ctx, func() []string { return eventsAbout(ctx, object) }).Should(HaveLen(2))
+		Eventually(ctx, eventsAbout).WithArguments(object).Should(HaveLen(2))
 	}
 }
 
@@ -244,7 +243,7 @@ func everyDeployingKind(k kind) {
 		k.eventually(ctx, object, "Available=False/No*", "Progressing=True/RollingOut", "Degraded=False/AsExpected")
 		Eventually(ctx, func() string { k.conditionsOf(object)(ctx); return k.message(object, "Progressing") }).
 			Should(Equal("0 of 2 pods are available"))
-		Eventually(ctx, func() []string { return eventsAbout(ctx, object) }).Should(HaveLen(1))
+		Eventually(ctx, eventsAbout).WithArguments(object).Should(HaveLen(1))
 	})
 
 	It("does not warn when it is deleted and recreated while the former children are being collected",

@@ -61,7 +61,7 @@ var _ = Describe("CronJob", func() {
 			Expect(*job.Spec.BackoffLimit).To(BeZero())
 		}
 		if missed := skipped(cj.CreationTimestamp.Time, time.Second, jobs); missed > 0 {
-			Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).
+			Eventually(ctx, eventsAbout).WithArguments(cj).
 				Should(ContainElement(HavePrefix("Warning MissedSchedule")), "%d missed", missed)
 		} else {
 			Expect(events).To(ConsistOf(HavePrefix("Normal Synced")), "an event for a run")
@@ -94,7 +94,7 @@ var _ = Describe("CronJob", func() {
 	It("runs the latest missed time, and reports the others once (#42649)", func(ctx context.Context) {
 		cj := hourly(ns)
 		putSince(ctx, cj, 500)
-		Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).Should(ContainElement(fmt.Sprintf(
+		Eventually(ctx, eventsAbout).WithArguments(cj).Should(ContainElement(fmt.Sprintf(
 			"Warning MissedSchedule: missed 499 runs, from %s to %s; ran that of %s, the last",
 			hoursBefore(499).Format(time.RFC3339), hoursBefore(1).Format(time.RFC3339), lastHour.Format(time.RFC3339))))
 		touch(ctx, cj)
@@ -108,7 +108,7 @@ var _ = Describe("CronJob", func() {
 		cj := hourly(ns)
 		cj.Spec.StartingDeadlineSeconds = ptr.To[int64](60)
 		putSince(ctx, cj, 3)
-		Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).Should(ConsistOf(HavePrefix("Normal Synced"), And(
+		Eventually(ctx, eventsAbout).WithArguments(cj).Should(ConsistOf(HavePrefix("Normal Synced"), And(
 			HavePrefix("Warning MissedSchedule: missed 3 runs, from "),
 			ContainSubstring("spec.startingDeadlineSeconds has passed"))))
 		settledPasses(k.Controller())
@@ -133,7 +133,7 @@ var _ = Describe("CronJob", func() {
 		k.eventually(ctx, cj, "Available=False/Suspended")
 		allow := refuseStatus(ctx, cj)
 		edit(ctx, cj, func(cj *tutorialv1.CronJob) { cj.Spec.Suspend = nil })
-		Eventually(ctx, func() []string { return jobNames(ctx, ns) }).ShouldNot(BeEmpty(), "every pass starts to count again")
+		Eventually(ctx, jobNames).WithArguments(ns).ShouldNot(BeEmpty(), "every pass starts to count again")
 		Expect(get(ctx, cj).Status.ScheduledSince).To(BeNil())
 		allow(ctx)
 		Eventually(ctx, func() *metav1.Time { return get(ctx, cj).Status.LastScheduleTime }).ShouldNot(BeNil())
@@ -190,8 +190,7 @@ var _ = Describe("CronJob", func() {
 
 		It("runs both (Allow)", func(ctx context.Context) {
 			put(ctx, tutorialv1.AllowConcurrent)
-			Eventually(ctx, func() []string { return jobNames(ctx, ns) }).
-				Should(Equal([]string{early.Name, jobName("one", lastHour)}))
+			Eventually(ctx, jobNames).WithArguments(ns).Should(Equal([]string{early.Name, jobName("one", lastHour)}))
 			k.eventually(ctx, cj, "Progressing=True/JobsRunning")
 		})
 
@@ -204,9 +203,8 @@ var _ = Describe("CronJob", func() {
 			Expect(eventsAbout(ctx, cj)).To(ConsistOf(HavePrefix("Normal Synced")), "nothing is missed yet")
 
 			finish(ctx, early, batchv1.JobComplete)
-			Eventually(ctx, func() []string { return jobNames(ctx, ns) }).
-				Should(Equal([]string{early.Name, jobName("one", lastHour)}))
-			Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).
+			Eventually(ctx, jobNames).WithArguments(ns).Should(Equal([]string{early.Name, jobName("one", lastHour)}))
+			Eventually(ctx, eventsAbout).WithArguments(cj).
 				Should(ContainElement(HavePrefix("Warning MissedSchedule: missed 2 runs")))
 			k.eventually(ctx, cj, "Progressing=False/Idle")
 		})
@@ -214,8 +212,7 @@ var _ = Describe("CronJob", func() {
 		It("deletes it, and no other of its name, once, and then runs (Replace; #59676)", func(ctx context.Context) {
 			mark := cp.Audit.Now()
 			put(ctx, tutorialv1.ReplaceConcurrent, func(job *batchv1.Job) { job.Finalizers = []string{"example.com/hold"} })
-			Eventually(ctx, func() []string { return jobNames(ctx, ns) }).
-				Should(Equal([]string{early.Name, jobName("one", lastHour)}))
+			Eventually(ctx, jobNames).WithArguments(ns).Should(Equal([]string{early.Name, jobName("one", lastHour)}))
 			Expect(get(ctx, early).DeletionTimestamp).NotTo(BeNil())
 			for range 2 {
 				touch(ctx, cj)
@@ -223,7 +220,7 @@ var _ = Describe("CronJob", func() {
 			Eventually(func() []testenv.Request { return deletions(mark, ns) }).Should(ConsistOf(And(
 				HaveField("Name", early.Name), HaveField("OnlyUID", string(early.UID)))))
 			edit(ctx, early, func(job *batchv1.Job) { job.Finalizers = nil })
-			Eventually(ctx, func() []string { return jobNames(ctx, ns) }).Should(Equal([]string{jobName("one", lastHour)}))
+			Eventually(ctx, jobNames).WithArguments(ns).Should(Equal([]string{jobName("one", lastHour)}))
 		})
 
 		It("which has lost its owner reference, gets that back at once, and is waited for (Forbid)",
@@ -248,7 +245,7 @@ var _ = Describe("CronJob", func() {
 				job.OwnerReferences[0].UID = "00000000-0000-0000-0000-000000000001"
 				job.Finalizers = []string{"example.com/hold"} // the garbage collector would end it
 			})
-			Eventually(ctx, func() []string { return jobNames(ctx, ns) }).Should(ContainElement(jobName("one", lastHour)))
+			Eventually(ctx, jobNames).WithArguments(ns).Should(ContainElement(jobName("one", lastHour)))
 			k.eventually(ctx, cj, "Progressing=False/Idle")
 		})
 	})
@@ -263,7 +260,7 @@ var _ = Describe("CronJob", func() {
 			adopt(ctx, cj, "one-by-hand", lies)
 			adopt(ctx, cj, jobName("one", time.Date(2099, 1, 1, 0, 0, 0, 0, time.UTC)))
 		})
-		Eventually(ctx, func() []string { return jobNames(ctx, ns) }).Should(ContainElement(jobName("one", lastHour)))
+		Eventually(ctx, jobNames).WithArguments(ns).Should(ContainElement(jobName("one", lastHour)))
 		Eventually(ctx, func() *metav1.Time { return get(ctx, cj).Status.LastSuccessfulTime }).ShouldNot(BeNil())
 		Expect(cj.Status.LastScheduleTime.UTC()).To(Equal(lastHour))
 		Expect(k.conditionsOf(cj)(ctx)).To(HaveKeyWithValue("Degraded", "False/AsExpected"))
@@ -279,7 +276,7 @@ var _ = Describe("CronJob", func() {
 				HaveKeyWithValue("Progressing", "False/Blocked"), HaveKeyWithValue("Degraded", "True/"+reason)))
 			Expect(k.message(cj, "Degraded")).To(ContainSubstring(message))
 			Expect(cj.Status.NextScheduleTime).To(BeNil())
-			Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).Should(ConsistOf(HavePrefix("Warning " + reason)))
+			Eventually(ctx, eventsAbout).WithArguments(cj).Should(ConsistOf(HavePrefix("Warning " + reason)))
 
 			passesBefore, mark := settledPasses(k.Controller()), cp.Audit.Now()
 			time.Sleep(500 * time.Millisecond)
@@ -335,7 +332,7 @@ var _ = Describe("CronJob", func() {
 			run := kubectlIn(ns)
 			cj := often(ns)
 			Expect(k8s.Create(ctx, cj)).To(Succeed())
-			Eventually(ctx, func() []string { return jobNames(ctx, ns) }).ShouldNot(BeEmpty())
+			Eventually(ctx, jobNames).WithArguments(ns).ShouldNot(BeEmpty())
 			run("patch", k.CRD(), "one", "--type=merge", "--patch", `{"spec":{"suspend":true}}`)
 			k.eventually(ctx, cj, "Available=False/Suspended")
 			before := jobNames(ctx, ns)
@@ -364,7 +361,7 @@ var _ = Describe("CronJob", func() {
 		cj := hourly(ns)
 		Expect(k8s.Create(ctx, cj)).To(Succeed())
 		k.eventually(ctx, cj, "Available=True/Scheduled", "Degraded=True/NameShared")
-		Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).Should(ConsistOf(HavePrefix("Warning NameShared")))
+		Eventually(ctx, eventsAbout).WithArguments(cj).Should(ConsistOf(HavePrefix("Warning NameShared")))
 		Expect(k8s.Delete(ctx, theirs)).To(Succeed())
 		k.eventually(ctx, cj, "Degraded=False/AsExpected")
 		theirs.ResourceVersion, theirs.UID = "", ""
@@ -376,13 +373,13 @@ var _ = Describe("CronJob", func() {
 		cj := hourly(ns)
 		cj.Spec.JobTemplate.Spec.Parallelism, cj.Spec.JobTemplate.Spec.Completions = nil, nil
 		putSince(ctx, cj, 1)
-		Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).Should(ConsistOf(HavePrefix("Normal Synced")))
+		Eventually(ctx, eventsAbout).WithArguments(cj).Should(ConsistOf(HavePrefix("Normal Synced")))
 		job := jobAt(cj, lastHour)
 		edit(ctx, job, func(job *batchv1.Job) { job.Spec.ActiveDeadlineSeconds = ptr.To[int64](0) })
 		k.eventually(ctx, cj, "Available=True/Scheduled", "Degraded=True/LastRunFailed")
 		Expect(k.message(cj, "Degraded")).To(And(ContainSubstring("Job %s failed: DeadlineExceeded", job.Name),
 			ContainSubstring("kubectl -n %s logs --selector=batch.kubernetes.io/job-name=%s", ns, job.Name)))
-		Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).
+		Eventually(ctx, eventsAbout).WithArguments(cj).
 			Should(ConsistOf(HavePrefix("Normal Synced"), HavePrefix("Warning LastRunFailed")))
 		deleteJob(ctx, job)
 		touch(ctx, cj)
@@ -402,8 +399,7 @@ var _ = Describe("CronJob", func() {
 			status.LastScheduleTime = ptr.To(metav1.NewTime(ahead))
 		})
 		k.eventually(ctx, cj, "Degraded=True/ClockBehind")
-		Eventually(ctx, func() []string { return eventsAbout(ctx, cj) }).
-			Should(ContainElement(HavePrefix("Warning ClockBehind")))
+		Eventually(ctx, eventsAbout).WithArguments(cj).Should(ContainElement(HavePrefix("Warning ClockBehind")))
 		touch(ctx, cj)
 		Expect(jobNames(ctx, ns)).To(BeEmpty())
 		Expect(get(ctx, cj).Status.LastScheduleTime.Time).To(BeTemporally("==", ahead))
@@ -412,13 +408,13 @@ var _ = Describe("CronJob", func() {
 	It("creates no Job in a namespace that is being deleted", func(ctx context.Context) {
 		cj := often(ns)
 		Expect(k8s.Create(ctx, cj)).To(Succeed())
-		Eventually(ctx, func() []string { return jobNames(ctx, ns) }).ShouldNot(BeEmpty())
+		Eventually(ctx, jobNames).WithArguments(ns).ShouldNot(BeEmpty())
 		allow := refuse(ctx, ns, admissionregistrationv1.Delete, tutorialv1.GroupVersion.Group, "cronjobs", "not yet",
 			func() error { return k8s.Delete(ctx, cj, client.DryRunAll) })
 		mark := cp.Audit.Now()
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}
 		Expect(k8s.Delete(ctx, namespace)).To(Succeed())
-		Eventually(ctx, func() []string { return jobNames(ctx, ns) }).Should(BeEmpty())
+		Eventually(ctx, jobNames).WithArguments(ns).Should(BeEmpty())
 		Eventually(func() []testenv.Request { return requests(mark, ns, isForbidden) }).
 			ShouldNot(BeEmpty(), "the operator has not tried")
 		Eventually(func() bool { // the deletion of a Job may be observed late

@@ -79,7 +79,7 @@ var _ = Describe("Foo", func() {
 			rename(ctx, foo, "taken")
 			k.eventually(ctx, foo, "Degraded=True/NameTaken", "Available=True/AllReplicasAvailable")
 		}
-		Eventually(ctx, func() []string { return eventsAbout(ctx, foo) }).Should(ContainElement(
+		Eventually(ctx, eventsAbout).WithArguments(foo).Should(ContainElement(
 			`Warning ErrResourceExists: Resource "taken" already exists and is not managed by Foo`))
 		Consistently(ctx, isGone(deploymentOf("old"))).WithTimeout(time.Second).Should(BeFalse())
 
@@ -123,8 +123,7 @@ var _ = Describe("Foo", func() {
 			winner, loser = loser, winner
 		}
 		Expect(holder.UID).To(Equal(winner.UID))
-		Eventually(ctx, func() []string { return eventsAbout(ctx, loser) }).
-			Should(ConsistOf(HavePrefix("Warning ErrResourceExists")))
+		Eventually(ctx, eventsAbout).WithArguments(loser).Should(ConsistOf(HavePrefix("Warning ErrResourceExists")))
 		Expect(k.message(loser, "Degraded")).To(ContainSubstring(fmt.Sprintf("controlled by Foo %q", winner.Name)))
 
 		Expect(k8s.Delete(ctx, winner)).To(Succeed())

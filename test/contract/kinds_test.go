@@ -153,7 +153,7 @@ func (k kind) put(ctx context.Context, object client.Object) {
 		return
 	}
 	// The event of its creation does not count.
-	Eventually(ctx, func() []string { return eventsAbout(ctx, object) }).Should(HaveLen(1))
+	Eventually(ctx, eventsAbout).WithArguments(object).Should(HaveLen(1))
 	for _, event := range eventsOf(ctx, object) {
 		Expect(k8s.Delete(ctx, &event)).To(Succeed())
 	}
@@ -177,7 +177,7 @@ func (k kind) settle(ctx context.Context, objects ...client.Object) {
 	}
 	mark := cp.Audit.Now()
 	for _, object := range objects {
-		Eventually(ctx, func() []string { return eventsAbout(ctx, object) }).ShouldNot(BeEmpty())
+		Eventually(ctx, eventsAbout).WithArguments(object).ShouldNot(BeEmpty())
 	}
 	Eventually(func() int {
 		seen := len(requests(mark, objects[0].GetNamespace()))

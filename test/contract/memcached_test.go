@@ -143,8 +143,7 @@ var _ = Describe("Memcached", func() {
 			Eventually(ctx, k.conditionsOf(mc)).Should(And(
 				HaveKeyWithValue("Degraded", "True/"+reason), HaveKeyWithValue("Available", "True/SomeNodesReady")))
 			Expect(k.message(mc, "Degraded")).To(And(ContainSubstring("node "+pods[1].Name), ContainSubstring(message)))
-			Eventually(ctx, func() []string { return eventsAbout(ctx, mc) }).
-				Should(ContainElement(HavePrefix("Warning " + reason)))
+			Eventually(ctx, eventsAbout).WithArguments(mc).Should(ContainElement(HavePrefix("Warning " + reason)))
 
 			Expect(cp.SetPodReady(ctx, &pods[1])).To(Succeed())
 			Eventually(ctx, k.conditionsOf(mc)).Should(settled)

@@ -198,9 +198,9 @@ var _ = Describe("With a stale cache,", ownManager, SpecPriority(1), func() {
 			next := cj.Status.NextScheduleTime.UTC()
 			Expect(next).To(BeTemporally(">", time.Now().Add(time.Minute)), "a timer could trigger the pass")
 			// Two more events of the CronJob have been handled by now: of its creation, and of its status.
-			Consistently(ctx, func() []string { return jobNames(ctx, ns) }).WithTimeout(2 * time.Second).Should(BeEmpty())
+			Consistently(ctx, jobNames).WithArguments(ns).WithTimeout(2 * time.Second).Should(BeEmpty())
 			suspended.SetTime(next.Add(30 * time.Second))
-			Eventually(ctx, func() []string { return jobNames(ctx, ns) }).Should(Equal([]string{jobName("one", next)}))
+			Eventually(ctx, jobNames).WithArguments(ns).Should(Equal([]string{jobName("one", next)}))
 		})
 	})
 })
