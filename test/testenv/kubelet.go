@@ -34,12 +34,9 @@ func (cp *ControlPlane) Kubelet(ctx context.Context) {
 
 // run makes a pod run and be ready, unless it is deleted. It retries while the API server is not available.
 func (cp *ControlPlane) run(ctx context.Context, pod *corev1.Pod) {
-	for begun := time.Now(); ctx.Err() == nil && time.Since(begun) < time.Minute; {
-		if client.IgnoreNotFound(cp.SetPodReady(ctx, pod)) == nil {
-			return
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	_ = until(ctx, "the pod is ready", func(ctx context.Context) (bool, error) {
+		return client.IgnoreNotFound(cp.SetPodReady(ctx, pod)) == nil, nil
+	})
 }
 
 func (cp *ControlPlane) holdsPods(ctx context.Context, namespace string) bool {
