@@ -9,9 +9,9 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// What config/default and the bundle leave out, because not every cluster takes it.
+// config/default and the bundle leave these out, because not every cluster accepts them.
 var _ = Describe("The components", func() {
-	It("are taken by the API server, and ask for metrics that there are", func(context.Context) {
+	It("are accepted by the API server, and use metrics that exist", func(context.Context) {
 		DeferCleanup(kubectl, "delete", "--ignore-not-found", "-f", "testdata/monitoring.yaml")
 		kubectl("apply", "-f", "testdata/monitoring.yaml")
 		kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", "testdata/monitoring.yaml")
