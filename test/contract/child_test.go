@@ -22,17 +22,18 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// What happens in the moments in which the cache is behind. They are too short to be met by chance, so here it stands
-// still.
-var _ = Describe("With a cache that is behind, the operator", func() {
+// These specs use the packages of the operator directly, with a cache that never changes. No manager runs that would
+// write the same objects.
+var _ = Describe("With a cache that is behind, the operator", ownManager, SpecPriority(1), func() {
 	var (
 		ns    string
 		owner *cachev1alpha1.Memcached
 	)
 	BeforeEach(func(ctx context.Context) {
 		ns = newNamespace(ctx)
+		stop()
 		owner = newMemcached(ns, "one", 0)
-		kinds[1].create(ctx, owner)
+		Expect(k8s.Create(ctx, owner)).To(Succeed())
 	})
 
 	// frozen returns children whose cache holds one object for ever, or none.
@@ -51,7 +52,7 @@ var _ = Describe("With a cache that is behind, the operator", func() {
 	}
 	want := func() *corev1ac.ServiceApplyConfiguration {
 		return corev1ac.Service("it", ns).WithSpec(corev1ac.ServiceSpec().
-			WithSelector(map[string]string{"ours": "yes"}).
+			WithSelector(map[string]string{"owned": "yes"}).
 			WithPorts(corev1ac.ServicePort().WithPort(11211).WithProtocol(corev1.ProtocolTCP)))
 	}
 	// apply is what a pass does with a child: it reads it once and applies it over what it has read.
@@ -61,85 +62,87 @@ var _ = Describe("With a cache that is behind, the operator", func() {
 		Expect(err).NotTo(HaveOccurred())
 		return child.Apply(ctx, c, pass, observed, want())
 	}
-	foreign := func(ctx context.Context) *corev1.Service {
+	// deletedChild returns a child that was applied and then deleted.
+	deletedChild := func(ctx context.Context) *corev1.Service {
+		GinkgoHelper()
+		applied, err := apply(ctx, frozen(nil), &child.Pass{Owner: owner})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(k8s.Delete(ctx, applied.DeepCopy())).To(Succeed())
+		return applied
+	}
+	createUnmanaged := func(ctx context.Context) *corev1.Service {
 		GinkgoHelper()
 		service := &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "it"},
-			Spec: corev1.ServiceSpec{Selector: map[string]string{"theirs": "yes"},
+			Spec: corev1.ServiceSpec{Selector: map[string]string{"unmanaged": "yes"},
 				Ports: []corev1.ServicePort{{Port: 80}}},
 		}
 		Expect(k8s.Create(ctx, service)).To(Succeed())
 		return service
 	}
 
-	It("does not take what somebody else has made a moment ago", func(ctx context.Context) {
-		theirs := foreign(ctx)
-		before := resourceVersions(ctx, theirs)
+	It("does not take over an unmanaged object that the cache does not have yet", func(ctx context.Context) {
+		unmanaged := createUnmanaged(ctx)
+		before := resourceVersions(ctx, unmanaged)
 		_, err := apply(ctx, frozen(nil), &child.Pass{Owner: owner})
 		Expect(err).To(MatchError(ContainSubstring(`Service "it" exists and is not controlled by anything`)))
 		Expect(child.ToRetry(err)).NotTo(HaveOccurred())
-		Expect(resourceVersions(ctx, theirs)).To(Equal(before))
+		Expect(resourceVersions(ctx, unmanaged)).To(Equal(before))
 	})
 
-	It("does not take the child that it has made for another resource", func(ctx context.Context) {
+	It("does not take over the child that it has created for another resource", func(ctx context.Context) {
 		former := owner.DeepCopy()
 		Expect(k8s.Delete(ctx, owner)).To(Succeed())
 		owner = newMemcached(ns, "one", 0)
-		kinds[1].create(ctx, owner)
-		theirs, err := apply(ctx, frozen(nil), &child.Pass{Owner: owner})
+		Expect(k8s.Create(ctx, owner)).To(Succeed())
+		unmanaged, err := apply(ctx, frozen(nil), &child.Pass{Owner: owner})
 		Expect(err).NotTo(HaveOccurred())
-		before := theirs.ResourceVersion
+		before := unmanaged.ResourceVersion
 		_, err = apply(ctx, frozen(nil), &child.Pass{Owner: former})
 		Expect(err).To(MatchError(ContainSubstring(`Service "it" exists and is controlled by Memcached "one"`)))
 		Expect(child.ToRetry(err)).NotTo(HaveOccurred())
-		Expect(get(ctx, theirs.DeepCopy()).ResourceVersion).To(Equal(before))
+		Expect(get(ctx, unmanaged.DeepCopy()).ResourceVersion).To(Equal(before))
 	})
 
-	It("does not make a child again for a resource that is gone", func(ctx context.Context) {
+	It("does not recreate a child of a deleted resource", func(ctx context.Context) {
 		former := owner.DeepCopy()
 		Expect(k8s.Delete(ctx, owner)).To(Succeed())
 		_, err := apply(ctx, frozen(nil), &child.Pass{Owner: former, HadChildren: true})
 		Expect(recent.IsBehind(err)).To(BeTrue(), "%v", err)
-		gone := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "it"}}
-		Expect(apierrors.IsNotFound(k8s.Get(ctx, client.ObjectKeyFromObject(gone), gone))).To(BeTrue())
+		Expect(isGone(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "it"}})(ctx)).To(BeTrue())
 	})
 
-	It("does not write over what has taken the place of its child", func(ctx context.Context) {
-		ours, err := apply(ctx, frozen(nil), &child.Pass{Owner: owner})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(k8s.Delete(ctx, ours.DeepCopy())).To(Succeed())
-		theirs := foreign(ctx)
-		ours.Spec.Selector = nil // so that there is something to put back
-		_, err = apply(ctx, frozen(ours), &child.Pass{Owner: owner})
+	It("does not write over the object that replaced its child", func(ctx context.Context) {
+		owned := deletedChild(ctx)
+		unmanaged := createUnmanaged(ctx)
+		owned.Spec.Selector = nil // a difference to repair
+		_, err := apply(ctx, frozen(owned), &child.Pass{Owner: owner})
 		Expect(err).To(MatchError(ContainSubstring(`Service "it" exists and is not controlled by anything`)))
-		Expect(get(ctx, theirs).Spec.Selector).To(Equal(map[string]string{"theirs": "yes"}))
-		Expect(theirs.OwnerReferences).To(BeEmpty())
+		Expect(get(ctx, unmanaged).Spec.Selector).To(Equal(map[string]string{"unmanaged": "yes"}))
+		Expect(unmanaged.OwnerReferences).To(BeEmpty())
 	})
 
-	It("looks again when its child has been made anew", func(ctx context.Context) {
-		first, err := apply(ctx, frozen(nil), &child.Pass{Owner: owner})
+	It("retries when its child was recreated", func(ctx context.Context) {
+		first := deletedChild(ctx)
+		_, err := apply(ctx, frozen(nil), &child.Pass{Owner: owner})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(k8s.Delete(ctx, first.DeepCopy())).To(Succeed())
-		_, err = apply(ctx, frozen(nil), &child.Pass{Owner: owner})
-		Expect(err).NotTo(HaveOccurred())
-		first.Spec.Selector = nil // so that there is something to put back
+		first.Spec.Selector = nil // a difference to repair
 		_, err = apply(ctx, frozen(first), &child.Pass{Owner: owner})
 		Expect(recent.IsBehind(err)).To(BeTrue(), "%v", err)
 	})
 
-	It("does not delete what has taken the place of its child", func(ctx context.Context) {
-		ours, err := apply(ctx, frozen(nil), &child.Pass{Owner: owner})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(k8s.Delete(ctx, ours.DeepCopy())).To(Succeed())
-		theirs := foreign(ctx)
-		Expect(recent.IsBehind(frozen(ours).Delete(ctx, owner, ours))).To(BeTrue())
-		Expect(get(ctx, theirs).DeletionTimestamp).To(BeNil())
+	It("does not delete the object that replaced its child", func(ctx context.Context) {
+		owned := deletedChild(ctx)
+		unmanaged := createUnmanaged(ctx)
+		Expect(recent.IsBehind(frozen(owned).Delete(ctx, owner, owned))).To(BeTrue())
+		Expect(get(ctx, unmanaged).DeletionTimestamp).To(BeNil())
 	})
 
-	It("refuses to delete what is not its own", func(ctx context.Context) {
-		theirs := foreign(ctx)
-		Expect(frozen(theirs).Delete(ctx, owner, theirs)).To(MatchError(ContainSubstring("is not controlled by anything")))
-		Expect(get(ctx, theirs).DeletionTimestamp).To(BeNil())
+	It("refuses to delete an object that it does not control", func(ctx context.Context) {
+		unmanaged := createUnmanaged(ctx)
+		Expect(frozen(unmanaged).Delete(ctx, owner, unmanaged)).
+			To(MatchError(ContainSubstring("is not controlled by anything")))
+		Expect(get(ctx, unmanaged).DeletionTimestamp).To(BeNil())
 	})
 
 	It("gives a child back to its owner only as both were observed", func(ctx context.Context) {
@@ -167,41 +170,37 @@ var _ = Describe("With a cache that is behind, the operator", func() {
 		Expect(get(ctx, lost).OwnerReferences).To(BeEmpty())
 	})
 
-	It("takes it for success that a child is deleted already", func(ctx context.Context) {
-		ours, err := apply(ctx, frozen(nil), &child.Pass{Owner: owner})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(k8s.Delete(ctx, ours.DeepCopy())).To(Succeed())
-		Expect(frozen(ours).Delete(ctx, owner, ours)).To(Succeed())
+	It("succeeds in deleting a child that does not exist", func(ctx context.Context) {
+		owned := deletedChild(ctx)
+		Expect(frozen(owned).Delete(ctx, owner, owned)).To(Succeed())
 	})
 
-	It("makes sure that a resource is still as it was seen", func(ctx context.Context) {
+	It("confirms that a resource is still as it was observed", func(ctx context.Context) {
 		services, seen := frozen(nil), get(ctx, owner).DeepCopy()
 		Expect(services.Confirm(ctx, seen)).To(Succeed())
 
 		owner.Spec.Size = 1
 		Expect(k8s.Update(ctx, owner)).To(Succeed())
-		Expect(recent.IsBehind(services.Confirm(ctx, seen))).To(BeTrue(), "it wants something else now")
+		Expect(recent.IsBehind(services.Confirm(ctx, seen))).To(BeTrue(), "its spec has changed")
 
 		seen = get(ctx, owner).DeepCopy()
 		Expect(k8s.Delete(ctx, owner)).To(Succeed())
-		Expect(recent.IsBehind(services.Confirm(ctx, seen))).To(BeTrue(), "it is gone")
+		Expect(recent.IsBehind(services.Confirm(ctx, seen))).To(BeTrue(), "it was deleted")
 
 		Expect(k8s.Create(ctx, newMemcached(ns, "one", 1))).To(Succeed())
 		seen.Generation = 1
-		Expect(recent.IsBehind(services.Confirm(ctx, seen))).To(BeTrue(), "it is another one of its name")
+		Expect(recent.IsBehind(services.Confirm(ctx, seen))).To(BeTrue(), "another resource has its name")
 	})
 
 	It("does not give a resource the status of an earlier one of its name", func(ctx context.Context) {
 		before := get(ctx, owner).DeepCopy()
 		writer := status.NewWriter(k8s, k8s, clock.RealClock{})
 		Expect(k8s.Delete(ctx, owner)).To(Succeed())
-		Expect(manager.Stop()).To(Succeed()) // which would give the new one its own
-		DeferCleanup(func(ctx context.Context) { start(ctx, nil) })
 		again := newMemcached(ns, "one", 1)
 		Expect(k8s.Create(ctx, again)).To(Succeed())
 
 		after := before.DeepCopy()
-		after.Status.ReadyNodes = 7
+		after.Status.ReadyNodes, after.Status.Nodes = 7, []string{}
 		stored, _, err := status.Patch(ctx, writer, before, after, true)
 		Expect(recent.IsBehind(err)).To(BeTrue(), "%v", err)
 		Expect(stored).To(BeNil())
@@ -214,13 +213,11 @@ var _ = Describe("With a cache that is behind, the operator", func() {
 		Expect(stored.Status.ReadyNodes).To(Equal(int32(7)))
 	})
 
-	It("does not write a CronJob's status over one that it has not seen", func(ctx context.Context) {
-		Expect(manager.Stop()).To(Succeed()) // which would write others
-		DeferCleanup(func(ctx context.Context) { start(ctx, nil) })
+	It("does not write a CronJob's status over one that it has not observed", func(ctx context.Context) {
 		object := newCronJob(ns, "one", "@yearly")
 		Expect(k8s.Create(ctx, object)).To(Succeed())
 		older := object.DeepCopy()
-		// What the API server has seen last decides, and not this writer's memory.
+		// The API server decides, not the memory of this writer.
 		write := func(over *tutorialv1.CronJob, lastRun metav1.Time) error {
 			after := over.DeepCopy()
 			after.Status.LastScheduleTime = &lastRun
@@ -235,7 +232,7 @@ var _ = Describe("With a cache that is behind, the operator", func() {
 		Expect(write(object, metav1.NewTime(now.Add(time.Hour)))).To(Succeed())
 	})
 
-	It("does not write twice what it has just written", func(ctx context.Context) {
+	It("does not repeat a write that the cache does not show yet", func(ctx context.Context) {
 		children := frozen(nil)
 		first, err := apply(ctx, children, &child.Pass{Owner: owner})
 		Expect(err).NotTo(HaveOccurred())

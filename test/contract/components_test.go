@@ -9,15 +9,9 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// What config/default and the bundle leave out, because not every cluster takes it.
+// config/default and the bundle leave these out, because not every cluster accepts them.
 var _ = Describe("The components", func() {
-	It("are taken by the API server, and ask for metrics that there are", func(context.Context) {
-		kubectl := func(args ...string) string {
-			GinkgoHelper()
-			out, err := cp.Kubectl(args...)
-			Expect(err).NotTo(HaveOccurred(), out)
-			return out
-		}
+	It("are accepted by the API server, and use metrics that exist", func(context.Context) {
 		DeferCleanup(kubectl, "delete", "--ignore-not-found", "-f", "testdata/monitoring.yaml")
 		kubectl("apply", "-f", "testdata/monitoring.yaml")
 		kubectl("wait", "--for=condition=Established", "--timeout=30s", "-f", "testdata/monitoring.yaml")
@@ -29,7 +23,7 @@ var _ = Describe("The components", func() {
 		_, served := scrape(scraper)
 		expressions := kubectl("get", "prometheusrules", "-A", "-o",
 			"jsonpath={range .items[*].spec.groups[*].rules[*]}{.expr}{'\\n'}{end}")
-		Expect(strings.Count(expressions, "\n")).To(BeNumerically(">=", 4))
+		Expect(strings.Count(expressions, "\n")).To(BeNumerically(">=", 3), "four expressions, one in each line")
 		for expression := range strings.Lines(expressions) {
 			metric := regexp.MustCompile(`(\w+)\{job=`).FindStringSubmatch(expression)[1]
 			if metric == "up" { // Prometheus's own

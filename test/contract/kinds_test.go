@@ -59,8 +59,8 @@ func (k kind) firstChildName(name string) string {
 	return name
 }
 
-// foreign returns an object like the first child that the operator does not control.
-func (k kind) foreign(namespace, name string) client.Object {
+// unmanaged returns an object of the type of the first child that the operator does not control.
+func (k kind) unmanaged(namespace, name string) client.Object {
 	if !k.Deploys {
 		return testkinds.NewJob(namespace, name)
 	}
@@ -84,7 +84,7 @@ func newMemcached(namespace, name string, size int32) *cachev1alpha1.Memcached {
 	}
 }
 
-// newCronJob returns one whose Jobs go on until somebody ends their pod, fit for a namespace that is restricted.
+// newCronJob returns a CronJob whose Jobs run until their pods end. Pod Security "restricted" admits them.
 func newCronJob(namespace, name, schedule string) *tutorialv1.CronJob {
 	cj := testkinds.CronJob.Make(namespace, name, 1).(*tutorialv1.CronJob)
 	cj.Spec.Schedule, cj.Spec.JobTemplate.Spec.Parallelism = schedule, nil
@@ -97,21 +97,38 @@ func controlledBy(apiVersion, kind, name string) metav1.OwnerReference {
 		UID: "00000000-0000-0000-0000-000000000001", Controller: ptr.To(true)}
 }
 
-// says is a matcher for a condition of an object: "Available=True/AllNodesReady", or without a reason.
-func (k kind) says(object client.Object) func(ctx context.Context) map[string]string {
+// conditionsOf returns a function that reads the conditions of an object, by type, as "True/AllNodesReady".
+func (k kind) conditionsOf(object client.Object) func(ctx context.Context) map[string]string {
 	return func(ctx context.Context) map[string]string {
 		if err := k8s.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return map[string]string{"error": err.Error()}
 		}
-		said := map[string]string{}
+		found := map[string]string{}
 		for _, c := range k.Conditions(object) {
-			said[c.Type] = fmt.Sprintf("%s/%s", c.Status, c.Reason)
+			found[c.Type] = fmt.Sprintf("%s/%s", c.Status, c.Reason)
 			if c.ObservedGeneration != object.GetGeneration() {
-				said[c.Type] = fmt.Sprintf("of generation %d, not %d", c.ObservedGeneration, object.GetGeneration())
+				found[c.Type] = fmt.Sprintf("of generation %d, not %d", c.ObservedGeneration, object.GetGeneration())
 			}
 		}
-		return said
+		return found
 	}
+}
+
+// eventually waits until an object has conditions such as "Degraded=True/NameTaken", or with any reason that begins so,
+// "Available=False/No*".
+func (k kind) eventually(ctx context.Context, object client.Object, conditions ...string) {
+	GinkgoHelper()
+	matchers := make([]OmegaMatcher, len(conditions))
+	for i, condition := range conditions {
+		name, value, _ := strings.Cut(condition, "=")
+		prefix, isPrefix := strings.CutSuffix(value, "*")
+		if isPrefix {
+			matchers[i] = HaveKeyWithValue(name, HavePrefix(prefix))
+		} else {
+			matchers[i] = HaveKeyWithValue(name, value)
+		}
+	}
+	Eventually(ctx, k.conditionsOf(object)).Should(And(matchers...))
 }
 
 // message returns the message of a condition, as it was last read.
@@ -122,21 +139,21 @@ func (k kind) message(object client.Object, condition string) string {
 	return ""
 }
 
-// settled is what says returns of an object that has nothing to wait for. A Job goes on until its pods end.
+// settled matches the conditions of an object that matches its spec. A Job runs until its pods end.
 var settled = And(
 	HaveKeyWithValue("Available", HavePrefix("True/")),
 	HaveKeyWithValue("Progressing", BeElementOf("False/RolloutComplete", "True/JobsRunning")),
 	HaveKeyWithValue("Degraded", "False/AsExpected"))
 
-// put creates an object and sees to it that the operator has children to make for it.
+// put creates an object and makes it due, if it is not at once.
 func (k kind) put(ctx context.Context, object client.Object) {
 	GinkgoHelper()
 	Expect(k8s.Create(ctx, object)).To(Succeed())
 	if k.due == nil {
 		return
 	}
-	// What was said when it was new does not count.
-	Eventually(ctx, func() []string { return eventsAbout(ctx, object) }).Should(HaveLen(1))
+	// The event of its creation does not count.
+	Eventually(ctx, eventsAbout).WithArguments(object).Should(HaveLen(1))
 	for _, event := range eventsOf(ctx, object) {
 		Expect(k8s.Delete(ctx, &event)).To(Succeed())
 	}
@@ -151,14 +168,19 @@ func (k kind) create(ctx context.Context, object client.Object) client.Object {
 	return object
 }
 
-// settle waits until an object has settled, and the operator with it: nothing it does later has that as its cause.
-func (k kind) settle(ctx context.Context, object client.Object) {
+// settle waits until objects of one namespace have settled, and the operator with them: its later requests have another
+// cause.
+func (k kind) settle(ctx context.Context, objects ...client.Object) {
 	GinkgoHelper()
-	Eventually(ctx, k.says(object)).Should(settled)
+	for _, object := range objects {
+		Eventually(ctx, k.conditionsOf(object)).Should(settled)
+	}
 	mark := cp.Audit.Now()
-	Eventually(ctx, func() []string { return eventsAbout(ctx, object) }).ShouldNot(BeEmpty())
+	for _, object := range objects {
+		Eventually(ctx, eventsAbout).WithArguments(object).ShouldNot(BeEmpty())
+	}
 	Eventually(func() int {
-		seen := len(requests(mark, object.GetNamespace()))
+		seen := len(requests(mark, objects[0].GetNamespace()))
 		mark = cp.Audit.Now()
 		return seen
 	}).WithPolling(300 * time.Millisecond).Should(BeZero())
@@ -186,7 +208,7 @@ func (k kind) optionalFields() []testkinds.Field {
 	})
 }
 
-// setField sets one field of an object, as a user does who only cares for that.
+// setField sets one field of an object by a merge patch.
 func setField(ctx context.Context, object client.Object, path string, value any) {
 	GinkgoHelper()
 	patch := value
@@ -209,35 +231,46 @@ func (k kind) desired(ctx context.Context, object client.Object) map[string]any 
 	return desired
 }
 
-// damageAll changes the metadata and the spec of each child in all the ways that the operator reverts, and waits until
-// it has.
+// damageAll changes the metadata and the spec of all children in all ways that the operator reverts, and waits until it
+// has. All children are damaged at once, each in one way after the other.
 func (k kind) damageAll(ctx context.Context, object client.Object) {
 	GinkgoHelper()
-	for i, child := range k.own(ctx, object) {
-		before := child.DeepCopyObject().(client.Object)
-		for _, damage := range k.Children[i].Damage {
+	children := k.own(ctx, object)
+	var before []client.Object
+	rounds := 0
+	for i, child := range children {
+		before = append(before, child.DeepCopyObject().(client.Object))
+		rounds = max(rounds, len(k.Children[i].Damage))
+	}
+	for round := range rounds {
+		for i, child := range children {
 			edit(ctx, child, func(child client.Object) {
-				child.SetLabels(map[string]string{"theirs": "stays", "app.kubernetes.io/managed-by": "somebody-else"})
+				child.SetLabels(map[string]string{"theirs": "stays", "app.kubernetes.io/managed-by": "another-client"})
 				child.SetOwnerReferences(nil)
-				damage(child)
+				if round < len(k.Children[i].Damage) {
+					k.Children[i].Damage[round](child)
+				}
 			})
+		}
+		for i, child := range children {
 			Eventually(ctx, func(g Gomega) {
 				g.Expect(metav1.IsControlledBy(get(ctx, child), object)).To(BeTrue())
-				for label, value := range before.GetLabels() {
+				for label, value := range before[i].GetLabels() {
 					g.Expect(child.GetLabels()).To(HaveKeyWithValue(label, value))
 				}
 				g.Expect(child.GetLabels()).To(HaveKeyWithValue("theirs", "stays"))
-				g.Expect(testkinds.Spec(child)).To(Equal(testkinds.Spec(before)))
+				g.Expect(testkinds.Spec(child)).To(Equal(testkinds.Spec(before[i])))
 			}).Should(Succeed(), "%T", child)
-			Expect(child.GetUID()).To(Equal(before.GetUID()))
-			k.settle(ctx, object)
+			Expect(child.GetUID()).To(Equal(before[i].GetUID()))
 		}
-		// what others have added stays until they remove it
-		edit(ctx, child, func(child client.Object) { child.SetLabels(before.GetLabels()) })
+		k.settle(ctx, object)
+	}
+	for i, child := range children { // labels of other clients stay until they remove them
+		edit(ctx, child, func(child client.Object) { child.SetLabels(before[i].GetLabels()) })
 	}
 }
 
-// resourceVersions of objects, to see whether anybody has written them.
+// resourceVersions returns the versions of objects, to detect writes.
 func resourceVersions(ctx context.Context, objects ...client.Object) map[string]string {
 	GinkgoHelper()
 	versions := map[string]string{}
@@ -247,7 +280,7 @@ func resourceVersions(ctx context.Context, objects ...client.Object) map[string]
 	return versions
 }
 
-// passOnStatusOf has a child's status change and waits until the controller has made a pass because of it.
+// passOnStatusOf changes the status of a child and waits for the pass that this triggers.
 func (k kind) passOnStatusOf(ctx context.Context, child client.Object) {
 	GinkgoHelper()
 	before := passes(k.Controller())
@@ -265,5 +298,5 @@ func (k kind) passOnStatusOf(ctx context.Context, child client.Object) {
 	time.Sleep(200 * time.Millisecond)
 }
 
-// jobPace is longer than the second that Kubernetes collects news of a Job for before it tells them.
+// jobPace is longer than the second for which Kubernetes batches status updates of a Job.
 const jobPace = 1200 * time.Millisecond

@@ -2,7 +2,6 @@ package contract
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -19,6 +18,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,13 +28,13 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// end is how a manager has ended that was not meant to run.
+// end is how a manager has ended.
 type end struct {
 	Code   int
 	Output string
 }
 
-// missingCRD is how it ends on a cluster without our CustomResourceDefinitions.
+// missingCRD is how the manager ends on a cluster without its CustomResourceDefinitions.
 var missingCRD end
 
 // endOf runs the manager with a kubeconfig ("" for an administrator's of the test cluster) until it ends.
@@ -51,20 +52,17 @@ func endOf(ctx context.Context, kubeconfig string, flags ...string) end {
 	return end{command.ProcessState.ExitCode(), string(out)}
 }
 
-var _ = Describe("The manager", func() {
-	It("prints its version", func(ctx context.Context) {
+var _ = Describe("The manager", ownManager, SpecPriority(2), func() {
+	It("prints its version, and its flags with --help", func(ctx context.Context) {
 		Expect(endOf(ctx, "", "--version")).To(And(
 			HaveField("Code", 0),
 			HaveField("Output", MatchRegexp(`^memcached-operator v9\.9\.9, commit abcdef, go1\.\d+\S* \w+/\w+\n$`))))
-	})
-
-	It("prints every flag with --help", func(ctx context.Context) {
 		Expect(endOf(ctx, "", "--help")).To(And(HaveField("Code", 0), HaveField("Output", And(
 			ContainSubstring("-leader-elect"), ContainSubstring("WATCH_NAMESPACE"),
 			ContainSubstring("RELATED_IMAGE_MEMCACHED")))))
 	})
 
-	DescribeTable("says what is wrong with a flag and ends with 2", func(ctx context.Context, flag, message string) {
+	DescribeTable("ends with 2 and an explanation of the wrong flag", func(ctx context.Context, flag, message string) {
 		Expect(endOf(ctx, "", flag)).
 			To(And(HaveField("Code", 2), HaveField("Output", And(ContainSubstring(message), HavePrefix("manager: ")))))
 	},
@@ -80,16 +78,11 @@ var _ = Describe("The manager", func() {
 		Entry("argument", "run", `unexpected argument "run"`),
 	)
 
-	It("ends in peace when it is told to before it has begun", func(ctx context.Context) {
+	It("ends with 0 on SIGTERM during startup", func(ctx context.Context) {
 		silent, err := net.Listen("tcp", "127.0.0.1:0")
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(silent.Close)
-		kubeconfig := GinkgoT().TempDir() + "/kubeconfig"
-		Expect(os.WriteFile(kubeconfig,
-			fmt.Appendf(nil,
-				`{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],
-			"users":[{"name":"a","user":{}}],"clusters":[{"name":"a","cluster":{"server":"http://%s"}}]}`, silent.Addr()), 0o600)).To(Succeed())
-		command := exec.CommandContext(ctx, program, "--kubeconfig="+kubeconfig)
+		command := exec.CommandContext(ctx, program, "--kubeconfig="+kubeconfigFor("http://"+silent.Addr().String()))
 		command.Env = testenv.Environment()
 		Expect(command.Start()).To(Succeed())
 		asked, err := silent.Accept()
@@ -99,18 +92,14 @@ var _ = Describe("The manager", func() {
 		Expect(command.Wait()).To(Succeed())
 	})
 
-	It("says so and ends with 1 when it cannot find a kubeconfig", func(ctx context.Context) {
+	It("ends with 1 and an explanation without a kubeconfig", func(ctx context.Context) {
 		Expect(endOf(ctx, "/nonexistent")).
 			To(And(HaveField("Code", 1),
 				HaveField("Output", ContainSubstring("name a kubeconfig with --kubeconfig or KUBECONFIG"))))
 	})
 
-	It("says so and ends with 1 when nobody answers at the API server's address", func(ctx context.Context) {
-		kubeconfig := GinkgoT().TempDir() + "/kubeconfig"
-		Expect(os.WriteFile(kubeconfig,
-			[]byte(`{"apiVersion":"v1","kind":"Config","current-context":"a","contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],
-			"clusters":[{"name":"a","cluster":{"server":"https://127.0.0.1:1"}}],"users":[{"name":"a","user":{}}]}`), 0o600)).To(Succeed())
-		Expect(endOf(ctx, kubeconfig)).To(And(HaveField("Code", 1), HaveField("Output", And(
+	It("ends with 1 and an explanation when the API server does not answer", func(ctx context.Context) {
+		Expect(endOf(ctx, kubeconfigFor("https://127.0.0.1:1"))).To(And(HaveField("Code", 1), HaveField("Output", And(
 			ContainSubstring("cannot reach the Kubernetes API server at https://127.0.0.1:1"),
 			ContainSubstring("connection refused"), ContainSubstring("--kubeconfig")))))
 	})
@@ -122,47 +111,25 @@ var _ = Describe("The manager", func() {
 			ContainSubstring("kubectl apply -k config/crd")))))
 	})
 
-	It("ends with 0 when it is told to, and gives the lease back", func(ctx context.Context) {
-		Expect(manager.Stop()).To(Succeed(), manager.Logs())
-		Expect(*get(ctx, lease()).Spec.HolderIdentity).To(BeEmpty())
-		start(ctx, nil)
-	})
-
-	It("logs in JSON, and nothing at rest", func(ctx context.Context) {
-		restart(ctx)
-		Eventually(func() int { return strings.Count(manager.Logs(), "Starting workers") }).Should(Equal(len(kinds)))
-		// Its key takes a while on a busy machine, and longer with the race detector.
-		Eventually(func() string { return manager.Logs() }).Should(ContainSubstring("Serving metrics server"))
-		before := len(manager.Logs())
-		time.Sleep(time.Second)
-		Expect(manager.Logs()[before:]).To(BeEmpty())
-		for line := range strings.Lines(manager.Logs()) {
-			Expect(line).To(HavePrefix(`{"time":`))
-		}
-	})
-
-	It("is alive and ready, and serves metrics to those who may see them only", func(ctx context.Context) {
-		for _, path := range []string{"/healthz", "/readyz"} {
-			response, err := http.Get(manager.ProbeURL + path)
-			Expect(err).NotTo(HaveOccurred())
-			response.Body.Close()
-			Expect(response.StatusCode).To(Equal(http.StatusOK), path)
-		}
-		code, body := scrape(scraper)
-		Expect(code).To(Equal(http.StatusOK))
-		Expect(body).To(ContainSubstring("controller_runtime_reconcile_total"))
-
-		code, _ = scrape("")
-		Expect(code).To(Equal(http.StatusUnauthorized))
-		Expect(k8s.Create(ctx,
-			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "stranger"}})).To(Succeed())
-		stranger, err := cp.Token(ctx, "default", "stranger")
-		Expect(err).NotTo(HaveOccurred())
-		code, _ = scrape(stranger)
-		Expect(code).To(Equal(http.StatusForbidden))
-	})
+	It("ends with 0 on SIGTERM and releases the lease, logs in JSON, and logs nothing when all is settled",
+		func(ctx context.Context) {
+			startDefault(ctx)
+			stop()
+			Expect(*get(ctx, lease()).Spec.HolderIdentity).To(BeEmpty())
+			start(ctx, nil)
+			Eventually(func() int { return strings.Count(manager.Logs(), "Starting workers") }).Should(Equal(len(kinds)))
+			// Generating its key takes a while with the race detector.
+			Eventually(manager.Logs).Should(ContainSubstring("Serving metrics server"))
+			before := len(manager.Logs())
+			time.Sleep(time.Second)
+			Expect(manager.Logs()[before:]).To(BeEmpty())
+			for line := range strings.Lines(manager.Logs()) {
+				Expect(line).To(HavePrefix(`{"time":`))
+			}
+		})
 
 	It("has another manager take over when it ends", func(ctx context.Context) {
+		startDefault(ctx)
 		second, err := cp.StartManager(ctx, program, nil)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(second.WaitUntilReady(ctx)).To(Succeed(), "one that stands by is ready too")
@@ -177,39 +144,37 @@ var _ = Describe("The manager", func() {
 		kinds[0].create(ctx, kinds[0].Make(ns, "one", 1))
 	})
 
-	It("makes what the samples ask for, and can be installed from one file", func(ctx context.Context) {
-		ns := newNamespace(ctx)
-		out, err := cp.Kubectl("-n", ns, "apply", "-k", testenv.Root()+"/config/samples")
-		Expect(err).NotTo(HaveOccurred(), out)
-		Eventually(ctx, kinds[0].says(newFoo(ns, "foo-sample", "", nil))).Should(settled)
-		Eventually(ctx, kinds[1].says(newMemcached(ns, "memcached-sample", 0))).Should(settled)
-		Eventually(ctx, kinds[2].says(newCronJob(ns, "cronjob-sample", ""))).Should(And(
-			HaveKeyWithValue("Available", "True/Scheduled"), HaveKeyWithValue("Degraded", "False/AsExpected")))
+	Describe("with WATCH_NAMESPACE, and resyncs each second", Ordered, func() {
+		var inside, also, outside string
+		BeforeAll(func(ctx context.Context) {
+			inside, also, outside = newNamespace(ctx), newNamespace(ctx), newNamespace(ctx)
+			// as if the API server could not stream lists, for which the operator needs the permission to list
+			restart(ctx, []string{"WATCH_NAMESPACE=" + inside + "," + also, "KUBE_FEATURE_WatchListClient=false"},
+				"--sync-period=1s")
+		})
 
-		manifests, err := cp.Kubectl("kustomize", testenv.Root()+"/config/default")
-		Expect(err).NotTo(HaveOccurred(), manifests)
-		file := GinkgoT().TempDir() + "/install.yaml"
-		Expect(os.WriteFile(file, []byte(manifests), 0o600)).To(Succeed())
-		out, err = cp.Kubectl("label", "namespace", testenv.OperatorNamespace, "pod-security.kubernetes.io/warn=restricted",
-			"--overwrite")
-		Expect(err).NotTo(HaveOccurred(), out)
-		out, err = cp.Kubectl("apply", "--server-side", "--dry-run=server", "-f", file)
-		Expect(err).NotTo(HaveOccurred(), out)
-		Expect(out).
-			To(And(ContainSubstring("deployment.apps/memcached-operator-controller-manager"), Not(ContainSubstring("Warning"))))
-	})
-
-	It("works in the namespaces that WATCH_NAMESPACE names only", func(ctx context.Context) {
-		inside, also, outside := newNamespace(ctx), newNamespace(ctx), newNamespace(ctx)
-		restartWith(ctx, []string{"WATCH_NAMESPACE=" + inside + "," + also})
-		for _, k := range kinds {
-			unseen := k.Make(outside, k.Controller(), 1)
-			Expect(k8s.Create(ctx, unseen)).To(Succeed())
-			for _, ns := range []string{inside, also} {
-				k.own(ctx, k.create(ctx, k.Make(ns, k.Controller(), 1)))
+		It("works in these namespaces only", func(ctx context.Context) {
+			for _, k := range kinds {
+				unseen := k.Make(outside, k.Controller(), 1)
+				Expect(k8s.Create(ctx, unseen)).To(Succeed())
+				for _, ns := range []string{inside, also} {
+					k.own(ctx, k.create(ctx, k.Make(ns, k.Controller(), 1)))
+				}
+				Expect(k.Conditions(get(ctx, unseen))).To(BeEmpty())
 			}
-			Expect(k.Conditions(get(ctx, unseen))).To(BeEmpty())
-		}
+		})
+
+		It("sends no request for a resync", func(context.Context) {
+			mark, before := cp.Audit.Now(), map[string]int{}
+			for _, k := range kinds {
+				before[k.Controller()] = passes(k.Controller())
+			}
+			for _, k := range kinds { // each has an object in each of the two namespaces
+				Eventually(func() int { return passes(k.Controller()) }).Should(BeNumerically(">=", before[k.Controller()]+2*3))
+			}
+			time.Sleep(200 * time.Millisecond)
+			report("requests for three resyncs of each kind", len(requests(mark, inside))+len(requests(mark, also)), 0)
+		})
 	})
 
 	It("leaves the user of pods to a cluster that assigns them, as OpenShift does", func(ctx context.Context) {
@@ -217,115 +182,33 @@ var _ = Describe("The manager", func() {
 		userOf := func(object client.Object, k kind) *int64 {
 			return k.own(ctx, object)[0].(*appsv1.Deployment).Spec.Template.Spec.SecurityContext.RunAsUser
 		}
-		isOpenShift := func() string {
-			groups, err := cp.Kubectl("get", "--raw", "/apis")
-			Expect(err).NotTo(HaveOccurred(), groups)
-			return groups
-		}
+		groups := func() string { return kubectl("get", "--raw", "/apis") }
+		startDefault(ctx)
 		var objects []client.Object
 		for i, k := range deploying {
 			objects = append(objects, k.create(ctx, k.Make(ns, k.Controller(), 1)))
 			Expect(*userOf(objects[i], k)).To(BeNumerically(">", 0))
 		}
 
-		out, err := cp.Kubectl("apply", "-f", "testdata/openshift.yaml")
-		Expect(err).NotTo(HaveOccurred(), out)
+		kubectl("apply", "-f", "testdata/openshift.yaml")
 		DeferCleanup(func() {
-			out, err := cp.Kubectl("delete", "--ignore-not-found", "-f", "testdata/openshift.yaml")
-			Expect(err).NotTo(HaveOccurred(), out)
-			Eventually(isOpenShift).ShouldNot(ContainSubstring("security.openshift.io"))
+			kubectl("delete", "--ignore-not-found", "-f", "testdata/openshift.yaml")
+			Eventually(groups).ShouldNot(ContainSubstring("security.openshift.io"))
 		})
-		Eventually(isOpenShift).Should(ContainSubstring("security.openshift.io"))
-		restartWith(ctx, []string{"WATCH_NAMESPACE=" + ns})
+		Eventually(groups).Should(ContainSubstring("security.openshift.io"))
+		restart(ctx, []string{"WATCH_NAMESPACE=" + ns})
 		for i, k := range deploying {
 			Eventually(ctx, func() *int64 { return userOf(objects[i], k) }).Should(BeNil(),
 				"what is not wanted any more is taken back")
-			Eventually(ctx, k.says(objects[i])).Should(settled)
+			Eventually(ctx, k.conditionsOf(objects[i])).Should(settled)
 		}
 	})
 
-	It("runs the images that the environment names, and takes away one node at a time to do so",
-		func(ctx context.Context) {
-			ns := newNamespace(ctx)
-			foo, mc := newFoo(ns, "foo", "foo", ptr.To[int32](1)), newMemcached(ns, "memcached", 5)
-			kinds[0].create(ctx, foo)
-			kinds[1].create(ctx, mc)
-			imageOf := func(k kind, object client.Object) string {
-				return k.own(ctx, object)[0].(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Image
-			}
-			Expect(imageOf(kinds[0], foo)).To(Equal("nginx:latest"))
-			Expect(imageOf(kinds[1], mc)).To(Equal("docker.io/library/memcached:1.6.45-alpine"))
+	// OLM first upgrades to a manager without the Subscription's settings.
+	It("runs the images that the environment names after --image-delay, and replaces one node at a time",
+		func(ctx context.Context) { changesImagesAfterTheDelay(ctx, newNamespace(ctx)) })
 
-			rollout, err := k8s.Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(ns),
-				client.MatchingFields{metav1.ObjectNameField: "memcached"})
-			Expect(err).NotTo(HaveOccurred())
-			defer rollout.Stop()
-			restartWith(ctx,
-				[]string{"WATCH_NAMESPACE=" + ns, "RELATED_IMAGE_NGINX=example.com/n:2", "RELATED_IMAGE_MEMCACHED=example.com/m:2"})
-			Eventually(ctx, func() string { return imageOf(kinds[1], mc) }).Should(Equal("example.com/m:2"))
-			Eventually(ctx, func() string { return imageOf(kinds[0], foo) }).Should(Equal("example.com/n:2"))
-			for {
-				event := <-rollout.ResultChan()
-				deployment := event.Object.(*appsv1.Deployment)
-				Expect(deployment.Status.AvailableReplicas).To(BeNumerically(">=", 4))
-				if status := deployment.Status; status.ObservedGeneration == deployment.Generation &&
-					status.ObservedGeneration > 1 &&
-					status.UpdatedReplicas == 5 && status.AvailableReplicas == 5 {
-					break
-				}
-			}
-			nodes := namesOf(podsOf(ctx, ns, 6)[1:]) // the first is the Foo's
-			Eventually(ctx, func() []string { return get(ctx, mc).Status.Nodes }).Should(Equal(nodes))
-			Eventually(ctx, kinds[1].says(mc)).Should(settled)
-		})
-
-	// OLM upgrades to a manager without the Subscription's settings first.
-	It("leaves what serves with its image for as long as it is told", func(ctx context.Context) {
-		ns := newNamespace(ctx)
-		var objects []client.Object
-		for _, k := range deploying {
-			object := k.Make(ns, k.Controller(), 1)
-			k.create(ctx, object)
-			objects = append(objects, object)
-		}
-		images := func() []string {
-			var images []string
-			for i, k := range deploying {
-				images = append(images, k.own(ctx, objects[i])[0].(*appsv1.Deployment).Spec.Template.Spec.Containers[0].Image)
-			}
-			return images
-		}
-		before := images()
-		others := []string{"WATCH_NAMESPACE=" + ns, "RELATED_IMAGE_NGINX=example.com/n:2",
-			"RELATED_IMAGE_MEMCACHED=example.com/m:2"}
-		restartWith(ctx, others, "--image-delay=1h")
-		for i, k := range deploying { // what else is wanted is done
-			out, err := cp.Kubectl("scale", "--namespace="+ns, "--replicas=2", k.CRD()+"/"+k.Controller())
-			Expect(err).NotTo(HaveOccurred(), out)
-			Eventually(ctx, k.says(objects[i])).Should(settled)
-		}
-		Expect(images()).To(Equal(before))
-
-		restartWith(ctx, others, "--image-delay=10s")
-		Consistently(ctx, images).WithTimeout(2 * time.Second).Should(Equal(before))
-		Eventually(ctx, images).Should(Equal([]string{"example.com/n:2", "example.com/m:2"}))
-	})
-
-	It("gives a Foo that waits for a taken name another image after the hold-off", func(ctx context.Context) {
-		ns := newNamespace(ctx)
-		Expect(k8s.Create(ctx, testkinds.NewDeployment(ns, "taken", 0))).To(Succeed())
-		foo := newFoo(ns, "example", "old", ptr.To[int32](1))
-		kinds[0].create(ctx, foo)
-		edit(ctx, foo, func(foo *samplev1alpha1.Foo) { foo.Spec.DeploymentName = "taken" })
-		Eventually(ctx, kinds[0].says(foo)).Should(HaveKeyWithValue("Degraded", "True/NameTaken"))
-		old := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "old"}}
-		image := func() string { return get(ctx, old).Spec.Template.Spec.Containers[0].Image }
-		restartWith(ctx, []string{"WATCH_NAMESPACE=" + ns, "RELATED_IMAGE_NGINX=example.com/n:2"}, "--image-delay=5s")
-		Consistently(ctx, image).WithTimeout(2 * time.Second).Should(Equal("nginx:latest"))
-		Eventually(ctx, image).Should(Equal("example.com/n:2"))
-	})
-
-	It("is alive but not ready while it cannot see what it has to", func(ctx context.Context) {
+	It("is alive but not ready while it lacks the permission to watch", func(ctx context.Context) {
 		ns := newNamespace(ctx)
 		role := get(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "memcached-operator-manager-role"}})
 		blind := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "blind"}}
@@ -367,27 +250,135 @@ var _ = Describe("The manager", func() {
 	})
 
 	for _, named := range kinds[1:] {
-		It("works on a "+named.Name+" only where --controllers names nothing else", func(ctx context.Context) {
+		It("works on "+named.Name+"s only if --controllers names no other kind", func(ctx context.Context) {
 			ns := newNamespace(ctx)
-			restartWith(ctx, nil, "--controllers="+named.Controller())
-			var others []client.Object
+			restart(ctx, nil, "--controllers="+named.Controller())
+			objects := make([]client.Object, len(kinds))
 			for i, k := range kinds {
-				others = append(others, k.Make(ns, "other-"+k.Controller(), 1))
+				objects[i] = k.Make(ns, k.Controller(), 1)
 				if k.Name != named.Name {
-					Expect(k8s.Create(ctx, others[i])).To(Succeed())
+					Expect(k8s.Create(ctx, objects[i])).To(Succeed())
 				}
 			}
 			named.create(ctx, named.Make(ns, "one", 1))
 			for i, k := range kinds {
 				if k.Name != named.Name {
-					Expect(k.Conditions(get(ctx, others[i]))).To(BeEmpty(), k.Name)
+					Expect(k.Conditions(get(ctx, objects[i]))).To(BeEmpty(), k.Name)
 				}
 			}
 			holder := get(ctx, leaseNamed(named.Controller()+".memcached-operator.example.com")).Spec.HolderIdentity
-			Expect(holder).NotTo(BeNil(), "managers of other kinds are not in its way")
+			Expect(holder).NotTo(BeNil(), "managers of other kinds do not compete for the lease")
 		})
 	}
 })
+
+var _ = Describe("The running manager", func() {
+	It("is alive and ready, and serves metrics to authorized clients only", func(ctx context.Context) {
+		for _, path := range []string{"/healthz", "/readyz"} {
+			response, err := http.Get(manager.ProbeURL + path)
+			Expect(err).NotTo(HaveOccurred())
+			response.Body.Close()
+			Expect(response.StatusCode).To(Equal(http.StatusOK), path)
+		}
+		code, body := scrape(scraper)
+		Expect(code).To(Equal(http.StatusOK))
+		Expect(body).To(ContainSubstring("controller_runtime_reconcile_total"))
+
+		code, _ = scrape("")
+		Expect(code).To(Equal(http.StatusUnauthorized))
+		Expect(k8s.Create(ctx,
+			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "stranger"}})).To(Succeed())
+		stranger, err := cp.Token(ctx, "default", "stranger")
+		Expect(err).NotTo(HaveOccurred())
+		code, _ = scrape(stranger)
+		Expect(code).To(Equal(http.StatusForbidden))
+	})
+
+	It("reconciles the samples, and can be installed from one file", func(ctx context.Context) {
+		ns := newNamespace(ctx)
+		kubectl("-n", ns, "apply", "-k", testenv.Root()+"/config/samples")
+		Eventually(ctx, kinds[0].conditionsOf(newFoo(ns, "foo-sample", "", nil))).Should(settled)
+		Eventually(ctx, kinds[1].conditionsOf(newMemcached(ns, "memcached-sample", 0))).Should(settled)
+		Eventually(ctx, kinds[2].conditionsOf(newCronJob(ns, "cronjob-sample", ""))).Should(And(
+			HaveKeyWithValue("Available", "True/Scheduled"), HaveKeyWithValue("Degraded", "False/AsExpected")))
+
+		file := GinkgoT().TempDir() + "/install.yaml"
+		Expect(os.WriteFile(file, []byte(kubectl("kustomize", testenv.Root()+"/config/default")), 0o600)).To(Succeed())
+		kubectl("label", "namespace", testenv.OperatorNamespace, "pod-security.kubernetes.io/warn=restricted", "--overwrite")
+		out := kubectl("apply", "--server-side", "--dry-run=server", "-f", file)
+		Expect(out).
+			To(And(ContainSubstring("deployment.apps/memcached-operator-controller-manager"), Not(ContainSubstring("Warning"))))
+	})
+})
+
+// changesImagesAfterTheDelay starts managers with other images, first with a delay that does not end.
+func changesImagesAfterTheDelay(ctx context.Context, ns string) {
+	GinkgoHelper()
+	startDefault(ctx)
+	foo, mc := newFoo(ns, "foo", "foo", ptr.To[int32](1)), newMemcached(ns, "memcached", 5)
+	waiting := newFoo(ns, "waiting", "former", ptr.To[int32](1))
+	Expect(k8s.Create(ctx, testkinds.NewDeployment(ns, "taken", 0))).To(Succeed())
+	kinds[0].create(ctx, foo)
+	kinds[0].create(ctx, waiting)
+	kinds[1].create(ctx, mc)
+	edit(ctx, waiting, func(foo *samplev1alpha1.Foo) { foo.Spec.DeploymentName = "taken" })
+	kinds[0].eventually(ctx, waiting, "Degraded=True/NameTaken")
+	images := func() (images []string) {
+		for _, name := range []string{"foo", "former", "memcached"} {
+			deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
+			images = append(images, get(ctx, deployment).Spec.Template.Spec.Containers[0].Image)
+		}
+		return images
+	}
+	before := []string{"nginx:latest", "nginx:latest", "docker.io/library/memcached:1.6.45-alpine"}
+	Expect(images()).To(Equal(before))
+
+	environment := []string{"WATCH_NAMESPACE=" + ns, "RELATED_IMAGE_NGINX=example.com/n:2",
+		"RELATED_IMAGE_MEMCACHED=example.com/m:2"}
+	restart(ctx, environment, "--image-delay=1h")
+	kubectl("-n", ns, "scale", "--replicas=2", kinds[0].CRD()+"/foo") // other changes are not delayed
+	kubectl("-n", ns, "scale", "--replicas=6", kinds[1].CRD()+"/memcached")
+	Eventually(ctx, kinds[0].conditionsOf(foo)).Should(settled)
+	Eventually(ctx, kinds[1].conditionsOf(mc)).Should(settled)
+	Expect(images()).To(Equal(before))
+
+	rollout, err := k8s.Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(ns),
+		client.MatchingFields{metav1.ObjectNameField: "memcached"})
+	Expect(err).NotTo(HaveOccurred())
+	defer rollout.Stop()
+	restart(ctx, environment, "--image-delay=10s")
+	Consistently(ctx, images).WithTimeout(2 * time.Second).Should(Equal(before))
+	Eventually(ctx, images).Should(Equal([]string{"example.com/n:2", "example.com/n:2", "example.com/m:2"}))
+	for {
+		deployment := (<-rollout.ResultChan()).Object.(*appsv1.Deployment)
+		Expect(deployment.Status.AvailableReplicas).To(BeNumerically(">=", 5))
+		if status := deployment.Status; deployment.Spec.Template.Spec.Containers[0].Image == "example.com/m:2" &&
+			status.ObservedGeneration == deployment.Generation &&
+			status.UpdatedReplicas == 6 && status.AvailableReplicas == 6 {
+			break
+		}
+	}
+	Eventually(ctx, func(g Gomega) {
+		var pods corev1.PodList
+		g.Expect(k8s.List(ctx, &pods, client.InNamespace(ns), client.MatchingLabels{"app": "memcached"})).To(Succeed())
+		slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+		g.Expect(pods.Items).To(HaveLen(6))
+		g.Expect(get(ctx, mc).Status.Nodes).To(Equal(namesOf(pods.Items)))
+	}).Should(Succeed())
+	Eventually(ctx, kinds[1].conditionsOf(mc)).Should(settled)
+}
+
+// kubeconfigFor writes a kubeconfig without credentials and returns its path.
+func kubeconfigFor(server string) string {
+	GinkgoHelper()
+	config := clientcmdapi.NewConfig()
+	config.Clusters["a"] = &clientcmdapi.Cluster{Server: server}
+	config.Contexts["a"] = &clientcmdapi.Context{Cluster: "a"}
+	config.CurrentContext = "a"
+	path := GinkgoT().TempDir() + "/kubeconfig"
+	Expect(clientcmd.WriteToFile(*config, path)).To(Succeed())
+	return path
+}
 
 func lease() *coordinationv1.Lease {
 	return leaseNamed("memcached-operator.example.com")

@@ -26,7 +26,7 @@ var _ = Describe("Memcached", func() {
 	var ns string
 	BeforeEach(func(ctx context.Context) { ns = newNamespace(ctx) })
 
-	It("makes the Deployment of the tutorial, fit for production, with a Service and a budget", func(ctx context.Context) {
+	It("creates the tutorial's Deployment with production settings, a Service and a budget", func(ctx context.Context) {
 		mc := newMemcached(ns, "memcached-sample", 3)
 		children := k.own(ctx, k.create(ctx, mc))
 		deployment := children[0].(*appsv1.Deployment)
@@ -55,64 +55,47 @@ var _ = Describe("Memcached", func() {
 		Expect(budget.Spec.Selector.MatchLabels).To(Equal(labels))
 	})
 
-	It("tells its nodes: all its pods, sorted, and as kubectl shows them", func(ctx context.Context) {
+	It("lists all its pods as nodes, sorted", func(ctx context.Context) {
 		mc := newMemcached(ns, "one", 3)
 		k.create(ctx, mc)
 		Expect(mc.Status.Nodes).To(Equal(namesOf(podsOf(ctx, ns, 3))))
 		Expect(mc.Status).To(And(HaveField("Size", int32(3)), HaveField("ReadyNodes", int32(3)),
 			HaveField("ServiceName", "one"), HaveField("Selector", "app=memcached,memcached_cr=one")))
 
-		out, err := cp.Kubectl("-n", ns, "patch", "memcached", "one", "-p", `{"spec":{"size": 5}}`, "--type=merge")
-		Expect(err).NotTo(HaveOccurred(), out)
-		Eventually(ctx, k.says(mc)).Should(settled)
+		kubectl("-n", ns, "patch", "memcached", "one", "-p", `{"spec":{"size": 5}}`, "--type=merge")
+		Eventually(ctx, k.conditionsOf(mc)).Should(settled)
 		Expect(mc.Status.Nodes).To(Equal(namesOf(podsOf(ctx, ns, 5))))
-		out, err = cp.Kubectl("-n", ns, "get", "memcached", "one", "-o", "jsonpath={.status.nodes}")
-		Expect(err).NotTo(HaveOccurred(), out)
-		Expect(out).To(Equal(`["` + strings.Join(mc.Status.Nodes, `","`) + `"]`))
-		out, err = cp.Kubectl("-n", ns, "get", "mcd")
-		Expect(err).NotTo(HaveOccurred(), out)
-		Expect(out).To(MatchRegexp(`^NAME +SIZE +READY +STATUS +AGE\none +5 +5 +AllNodesReady +\d+s\n$`))
+		Expect(kubectl("-n", ns, "get", "memcached", "one", "-o", "jsonpath={.status.nodes}")).To(Equal(`["` + strings.Join(mc.Status.Nodes, `","`) + `"]`))
+		Expect(kubectl("-n", ns, "get", "mcd")).To(MatchRegexp(`^NAME +SIZE +READY +STATUS +AGE\none +5 +5 +AllNodesReady +\d+s$`))
 
-		out, err = cp.Kubectl("-n", ns, "scale", "memcached", "one", "--replicas=0")
-		Expect(err).NotTo(HaveOccurred(), out)
-		Eventually(ctx, k.says(mc)).Should(And(settled, HaveKeyWithValue("Available", "True/ScaledToZero")))
+		kubectl("-n", ns, "scale", "memcached", "one", "--replicas=0")
+		Eventually(ctx, k.conditionsOf(mc)).Should(And(settled, HaveKeyWithValue("Available", "True/ScaledToZero")))
 		Expect(mc.Status.Nodes).To(BeEmpty())
 	})
 
-	It("follows a pod that is replaced", func(ctx context.Context) {
+	DescribeTable("does not list a pod that is", func(ctx context.Context, remove func(context.Context, *corev1.Pod)) {
 		mc := newMemcached(ns, "one", 2)
 		k.create(ctx, mc)
-		gone := podsOf(ctx, ns, 2)[0]
-		Expect(k8s.Delete(ctx, &gone)).To(Succeed())
+		removed := podsOf(ctx, ns, 2)[0]
+		remove(ctx, &removed)
 		Eventually(ctx, func() []string { return get(ctx, mc).Status.Nodes }).
-			Should(And(HaveLen(2), Not(ContainElement(gone.Name))))
-		Eventually(ctx, k.says(mc)).Should(settled)
-	})
+			Should(And(HaveLen(2), Not(ContainElement(removed.Name))))
+		Eventually(ctx, k.conditionsOf(mc)).Should(settled)
+		if len(removed.Finalizers) > 0 {
+			Expect(get(ctx, &removed).DeletionTimestamp).NotTo(BeNil(), "it does not exist")
+			edit(ctx, &removed, func(pod *corev1.Pod) { pod.Finalizers = nil })
+		}
+	},
+		Entry("deleted", func(ctx context.Context, pod *corev1.Pod) { Expect(k8s.Delete(ctx, pod)).To(Succeed()) }),
+		Entry("terminated, such as an evicted one", func(ctx context.Context, pod *corev1.Pod) {
+			Expect(cp.SetPodStatus(ctx, pod, corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"})).To(Succeed())
+		}),
+		Entry("being deleted but stays, such as one on a lost machine", func(ctx context.Context, pod *corev1.Pod) {
+			edit(ctx, pod, func(pod *corev1.Pod) { pod.Finalizers = []string{"example.com/stays"} })
+			Expect(k8s.Delete(ctx, pod)).To(Succeed())
+		}))
 
-	It("does not count a pod that has ended, such as an evicted one", func(ctx context.Context) {
-		mc := newMemcached(ns, "one", 2)
-		k.create(ctx, mc)
-		evicted := podsOf(ctx, ns, 2)[0]
-		Expect(cp.SetPodStatus(ctx, &evicted, corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted"})).To(Succeed())
-		Eventually(ctx, func() []string { return get(ctx, mc).Status.Nodes }).
-			Should(And(HaveLen(2), Not(ContainElement(evicted.Name))))
-		Eventually(ctx, k.says(mc)).Should(settled)
-	})
-
-	It("does not list a pod that is being deleted and stays, such as one on a lost machine", func(ctx context.Context) {
-		mc := newMemcached(ns, "one", 2)
-		k.create(ctx, mc)
-		lost := podsOf(ctx, ns, 2)[0]
-		edit(ctx, &lost, func(pod *corev1.Pod) { pod.Finalizers = []string{"example.com/stays"} })
-		Expect(k8s.Delete(ctx, &lost)).To(Succeed())
-		Eventually(ctx, func() []string { return get(ctx, mc).Status.Nodes }).
-			Should(And(HaveLen(2), Not(ContainElement(lost.Name))))
-		Eventually(ctx, k.says(mc)).Should(settled)
-		Expect(get(ctx, &lost).DeletionTimestamp).NotTo(BeNil(), "it is gone")
-		edit(ctx, &lost, func(pod *corev1.Pod) { pod.Finalizers = nil })
-	})
-
-	It("sees neither the pods of another Memcached nor pods that only carry the labels", func(ctx context.Context) {
+	It("lists neither the pods of another Memcached nor pods that only have the labels", func(ctx context.Context) {
 		one, two := newMemcached(ns, "one", 2), newMemcached(ns, "two", 3)
 		k.create(ctx, one)
 		k.create(ctx, two)
@@ -123,12 +106,12 @@ var _ = Describe("Memcached", func() {
 		stray := strayPod(ns, map[string]string{"app": "memcached", "memcached_cr": "one"})
 		Expect(k8s.Create(ctx, stray)).To(Succeed())
 		// in a namespace that is restricted it gets no pod, but a ReplicaSet
-		foreign := testkinds.NewDeployment(ns, "foreign", 1)
-		foreign.Spec.Template.Labels["memcached_cr"] = "one"
-		Expect(k8s.Create(ctx, foreign)).To(Succeed())
+		unmanaged := testkinds.NewDeployment(ns, "unmanaged", 1)
+		unmanaged.Spec.Template.Labels["memcached_cr"] = "one"
+		Expect(k8s.Create(ctx, unmanaged)).To(Succeed())
 		Consistently(ctx, func() []string { return get(ctx, one).Status.Nodes }).WithTimeout(time.Second).
 			Should(And(HaveLen(2), Not(ContainElement(stray.Name))))
-		Expect(k.says(one)(ctx)).To(settled)
+		Expect(k.conditionsOf(one)(ctx)).To(settled)
 	})
 
 	It("writes its status at most 8 times while it grows to 100 nodes over 10 s, and at once when they are complete",
@@ -143,14 +126,13 @@ var _ = Describe("Memcached", func() {
 					time.Sleep(100 * time.Millisecond)
 				}
 			}
-			Eventually(ctx, k.says(mc)).WithTimeout(3 * time.Second).Should(settled)
+			Eventually(ctx, k.conditionsOf(mc)).WithTimeout(3 * time.Second).Should(settled)
 			Expect(mc.Status.Nodes).To(Equal(namesOf(podsOf(ctx, held, 100))))
-			writes := cp.Audit.Since(mark, testenv.ByOperator, testenv.In(held),
-				func(r testenv.Request) bool { return r.Resource == "memcacheds/status" })
+			writes := requests(mark, held, isOf("memcacheds/status"))
 			report("status writes of a Memcached growing to 100 nodes over 10 s", len(writes), 8)
 		})
 
-	Describe("says why a node does not come up:", func() {
+	Describe("reports why a node does not start:", func() {
 		DescribeTable("it", func(ctx context.Context, status corev1.PodStatus, reason, message string) {
 			held := newNamespace(ctx, testenv.HoldPods)
 			mc := newMemcached(held, "one", 2)
@@ -158,14 +140,13 @@ var _ = Describe("Memcached", func() {
 			pods := podsOf(ctx, held, 2)
 			Expect(cp.SetPodReady(ctx, &pods[0])).To(Succeed())
 			Expect(cp.SetPodStatus(ctx, &pods[1], status)).To(Succeed())
-			Eventually(ctx, k.says(mc)).Should(And(
+			Eventually(ctx, k.conditionsOf(mc)).Should(And(
 				HaveKeyWithValue("Degraded", "True/"+reason), HaveKeyWithValue("Available", "True/SomeNodesReady")))
 			Expect(k.message(mc, "Degraded")).To(And(ContainSubstring("node "+pods[1].Name), ContainSubstring(message)))
-			Eventually(ctx, func() []string { return eventsAbout(ctx, mc) }).
-				Should(ContainElement(HavePrefix("Warning " + reason)))
+			Eventually(ctx, eventsAbout).WithArguments(mc).Should(ContainElement(HavePrefix("Warning " + reason)))
 
 			Expect(cp.SetPodReady(ctx, &pods[1])).To(Succeed())
-			Eventually(ctx, k.says(mc)).Should(settled)
+			Eventually(ctx, k.conditionsOf(mc)).Should(settled)
 		},
 			Entry("has crashed", corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{
 				Name:         "memcached",
@@ -187,7 +168,7 @@ var _ = Describe("Memcached", func() {
 		)
 	})
 
-	It("puts back what somebody has replaced where there can be only one: a probe, a hook, a type, a budget",
+	It("reverts fields that exclude each other: a probe, a hook, a Service type, a budget",
 		func(ctx context.Context) {
 			children := k.own(ctx, k.create(ctx, newMemcached(ns, "one", 1)))
 			deployment, budget := children[0].(*appsv1.Deployment), children[2].(*policyv1.PodDisruptionBudget)
@@ -212,7 +193,7 @@ var _ = Describe("Memcached", func() {
 				Should(Equal(*wantedBudget))
 		})
 
-	It("refuses a Service and a budget of its name that are not its own, and makes the rest", func(ctx context.Context) {
+	It("refuses a Service and a budget that it does not control, and creates the rest", func(ctx context.Context) {
 		service := &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "one"},
 			Spec: corev1.ServiceSpec{Selector: map[string]string{"somebody": "else"},
@@ -225,19 +206,18 @@ var _ = Describe("Memcached", func() {
 
 		mc := newMemcached(ns, "one", 2)
 		Expect(k8s.Create(ctx, mc)).To(Succeed())
-		Eventually(ctx, k.says(mc)).Should(And(
-			HaveKeyWithValue("Degraded", "True/NameTaken"), HaveKeyWithValue("Available", "True/AllNodesReady")))
+		k.eventually(ctx, mc, "Degraded=True/NameTaken", "Available=True/AllNodesReady")
 		Expect(k.message(mc, "Degraded")).To(ContainSubstring("kubectl -n %s delete service one", ns))
 		Expect(resourceVersions(ctx, service)).To(Equal(before))
 		Expect(get(ctx, budget).Spec).To(Equal(policyv1.PodDisruptionBudgetSpec{}))
 
 		Expect(k8s.Delete(ctx, service)).To(Succeed())
 		Expect(k8s.Delete(ctx, budget)).To(Succeed())
-		Eventually(ctx, k.says(mc)).Should(settled)
+		Eventually(ctx, k.conditionsOf(mc)).Should(settled)
 		k.own(ctx, mc)
 	})
 
-	It("gives a Service a name it can have, and repairs it at once", func(ctx context.Context) {
+	It("shortens the name of a Service, and repairs that Service at once", func(ctx context.Context) {
 		mc := newMemcached(ns, "4.caches.example", 1)
 		k.create(ctx, mc)
 		Expect(mc.Status.ServiceName).To(MatchRegexp(`^n4-caches-example-[0-9a-f]{8}$`))
@@ -267,14 +247,14 @@ var _ = Describe("Memcached", func() {
 				State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 64, Reason: "Error",
 					Message: "bad option"}},
 			}}})).To(Succeed())
-		Eventually(ctx, func() string { k.says(mc)(ctx); return k.message(mc, "Degraded") }).Should(And(
+		Eventually(ctx, func() string { k.conditionsOf(mc)(ctx); return k.message(mc, "Degraded") }).Should(And(
 			ContainSubstring("kubectl -n %s delete service one", held),
 			ContainSubstring("node %s ended (Error, exit code 64): bad option", crashed.Name)))
-		Expect(k.says(mc)(ctx)).To(HaveKeyWithValue("Degraded", "True/NameTaken"))
+		Expect(k.conditionsOf(mc)(ctx)).To(HaveKeyWithValue("Degraded", "True/NameTaken"))
 
 		Expect(k8s.Delete(ctx, taken)).To(Succeed())
 		Expect(cp.SetPodReady(ctx, &crashed)).To(Succeed())
-		Eventually(ctx, k.says(mc)).Should(settled)
+		Eventually(ctx, k.conditionsOf(mc)).Should(settled)
 	})
 })
 
@@ -298,7 +278,7 @@ func namesOf(pods []corev1.Pod) []string {
 	return names
 }
 
-// strayPod returns a pod that nobody controls, as a restricted namespace takes it.
+// strayPod returns a pod without a controller, for a namespace that enforces Pod Security "restricted".
 func strayPod(namespace string, labels map[string]string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "stray", Labels: labels},

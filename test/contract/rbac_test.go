@@ -21,12 +21,12 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// permissions are what the operator of one process is granted, and has used and was refused.
+// permissions are those of the operator in one process.
 type permissions struct {
 	Granted, Used, Refused []string
 }
 
-// isPart tells whether only some of the specs run, which do not use all permissions.
+// isPart reports whether only some of the specs run, which do not use all permissions.
 func isPart(report Report) bool {
 	config := report.SuiteConfig
 	return len(config.FocusStrings)+len(config.SkipStrings)+len(config.FocusFiles)+
@@ -59,7 +59,7 @@ var _ = AfterSuite(func(ctx context.Context) {
 	}, ReportEntryVisibilityNever)
 })
 
-// What all processes have used together is known when they have ended.
+// A process alone does not use all permissions.
 var _ = ReportAfterSuite("what it may do", func(report Report) {
 	if isPart(report) || report.PreRunStats.SpecsThatWillRun == 0 {
 		return
@@ -120,8 +120,8 @@ func grantedTo(ctx context.Context, serviceAccount string) []string {
 	return testenv.Permissions(rules)
 }
 
-// askedFor are the permissions that the operator never uses but is asked for by clusters that enforce them on owner
-// references, as the API server of this suite does. The specs below show that each is needed.
+// askedFor returns the permissions that the operator never uses, but needs in clusters that check owner references, as
+// the API server of this suite does. The specs below show that each is needed.
 func askedFor() []string {
 	var permissions []string
 	for _, k := range kinds {
@@ -155,14 +155,14 @@ var _ = Describe("RBAC", func() {
 	}
 
 	for _, k := range kinds {
-		It("needs a say in the finalizers of a "+k.Name+" to make it wait for its children", func(ctx context.Context) {
+		It("needs to update the finalizers of a "+k.Name+" to set blockOwnerDeletion", func(ctx context.Context) {
 			ns := newNamespace(ctx)
 			less := without(ctx, ns, "update "+k.GroupVersion.Group+"/"+k.Resource+"/finalizers")
 			for _, child := range k.own(ctx, k.create(ctx, k.Make(ns, "one", 1))) {
 				child.SetName("copy")
 				child.SetResourceVersion("")
 				child.SetUID("")
-				if job, ok := child.(*batchv1.Job); ok { // has of its own what the API server makes
+				if job, ok := child.(*batchv1.Job); ok { // the API server generates these
 					job.Spec.Selector, job.Spec.Template.Labels = nil, nil
 				}
 				Eventually(ctx, func() error { return less.Create(ctx, child, client.DryRunAll) }).
@@ -186,16 +186,21 @@ var _ = Describe("RBAC", func() {
 		}
 	}
 
-	// What it may do in order to lead, and to know who reads its metrics. What it may do for its kinds is taken away by
-	// test/reliability.
-	Describe("of the manager itself", func() {
+	// Permissions for leader election and metrics. test/reliability takes away those for the kinds.
+	Describe("of the manager itself", ownManager, func() {
 		var (
 			ns string
 			m  *testenv.Manager
 		)
-		// startWithout starts a manager that leads in a namespace of its own and has all rights but one.
-		startWithout := func(ctx context.Context, lacks string) {
+		// startWithout starts a manager that leads in a namespace of its own and lacks two permissions.
+		startWithout := func(ctx context.Context, lacks ...string) {
 			GinkgoHelper()
+			without := func(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+				for _, permission := range lacks {
+					rules = testenv.RulesWithout(rules, permission)
+				}
+				return rules
+			}
 			ns = newNamespace(ctx)
 			subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ns, Name: "less"}}
 			leader := get(ctx,
@@ -205,11 +210,11 @@ var _ = Describe("RBAC", func() {
 			for _, object := range []client.Object{
 				&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "less"}},
 				&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "less"},
-					Rules: testenv.RulesWithout(leader.Rules, lacks)},
+					Rules: without(leader.Rules)},
 				&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "less"}, Subjects: subjects,
 					RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "less"}},
 				&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "less-" + ns},
-					Rules: testenv.RulesWithout(scraped.Rules, lacks)},
+					Rules: without(scraped.Rules)},
 				&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "less-" + ns}, Subjects: subjects,
 					RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "less-" + ns}},
 				&rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "kinds-" + ns}, Subjects: subjects,
@@ -232,51 +237,38 @@ var _ = Describe("RBAC", func() {
 			code, _, err := m.Scrape(scraper)
 			return code, err
 		}
-		leaderEvents := func(ctx context.Context) (notes []string) {
-			var events eventsv1.EventList
-			Expect(k8s.List(ctx, &events, client.InNamespace(ns))).To(Succeed())
-			for _, event := range events.Items {
-				notes = append(notes, event.Reason)
-			}
-			return notes
-		}
-
-		It("is enough to lead, to say so, and to be read", func(ctx context.Context) {
-			startWithout(ctx, "nothing")
-			leads()
-			Eventually(ctx, leaderEvents).Should(ConsistOf("LeaderElection"))
-			Eventually(scrapes).Should(Equal(http.StatusOK))
-		})
-
-		DescribeTable("is needed to lead", func(ctx context.Context, verb string) {
-			startWithout(ctx, verb+" coordination.k8s.io/leases")
+		DescribeTable("is needed to lead, or to serve metrics", func(ctx context.Context, verb, review string) {
+			startWithout(ctx, verb+" coordination.k8s.io/leases", review)
 			isRefused(verb + ` resource "leases"`)
+			Eventually(scrapes).Should(Equal(http.StatusInternalServerError))
 			Expect(m.Logs()).NotTo(ContainSubstring("Starting workers"))
-		}, Entry("create leases", "create"), Entry("get leases", "get"))
+		}, Entry("create leases, create tokenreviews", "create", "create authentication.k8s.io/tokenreviews"),
+			Entry("get leases, create subjectaccessreviews", "get", "create authorization.k8s.io/subjectaccessreviews"))
 
-		It("is needed to go on leading: update leases", func(ctx context.Context) {
-			startWithout(ctx, "update coordination.k8s.io/leases")
+		It("is needed to go on leading, or to report the leader: update leases, create events", func(ctx context.Context) {
+			startWithout(ctx, "update coordination.k8s.io/leases", "create /events")
 			leads()
+			isRefused(`create resource "events"`)
+			Expect(leaderEvents(ctx, ns)).To(BeEmpty())
 			isRefused(`update resource "leases"`)
 			Eventually(m.Logs).Should(ContainSubstring("leader election lost"))
 		})
-
-		It("is needed to say who leads: create events", func(ctx context.Context) {
-			startWithout(ctx, "create /events")
-			leads()
-			isRefused(`create resource "events"`)
-			Expect(leaderEvents(ctx)).To(BeEmpty())
-		})
-
-		DescribeTable("is needed to be read", func(ctx context.Context, lacks string) {
-			startWithout(ctx, lacks)
-			Eventually(scrapes).Should(Equal(http.StatusInternalServerError))
-		}, Entry("create tokenreviews", "create authentication.k8s.io/tokenreviews"),
-			Entry("create subjectaccessreviews", "create authorization.k8s.io/subjectaccessreviews"))
 	})
 
-	It("suffices where the API server cannot stream lists", func(ctx context.Context) {
-		restartWith(ctx, []string{"KUBE_FEATURE_WatchListClient=false"})
-		kinds[1].create(ctx, kinds[1].Make(newNamespace(ctx), "one", 1))
+	It("is enough to lead, to report the leader, and to serve metrics", func(ctx context.Context) {
+		Eventually(manager.Logs).Should(ContainSubstring("Starting workers"))
+		Eventually(ctx, leaderEvents).WithArguments(testenv.OperatorNamespace).Should(ContainElement("LeaderElection"))
+		code, _ := scrape(scraper)
+		Expect(code).To(Equal(http.StatusOK))
 	})
 })
+
+// leaderEvents returns the reasons of the events in the namespace that a manager leads in.
+func leaderEvents(ctx context.Context, namespace string) (reasons []string) {
+	var events eventsv1.EventList
+	Expect(k8s.List(ctx, &events, client.InNamespace(namespace))).To(Succeed())
+	for _, event := range events.Items {
+		reasons = append(reasons, event.Reason)
+	}
+	return reasons
+}

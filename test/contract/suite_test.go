@@ -1,13 +1,14 @@
-// Package contract shows, on a real API server and with the operator as a process of its own, that it keeps its
-// contract: what every kind promises (contract_test.go), what each kind promises besides (foo_test.go,
-// memcached_test.go, cronjob_test.go), what becomes of bad input (badinput_test.go), what all that costs
-// (requests_test.go), how the process behaves (manager_test.go), that it may do what it does and no more
-// (rbac_test.go), and that what is left out of its manifests can be added (components_test.go).
+// Package contract tests the operator as a separate process on a real API server: what all kinds have in common
+// (contract_test.go), each kind (foo_test.go, memcached_test.go, cronjob_test.go), validation (badinput_test.go), the
+// number of requests (requests_test.go), the process (manager_test.go), restarts (restart_test.go), stale caches
+// (child_test.go, stale_test.go), webhooks and policies (webhook_test.go), permissions (rbac_test.go), and the optional
+// components (components_test.go).
 package contract
 
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"regexp"
 	"slices"
@@ -31,10 +32,16 @@ var (
 	cp       *testenv.ControlPlane
 	k8s      client.WithWatch
 	program  string             // the manager, built with the race detector
-	manager  *testenv.Manager   // the one that runs while a spec does
+	manager  *testenv.Manager   // the running one; nil if none is running
 	managers []*testenv.Manager // all that have run
 	scraper  string             // a token that may read metrics
+	// hasDefaults reports whether the running manager has the default environment and flags.
+	hasDefaults bool
 )
+
+// ownManager labels the specs that start and stop managers themselves, or need none. Containers of such specs are apart
+// from others, because each start of a manager takes seconds of CPU.
+var ownManager = Label("own-manager")
 
 func TestContract(t *testing.T) {
 	RegisterFailHandler(Fail)
@@ -46,8 +53,7 @@ func TestContract(t *testing.T) {
 	RunSpecs(t, "Contract")
 }
 
-// The suite runs in several processes at once, each with a control plane and a manager of its own, so that specs of
-// different processes share nothing.
+// Each process of the suite has its own control plane and manager, so that specs of different processes share nothing.
 var _ = SynchronizedBeforeSuite(func() []byte {
 	By("building the manager with the race detector, unless it has been built")
 	if path := os.Getenv("MANAGER_LOG"); path != "" {
@@ -72,69 +78,84 @@ var _ = SynchronizedBeforeSuite(func() []byte {
 	go cp.Kubelet(kubeletContext)
 
 	scraper = metricsReader(ctx)
-	start(ctx, nil)
 	makeHistory(ctx)
 	DeferCleanup(checkEnd)
 })
 
-// What the manager says of a failure is lost with it otherwise.
-var _ = JustAfterEach(func() {
-	if !CurrentSpecReport().Failed() || manager == nil {
-		return
+var _ = BeforeEach(func(ctx context.Context) {
+	if !slices.Contains(CurrentSpecReport().Labels(), ownManager[0]) {
+		startDefault(ctx)
 	}
-	lease, _ := cp.Kubectl("get", "leases.coordination.k8s.io", "--all-namespaces", "--output=yaml")
-	AddReportEntry("the manager's log", manager.Logs(), ReportEntryVisibilityFailureOrVerbose)
-	AddReportEntry("the leases", lease, ReportEntryVisibilityFailureOrVerbose)
 })
 
-// start starts the manager that specs work with.
+var _ = JustAfterEach(func() {
+	if !CurrentSpecReport().Failed() || len(managers) == 0 {
+		return
+	}
+	leases, _ := cp.Kubectl("get", "leases.coordination.k8s.io", "--all-namespaces", "--output=yaml")
+	AddReportEntry("the manager's log", managers[len(managers)-1].Logs(), ReportEntryVisibilityFailureOrVerbose)
+	AddReportEntry("the leases", leases, ReportEntryVisibilityFailureOrVerbose)
+})
+
+// start starts a manager and waits until it is ready.
 func start(ctx context.Context, environment []string, flags ...string) {
 	GinkgoHelper()
 	var err error
 	manager, err = cp.StartManager(ctx, program, environment, flags...)
 	Expect(err).NotTo(HaveOccurred())
+	hasDefaults = len(environment)+len(flags) == 0
 	managers = append(managers, manager)
 	Expect(manager.WaitUntilReady(ctx)).To(Succeed())
 }
 
-// restart stops the manager as Kubernetes does and starts another one.
-func restart(ctx context.Context) {
+// startDefault replaces the running manager by one with the default environment and flags, if it is another one.
+func startDefault(ctx context.Context) {
 	GinkgoHelper()
-	Expect(manager.Stop()).To(Succeed(), manager.Logs())
-	start(ctx, nil)
+	if manager == nil || !hasDefaults {
+		restart(ctx, nil)
+	}
 }
 
-// restartWith restarts the manager with another environment and other flags, until the spec is over.
-func restartWith(ctx context.Context, environment []string, flags ...string) {
+// restart stops the running manager, if there is one, and starts another one.
+func restart(ctx context.Context, environment []string, flags ...string) {
 	GinkgoHelper()
 	stop()
 	start(ctx, environment, flags...)
 }
 
-// stop stops the manager, until the spec is over.
+// stop stops the running manager as Kubernetes does.
 func stop() {
 	GinkgoHelper()
-	DeferCleanup(func(ctx context.Context) {
-		_ = manager.Stop() // or it has been killed
-		start(ctx, nil)
-	})
-	// One that is stopped while it takes the lease does not give it back.
-	Eventually(manager.Logs).Should(ContainSubstring("Starting workers"))
-	Expect(manager.Stop()).To(Succeed(), manager.Logs())
+	if manager == nil {
+		return
+	}
+	running := manager
+	manager = nil
+	// A manager that is stopped while it takes the lease does not release it.
+	Eventually(running.Logs).Should(ContainSubstring("Starting workers"))
+	Expect(running.Stop()).To(Succeed(), running.Logs())
 }
 
-// expectedErrors are what specs provoke, and what is said of every end of a leader, in the middle of a pass and of its
-// start too. (Caches that are never filled keep a manager from becoming ready, which every start waits for. A namespace
-// that ends takes no event of what was done just before.)
+// kill kills the running manager, and deletes its lease, so that the next manager does not wait until it expires.
+func kill(ctx context.Context) {
+	GinkgoHelper()
+	manager.Kill()
+	manager = nil
+	Expect(client.IgnoreNotFound(k8s.Delete(ctx, lease()))).To(Succeed())
+}
+
+// expectedErrors match the errors that specs provoke, and those of a leader that is stopped during a pass or during its
+// start. (A manager whose caches do not fill does not become ready, which every start waits for.)
 var expectedErrors = regexp.MustCompile("exceeded quota|on Fridays|another writer was first|failed calling " +
 	"webhook|context deadline exceeded|error received after stop sequence was engaged|context canceled|" +
 	"Could not wait for Cache to sync|Informer to sync|Server rejected event.*because it is being terminated")
 
 // checkEnd checks the logs of this process's managers when its specs are over: no race, no panic, no unexpected error.
 func checkEnd() {
-	Expect(manager.Stop()).To(Succeed())
+	stop()
 	var logs strings.Builder
 	for _, manager := range managers {
+		manager.Kill() // unless it has ended
 		logs.WriteString(manager.Logs())
 	}
 	if path := os.Getenv("MANAGER_LOG"); path != "" {
@@ -152,7 +173,7 @@ func checkEnd() {
 	}
 }
 
-// metricsReader makes a service account that may read metrics and returns a token of it.
+// metricsReader creates a service account that may read metrics, and returns its token.
 func metricsReader(ctx context.Context) string {
 	GinkgoHelper()
 	Expect(k8s.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "scraper"}})).
@@ -168,8 +189,8 @@ func metricsReader(ctx context.Context) string {
 	return token
 }
 
-// newNamespace makes a namespace that enforces Pod Security "restricted". It stays: what has settled in it is quiet,
-// while its end would have the operator look at things during the next spec.
+// newNamespace creates a namespace that enforces Pod Security "restricted". It stays, because its deletion would
+// trigger passes during the next spec.
 func newNamespace(ctx context.Context, labels ...string) string {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
@@ -202,15 +223,15 @@ func eventsOf(ctx context.Context, object client.Object) []eventsv1.Event {
 	})
 }
 
-// get reads an object anew.
+// get reads an object.
 func get[T client.Object](ctx context.Context, object T) T {
 	GinkgoHelper()
 	Expect(k8s.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
 	return object
 }
 
-// atRest reads an object until nobody writes it any more, and returns it as it is then.
-func atRest(ctx context.Context, object client.Object, polling time.Duration) client.Object {
+// unchanging waits until an object has not been written between two reads, and returns it.
+func unchanging(ctx context.Context, object client.Object, polling time.Duration) client.Object {
 	GinkgoHelper()
 	Eventually(ctx, func() bool {
 		before := object.GetResourceVersion()
@@ -219,10 +240,18 @@ func atRest(ctx context.Context, object client.Object, polling time.Duration) cl
 	return object.DeepCopyObject().(client.Object)
 }
 
-// requests returns what the operator has requested in a namespace since a mark.
-func requests(mark testenv.Mark, namespace string) []testenv.Request {
-	return cp.Audit.Since(mark, testenv.ByOperator, testenv.In(namespace))
+// requests returns the operator's requests in a namespace since a mark that pass all filters.
+func requests(mark testenv.Mark, namespace string, filters ...func(testenv.Request) bool) []testenv.Request {
+	return cp.Audit.Since(mark, append(filters, testenv.ByOperator, testenv.In(namespace))...)
 }
+
+// isOf returns a filter for requests for a resource.
+func isOf(resource string) func(testenv.Request) bool {
+	return func(r testenv.Request) bool { return r.Resource == resource }
+}
+
+// isForbidden is a filter for requests that were answered with 403.
+func isForbidden(r testenv.Request) bool { return r.Code == http.StatusForbidden }
 
 // scrape reads the metrics with a token. A manager that is ready may not serve them yet: its key takes a while.
 func scrape(token string) (code int, body string) {
@@ -233,7 +262,7 @@ func scrape(token string) (code int, body string) {
 	return code, body
 }
 
-// passes returns how many passes the controller of a kind has made.
+// passes returns the number of passes of a controller.
 func passes(controller string) (n int) {
 	GinkgoHelper()
 	Eventually(func() (err error) {
@@ -243,23 +272,23 @@ func passes(controller string) (n int) {
 	return n
 }
 
-// laterPass is longer than the second after which a controller makes another pass for what its cache did not show.
+// laterPass is longer than the second after which a controller retries when its cache is behind.
 const laterPass = 1200 * time.Millisecond
 
-// passesAtRest waits until a controller has made no pass for a while, in which it sees what it has written, and returns
-// how many it has made.
-func passesAtRest(controller string) (n int) {
+// settledPasses waits until a controller makes no pass for a while, in which it sees its own writes, and returns the
+// number of its passes.
+func settledPasses(controller string) (n int) {
 	GinkgoHelper()
 	Eventually(func() bool {
 		before := passes(controller)
 		time.Sleep(laterPass)
 		n = passes(controller)
 		return n == before
-	}).Should(BeTrue(), "passes without end")
+	}).Should(BeTrue(), "the passes do not end")
 	return n
 }
 
-// edit changes an object as somebody would who only cares for that change.
+// edit changes an object by a merge patch.
 func edit[T client.Object](ctx context.Context, object T, change func(T)) {
 	GinkgoHelper()
 	before := get(ctx, object).DeepCopyObject().(client.Object)

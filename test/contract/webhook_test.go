@@ -22,7 +22,7 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// What webhooks of other vendors do to our writes.
+// Webhooks of other vendors can reject or delay writes.
 var _ = Describe("With a webhook in the cluster, the operator", func() {
 	var ns string
 	BeforeEach(func(ctx context.Context) { ns = newNamespace(ctx) })
@@ -39,15 +39,15 @@ var _ = Describe("With a webhook in the cluster, the operator", func() {
 				mark := cp.Audit.Now()
 				object := k.Make(ns, "one", 1)
 				k.put(ctx, object)
-				Eventually(ctx, k.says(object)).Should(HaveKeyWithValue("Degraded", "True/Error"))
+				k.eventually(ctx, object, "Degraded=True/Error")
 				Expect(k.message(object, "Degraded")).To(ContainSubstring("another writer was first"))
 				time.Sleep(3 * time.Second)
-				writes := cp.Audit.Since(mark, testenv.ByOperator, testenv.In(ns), func(r testenv.Request) bool {
+				writes := requests(mark, ns, func(r testenv.Request) bool {
 					return r.IsWrite() && r.Resource == k.Children[0].Resource
 				})
-				Expect(len(writes)).To(BeNumerically("<=", 16), "tried again without backing off: %v", writes)
+				Expect(len(writes)).To(BeNumerically("<=", 16), "retried without backing off: %v", writes)
 				remove(ctx)
-				Eventually(ctx, k.says(object)).Should(settled)
+				Eventually(ctx, k.conditionsOf(object)).Should(settled)
 			})
 	}
 
@@ -64,14 +64,14 @@ var _ = Describe("With a webhook in the cluster, the operator", func() {
 			})
 		object := k.Make(ns, "one", 1)
 		Expect(k8s.Create(ctx, object)).To(Succeed())
-		Eventually(ctx, k.says(object)).WithTimeout(time.Minute).Should(HaveKeyWithValue("Degraded", "True/Error"))
+		Eventually(ctx, k.conditionsOf(object)).WithTimeout(time.Minute).Should(HaveKeyWithValue("Degraded", "True/Error"))
 		Expect(k.message(object, "Degraded")).To(ContainSubstring("applying Deployment"))
 		close(released)
 		remove(ctx)
-		Eventually(ctx, k.says(object)).WithTimeout(time.Minute).Should(settled)
+		Eventually(ctx, k.conditionsOf(object)).WithTimeout(time.Minute).Should(settled)
 	})
 
-	It("repairs a child soon after a policy that altered it is gone", func(ctx context.Context) {
+	It("repairs a child soon after the policy that altered it was deleted", func(ctx context.Context) {
 		k := kinds[1]
 		remove := change(ctx, ns, `Object{metadata: Object.metadata{labels: {"app": "theirs"}}}`)
 		object := k.Make(ns, "one", 1)
@@ -84,8 +84,8 @@ var _ = Describe("With a webhook in the cluster, the operator", func() {
 	})
 })
 
-// webhook has the API server ask a webhook about every write of a resource in a namespace, and waits until it does. It
-// returns what removes the webhook, at the end of the spec at the latest.
+// webhook adds a webhook for every write of a resource in a namespace, and waits until the API server calls it. It
+// returns a function that removes the webhook, which is also removed after the spec.
 func webhook(ctx context.Context, namespace, group, resource string,
 	review func(http.ResponseWriter, *http.Request) *admissionv1.AdmissionResponse) (remove func(context.Context)) {
 	GinkgoHelper()
@@ -132,15 +132,14 @@ func webhook(ctx context.Context, namespace, group, resource string,
 		"deployments": func() client.Object { return testkinds.NewDeployment(namespace, "probe", 0) },
 		"jobs":        func() client.Object { return testkinds.NewJob(namespace, "probe") },
 	}[resource]
+	warnings, config := &warningRecorder{}, *cp.Config
+	config.WarningHandler = warnings
+	c, err := client.New(&config, client.Options{Scheme: k8s.Scheme()})
+	Expect(err).NotTo(HaveOccurred())
 	Eventually(ctx, func() []string {
-		warnings := &warningRecorder{}
-		config := *cp.Config
-		config.WarningHandler = warnings
-		c, err := client.New(&config, client.Options{Scheme: k8s.Scheme()})
-		Expect(err).NotTo(HaveOccurred())
 		Expect(c.Create(ctx, probe(), client.DryRunAll)).To(Succeed())
 		return warnings.texts
-	}).Should(ContainElement("asked"), "the API server does not take the webhook up")
+	}).Should(ContainElement("asked"), "the API server does not call the webhook")
 	return remove
 }
 

@@ -1,4 +1,4 @@
-// Package jobstate ends Jobs where no machine runs their pods, and reads how Jobs have ended. All suites use it.
+// Package jobstate finishes Jobs whose pods no machine runs, and reads the results of Jobs, for all suites.
 package jobstate
 
 import (

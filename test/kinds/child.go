@@ -80,7 +80,7 @@ func job() Child {
 func Spec(object client.Object) map[string]any {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
-		panic(err) // the types of Kubernetes and ours can all be converted
+		panic(err) // all types of Kubernetes and the operator can be converted
 	}
 	spec, _ := content["spec"].(map[string]any)
 	return spec

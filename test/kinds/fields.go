@@ -32,7 +32,13 @@ type Value struct {
 // IsAccepted reports whether the API server accepts the value.
 func (v Value) IsAccepted() bool { return v.Words == nil }
 
-func accepted(value string) Value { return Value{Name: fmt.Sprintf("%.40q", value), Value: value} }
+func accepted(texts ...string) []Value {
+	values := make([]Value, len(texts))
+	for i, text := range texts {
+		values[i] = Value{Name: fmt.Sprintf("%.40q", text), Value: text}
+	}
+	return values
+}
 
 func rejected(value string, words ...string) Value {
 	return Value{Name: fmt.Sprintf("%.40q", value), Value: value, Words: words}

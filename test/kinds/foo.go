@@ -32,12 +32,10 @@ var Foo = Kind{
 	},
 	LongestName: 253,
 	NameTaken:   samplev1alpha1.EventErrResourceExists,
-	Values: map[string][]Value{"spec.deploymentName": {
-		accepted("web"), accepted("web-2.example"), accepted(strings.Repeat("a", 253)),
+	Values: map[string][]Value{"spec.deploymentName": append(accepted("web", "web-2.example", strings.Repeat("a", 253)),
 		rejected("Web", "must be a lower-case DNS subdomain"),
 		rejected("web-", "starting and ending with a letter or digit"),
 		rejected("a..b", "must be a lower-case DNS subdomain"),
 		rejected("a b", "must be a lower-case DNS subdomain"),
-		rejected("a\nb", "must be a lower-case DNS subdomain"),
-	}},
+		rejected("a\nb", "must be a lower-case DNS subdomain"))},
 }

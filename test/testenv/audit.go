@@ -47,7 +47,7 @@ func (r Request) String() string {
 	return fmt.Sprintf("%s %s %s/%s -> %d", r.Verb, r.Resource, r.Namespace, r.Name, r.Code)
 }
 
-// IsWrite tells whether the request was to change something.
+// IsWrite reports whether the request was to change an object.
 func (r Request) IsWrite() bool {
 	switch r.Verb {
 	case "create", "update", "patch", "delete", "deletecollection":
@@ -56,7 +56,7 @@ func (r Request) IsWrite() bool {
 	return false
 }
 
-// IsCreation tells whether the request has created an object: by an apply, which is a patch, as well.
+// IsCreation reports whether the request has created an object, also by an apply patch.
 func (r Request) IsCreation() bool {
 	return r.Code == 201
 }
@@ -97,8 +97,7 @@ next:
 	return found
 }
 
-// ByOperator is a filter for what the operator has requested for its resources: not for the leader election, and not to
-// find out who reads its metrics.
+// ByOperator is a filter for the operator's requests, except those for leader election and for access to its metrics.
 func ByOperator(r Request) bool {
 	switch r.Group + "/" + r.Resource {
 	case "coordination.k8s.io/leases", "/events", "authentication.k8s.io/tokenreviews",

@@ -46,8 +46,8 @@ var controllers = []string{
 	"garbage-collector-controller", "namespace-controller", "resourcequota-controller",
 }
 
-// auditPolicy has every write of the operator's kinds and their children logged with its answer, and of the operator's
-// reads that they were made.
+// auditPolicy logs every write of the operator's kinds and their children with the response, and the metadata of the
+// operator's other requests.
 func auditPolicy() string {
 	children := kinds.ChildResources()
 	resources := make([]string, 0, len(kinds.All)+len(children))
@@ -87,9 +87,9 @@ type ControlPlane struct {
 	controllerManager *exec.Cmd
 }
 
-// Settings are what a control plane may have otherwise than tests of the operator have it.
+// Settings are the differences of a control plane from that of the operator's tests.
 type Settings struct {
-	// AuditPolicy says what the API server logs; empty for what tests of the operator look at.
+	// AuditPolicy is the audit policy of the API server; by default, it logs what tests of the operator need.
 	AuditPolicy string
 	// Etcd and APIServer are flags, without dashes.
 	Etcd, APIServer map[string]string
@@ -129,7 +129,7 @@ func StartWith(settings Settings) (_ *ControlPlane, err error) {
 		Set("audit-policy-file", policy).
 		Set("audit-log-path", cp.Audit.path).
 		Set("audit-log-maxsize", "100000"). // MiB: one file, which is read as it grows
-		// As on OpenShift: who makes an owner wait for its child must have a say in the owner's finalizers.
+		// As on OpenShift: setting blockOwnerDeletion needs permission to update the owner's finalizers.
 		Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
 	for flag, value := range settings.Etcd {
 		cp.env.ControlPlane.Etcd.Configure().Set(flag, value)
@@ -168,8 +168,7 @@ func (cp *ControlPlane) Stop() error {
 	return errors.Join(cp.env.Stop(), os.RemoveAll(cp.dir))
 }
 
-// RestartControllerManager has the controller manager begin anew. It can take a minute to find the API server again
-// that it has lost.
+// RestartControllerManager restarts the controller manager, which can take a minute to reconnect to an API server.
 func (cp *ControlPlane) RestartControllerManager() error {
 	cp.stopControllerManager()
 	return cp.startControllerManager()
@@ -182,8 +181,8 @@ func (cp *ControlPlane) stopControllerManager() {
 	}
 }
 
-// startControllerManager starts the controller manager. It learns what kinds there are to collect garbage of when it
-// starts, and later only every 30 s, so our kinds have to be there.
+// startControllerManager starts the controller manager. The CustomResourceDefinitions must exist: the garbage collector
+// discovers kinds when it starts, and later only every 30 s.
 func (cp *ControlPlane) startControllerManager() error {
 	program := os.Getenv("KUBE_CONTROLLER_MANAGER")
 	if program == "" {
@@ -210,7 +209,7 @@ func (cp *ControlPlane) startControllerManager() error {
 }
 
 // Install applies config/default but for the operator's own Deployment, for which there are no machines, waits until
-// the API server serves our kinds, and starts the controller manager.
+// the API server serves the operator's kinds, and starts the controller manager.
 func (cp *ControlPlane) Install() error {
 	if err := cp.Apply(); err != nil {
 		return err
@@ -228,7 +227,7 @@ func (cp *ControlPlane) Apply() error {
 			return fmt.Errorf("%w\n%s", err, out)
 		}
 	}
-	return until(context.Background(), "the API server serves our kinds", func(context.Context) (bool, error) {
+	return until(context.Background(), "the API server serves the operator's kinds", func(context.Context) (bool, error) {
 		_, err := cp.Kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
 		return err == nil, nil // a definition that has no conditions yet is an error to kubectl
 	})
@@ -295,8 +294,8 @@ func Root() string {
 	return filepath.Join(filepath.Dir(file), "..", "..")
 }
 
-// FreeAddresses returns addresses of the loopback interface that nobody listens on. They are held until all are found:
-// a port that is given back can be the next one that is given.
+// FreeAddresses returns unused addresses of the loopback interface. All are reserved until the last is found: the
+// next one can be a released port.
 func FreeAddresses(n int) []string {
 	addresses := make([]string, n)
 	for i := range addresses {
@@ -310,7 +309,7 @@ func FreeAddresses(n int) []string {
 	return addresses
 }
 
-// FreePort returns a port of the loopback interface that nobody listens on.
+// FreePort returns an unused port of the loopback interface.
 func FreePort() string {
 	_, port, _ := net.SplitHostPort(FreeAddresses(1)[0])
 	return port

@@ -13,8 +13,8 @@ import (
 // HoldPods is a label for namespaces in which the Kubelet leaves the pods alone.
 const HoldPods = "testenv/hold-pods"
 
-// Kubelet plays the machines: it makes every pod run and be ready as soon as it appears, but for those in namespaces
-// labelled HoldPods. It ends with the context.
+// Kubelet simulates the machines: it makes every new pod run and be ready, except where a namespace has the label HoldPods.
+// It ends with the context.
 func (cp *ControlPlane) Kubelet(ctx context.Context) {
 	for ctx.Err() == nil {
 		pods, err := cp.Client.Watch(ctx, &corev1.PodList{})
@@ -32,15 +32,11 @@ func (cp *ControlPlane) Kubelet(ctx context.Context) {
 	}
 }
 
-// run makes a pod run and be ready, as soon as the API server lets it, which may be away for a while. A pod that is
-// gone already needs no machine.
+// run makes a pod run and be ready, unless it is deleted. It retries while the API server is not available.
 func (cp *ControlPlane) run(ctx context.Context, pod *corev1.Pod) {
-	for begun := time.Now(); ctx.Err() == nil && time.Since(begun) < time.Minute; {
-		if client.IgnoreNotFound(cp.SetPodReady(ctx, pod)) == nil {
-			return
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	_ = until(ctx, "the pod is ready", func(ctx context.Context) (bool, error) {
+		return client.IgnoreNotFound(cp.SetPodReady(ctx, pod)) == nil, nil
+	})
 }
 
 func (cp *ControlPlane) holdsPods(ctx context.Context, namespace string) bool {

@@ -5,12 +5,11 @@ import (
 	"strings"
 )
 
-// defects are what lines of a log have that tell of a panic, of a data race, or of an object of the cache that was
-// written to.
+// defects mark log lines of a panic, a data race, or a write to a cached object.
 var defects = []string{"panic", "DATA RACE", "fatal error:", "mutated"}
 
-// Defects returns the lines of a manager's log that no log may have, whatever has gone wrong around the manager. Data
-// races are in it only if the program was built with the race detector.
+// Defects returns the lines of a manager's log that report a defect, whatever happened around it. Only a program with
+// the race detector reports data races.
 func Defects(log string) []string {
 	var found []string
 	for line := range strings.Lines(log) {
