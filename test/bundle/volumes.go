@@ -26,7 +26,7 @@ func Dangling(csv *operatorsv1alpha1.ClusterServiceVersion) (found []string) {
 		for _, volume := range pod.Volumes {
 			volumes.Insert(volume.Name)
 		}
-		var sentences []string
+		sentences := needs(pod)
 		for _, container := range slices.Concat(pod.InitContainers, pod.Containers) {
 			for _, mount := range container.VolumeMounts {
 				mounted.Insert(mount.Name)
@@ -42,7 +42,7 @@ func Dangling(csv *operatorsv1alpha1.ClusterServiceVersion) (found []string) {
 		for _, volume := range sets.List(volumes.Difference(mounted)) {
 			sentences = append(sentences, fmt.Sprintf("no container mounts the volume %s: remove it", volume))
 		}
-		for _, sentence := range append(sentences, needs(pod)...) {
+		for _, sentence := range sentences {
 			found = append(found, "deployment "+deployment.Name+": "+sentence)
 		}
 	}
@@ -90,7 +90,8 @@ var namesFile = regexp.MustCompile(`(cert|key|config|token|ca)-?(path|dir|file)$
 
 // outside returns the arguments of a container, --flag=value or --flag value, that name files in no mount.
 func outside(container corev1.Container) (found []string) {
-	mounts := []string{"/dev", "/proc", "/var/run/secrets/kubernetes.io/serviceaccount"}
+	mounts := make([]string, 0, 3+len(container.VolumeMounts))
+	mounts = append(mounts, "/dev", "/proc", "/var/run/secrets/kubernetes.io/serviceaccount")
 	for _, mount := range container.VolumeMounts {
 		mounts = append(mounts, mount.MountPath)
 	}

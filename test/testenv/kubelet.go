@@ -13,8 +13,8 @@ import (
 // HoldPods is a label for namespaces in which the Kubelet leaves the pods alone.
 const HoldPods = "testenv/hold-pods"
 
-// Kubelet simulates the machines: it makes every new pod run and be ready, except where a namespace has the label HoldPods.
-// It ends with the context.
+// Kubelet simulates the machines: it makes every new pod run and be ready, except where a namespace has the label
+// HoldPods. It ends with the context.
 func (cp *ControlPlane) Kubelet(ctx context.Context) {
 	for ctx.Err() == nil {
 		pods, err := cp.Client.Watch(ctx, &corev1.PodList{})

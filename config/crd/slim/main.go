@@ -58,8 +58,11 @@ func slim(content []byte, field string) ([]byte, error) {
 	for _, version := range versions {
 		version, _ := version.(map[string]any)
 		schema, found, err := unstructured.NestedMap(version, path...)
-		if err != nil || !found {
-			return nil, fmt.Errorf("version %v has no field %s (%v)", version["name"], field, err)
+		if err != nil {
+			return nil, fmt.Errorf("version %v: %w", version["name"], err)
+		}
+		if !found {
+			return nil, fmt.Errorf("version %v has no field %s", version["name"], field)
 		}
 		description, isDescribed := schema["description"]
 		strip(schema)

@@ -99,7 +99,7 @@ func (t *trial) do(method, path, body string) (int, string) {
 
 // watch opens a watch and reads its first event. The channel receives what comes until the end of the watch.
 func (t *trial) watch() <-chan string {
-	answer, err := t.client.Get(t.URL + pods)
+	answer, err := t.client.Get(t.URL + pods) //nolint:bodyclose // the goroutine below closes it
 	t.Expect(err).NotTo(HaveOccurred())
 	t.Expect(answer).To(HaveHTTPStatus(http.StatusOK))
 	<-t.server.asked
