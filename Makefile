@@ -92,6 +92,10 @@ manifests: ## Generate CustomResourceDefinitions and the operator's ClusterRole 
 bundle: manifests kubectl $(OPERATOR_SDK) ## Generate the bundle for OLM; the same sources give the same files.
 	@OPERATOR_SDK='$(OPERATOR_SDK)' KUBECTL='$(KUBECTL)' config/manifests/bundle.sh '$(VERSION)' '$(IMG)' '$(SCORECARD_IMG)'
 
+.PHONY: docs
+docs: manifests ## Generate the API reference, docs/api.md.
+	@reference=$$(go run ./config/crd/reference config/crd/bases/*.yaml) && echo "$$reference" > docs/api.md
+
 .PHONY: catalog
 catalog: $(OPM) ## Render the catalog of all that is released, and validate it.
 	@out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && OPM='$(OPM)' config/catalog/render.sh "$$out" && \
@@ -185,9 +189,9 @@ bundle-validate: $(OPERATOR_SDK) ## Check the bundle as the catalogs do: no erro
 verify: kubectl bundle-validate ## Check that all that is generated, formatted or tidied is as its sources say.
 	@state() { { git diff HEAD; git ls-files -o --exclude-standard -z | xargs -0 cat -- /dev/null; } | git hash-object --stdin; }; \
 	before=$$(state); \
-	$(MAKE) --no-print-directory generate manifests bundle catalog golden fmt tidy || exit 1; \
+	$(MAKE) --no-print-directory generate manifests docs bundle catalog golden fmt tidy || exit 1; \
 	[ "$$before" = "$$(state)" ] || { git --no-pager status --short >&2; \
-		echo "verify: these files were not as their sources say; they are now. Look at them and commit. (make generate manifests bundle catalog golden fmt tidy)" >&2; exit 1; }
+		echo "verify: these files were not as their sources say; they are now. Look at them and commit. (make generate manifests docs bundle catalog golden fmt tidy)" >&2; exit 1; }
 	@echo "verify: everything is as its sources say."
 
 .PHONY: e2e
