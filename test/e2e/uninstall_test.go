@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,10 +26,7 @@ var _ = Describe("Uninstalled", func() {
 	}
 	// Each step is what an administrator may do; whatever comes first, nothing hangs and nothing is left.
 	documented := func(ctx context.Context, _ scene) {
-		path := "PATH=" + filepath.Dir(os.Getenv("KUBECTL")) + ":" + os.Getenv("PATH")
-		for _, line := range documentedUninstall() {
-			run(ctx, "env", path, "sh", "-c", line)
-		}
+		follow(ctx, root, "docs/uninstall.md")
 	}
 	operator := func(ctx context.Context, s scene) { s.installation.remove(ctx) }
 	kindsOfOurs := func(ctx context.Context, _ scene) { deleteDefinitions(ctx) }
@@ -70,22 +66,12 @@ var _ = Describe("Uninstalled", func() {
 			}
 			awaitNothingBut(ctx, before)
 		},
-		Entry("as the README says it", SpecTimeout(2*patience), documented, collected, namespaces),
+		Entry("as docs/uninstall.md describes it", SpecTimeout(2*patience), documented, collected, namespaces),
 		Entry("with the operator first", SpecTimeout(2*patience), operator, kindsOfOurs, collected, namespaces, remains),
 		Entry("with the definitions first", SpecTimeout(2*patience), kindsOfOurs, collected, operator, namespaces, remains),
 		Entry("with the namespaces first", SpecTimeout(2*patience), namespaces, kindsOfOurs, remains),
 	)
 })
-
-// documentedUninstall are the commands of the README's section on uninstalling.
-func documentedUninstall() []string {
-	GinkgoHelper()
-	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
-	Expect(err).NotTo(HaveOccurred())
-	block := regexp.MustCompile("(?s)\n## Uninstall\n.*?\n```sh\n(.*?)\n```\n").FindSubmatch(readme)
-	Expect(block).NotTo(BeNil(), "the README has no commands for uninstalling")
-	return lines(string(block[1]))
-}
 
 // awaitNothingBut waits until there is nothing in the cluster that was not there before.
 func awaitNothingBut(ctx context.Context, before sets.Set[string]) {
