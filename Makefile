@@ -54,7 +54,7 @@ ifeq ($(origin KUBECONFIG)$(TEST_REGISTRY)$(filter e2e,$(MAKECMDGOALS)),command 
 $(error KUBECONFIG names a cluster of yours: set TEST_REGISTRY too, to a registry that it can pull from and you can push to)
 endif
 IMAGES := $(CACHE)/images
-CLUSTER_ENV := $(if $(TEST_REGISTRY),TEST_REGISTRY='$(TEST_REGISTRY)' && export TEST_REGISTRY,. '$(CACHE)/cluster/env')
+CLUSTER_ENV = $(if $(TEST_REGISTRY),export TEST_REGISTRY=$(TEST_REGISTRY),. $(CACHE)/cluster/env)
 # The modules of the repository.
 MODULES := . test/cluster test/cluster/kubernetes test/cluster/containerd test/cluster/coredns test/cluster/olm \
 	test/bench/samplecontroller test/reliability/security test/reliability/sequences test/tools test/tools/golangci-lint test/tools/operator-sdk
@@ -92,6 +92,10 @@ manifests: ## Generate CustomResourceDefinitions and the operator's ClusterRole 
 bundle: manifests kubectl $(OPERATOR_SDK) ## Generate the bundle for OLM; the same sources give the same files.
 	@OPERATOR_SDK='$(OPERATOR_SDK)' KUBECTL='$(KUBECTL)' config/manifests/bundle.sh '$(VERSION)' '$(IMG)' '$(SCORECARD_IMG)'
 
+.PHONY: docs
+docs: manifests ## Generate the API reference, docs/api.md.
+	@reference=$$(go run ./config/crd/reference config/crd/bases/*.yaml) && echo "$$reference" > docs/api.md
+
 .PHONY: catalog
 catalog: $(OPM) ## Render the catalog of all that is released, and validate it.
 	@out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && OPM='$(OPM)' config/catalog/render.sh "$$out" && \
@@ -111,11 +115,21 @@ tidy: ## Tidy the go.mod of every module.
 
 ##@ Check
 
-# What needs no API server runs at the same time; suites that measure time or wait for it have the machine to themselves.
+# How long commands take on 2 cores, said in their first line: cold with empty caches, warm without.
+RUN_PARTS = V='$(V)' test/run-parts.sh '$(CACHE)/log/$@'
+SUB = $(MAKE) --no-print-directory
+
 .PHONY: test
-test: $(GOLANGCI_LINT) kubectl ## Check everything: vet, lint, unit tests, and on a real API server the contract, the scorecard's own tests, and some of what faults do.
-	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target vet lint unit
-	@$(MAKE) --no-print-directory --jobs=1 contract scorecard-selftest $(if $(FOCUS),,reliability-short) FAIL_ON_EMPTY=
+test: ## Check everything: vet, lint, unit tests, and on a real API server the contract, the scorecard tests and a sample of faults.
+	@$(RUN_PARTS) 'make test: about 30 minutes the first time, about 6 minutes later. Logs: $(CACHE)/log/test' \
+		'build linter and control plane' '$(SUB) $(GOLANGCI_LINT) control-plane kubectl' \
+		'build the manager' '$(SUB) suite-manager' \
+		'vet' '$(SUB) vet' \
+		'lint' '$(SUB) lint' \
+		'unit tests' '$(SUB) unit' \
+		'contract' '$(SUB) contract FAIL_ON_EMPTY=' \
+		'tests of the scorecard' '$(SUB) scorecard-selftest FAIL_ON_EMPTY=' \
+		$(if $(FOCUS),,'faults and transitions' '$(SUB) reliability-short')
 
 # With the flags that the code is built with elsewhere, so that nothing is compiled twice.
 .PHONY: vet
@@ -187,25 +201,43 @@ bundle-validate: $(OPERATOR_SDK) ## Check the bundle as the catalogs do: no erro
 verify: kubectl bundle-validate ## Check that all that is generated, formatted or tidied is as its sources say.
 	@state() { { git diff HEAD; git ls-files -o --exclude-standard -z | xargs -0 cat -- /dev/null; } | git hash-object --stdin; }; \
 	before=$$(state); \
-	$(MAKE) --no-print-directory generate manifests bundle catalog golden fmt tidy || exit 1; \
+	$(MAKE) --no-print-directory generate manifests docs bundle catalog golden fmt tidy || exit 1; \
 	[ "$$before" = "$$(state)" ] || { git --no-pager status --short >&2; \
-		echo "verify: these files were not as their sources say; they are now. Look at them and commit. (make generate manifests bundle catalog golden fmt tidy)" >&2; exit 1; }
+		echo "verify: these files were not as their sources say; they are now. Look at them and commit. (make generate manifests docs bundle catalog golden fmt tidy)" >&2; exit 1; }
 	@echo "verify: everything is as its sources say."
 
 .PHONY: e2e
-e2e: images kubectl ## Test everything end to end: on the cluster that "make cluster" brings up, or on yours (KUBECONFIG, TEST_REGISTRY).
+e2e: ## Test everything end to end: on the cluster that "make cluster" brings up, or on yours (KUBECONFIG, TEST_REGISTRY).
+	@$(RUN_PARTS) 'make e2e: about 50 minutes the first time, about 40 minutes later. Logs: $(CACHE)/log/e2e' $(IMAGE_PARTS)
 	@$(CLUSTER_ENV); TEST_WORK='$(IMAGES)' OPERATOR_SDK='$(OPERATOR_SDK)' KUBECTL='$(KUBECTL)' \
 		go test -v -count=1 -timeout 80m ./test/e2e -ginkgo.timeout=75m -ginkgo.v=$(if $(V),true,false) $(if $(FOCUS),-ginkgo.focus '$(FOCUS)' -ginkgo.fail-on-empty)
 
 ##@ Cluster
 
+# What the cluster is made of, in the order in which it is built, and what brings it up.
+PROGRAM_PARTS = 'build the cluster program' 'test/cluster/build.sh $(CACHE)/bin cluster' \
+	$(if $(TEST_REGISTRY),,'check this machine' '$(CACHE)/bin/cluster check') \
+	$(foreach set,$(if $(TEST_REGISTRY),kubernetes olm operator-sdk,kubernetes containerd coredns olm operator-sdk),'build $(set)' 'test/cluster/build.sh $(CACHE)/bin $(set)')
+CLUSTER_PARTS = $(PROGRAM_PARTS) \
+	$(if $(TEST_REGISTRY),,'start the cluster' '$(CACHE)/bin/cluster --bin=$(CACHE)/bin --dir=$(CACHE)/cluster up')
+IMAGE_PARTS = $(CLUSTER_PARTS) \
+	'build and push the images' '$(CLUSTER_ENV); $(CACHE)/bin/publish --registry="$$TEST_REGISTRY" --bin=$(CACHE)/bin --work=$(IMAGES)'
+
+# Images and clusters are made on Linux only.
+.PHONY: linux
+linux:
+	@[ "$$(uname)" = Linux ] || { echo "Images and clusters need Linux; 'make test' works elsewhere too." >&2; exit 1; }
+
 .PHONY: demo
-demo: ## Show the main job: a cluster, the last release installed from a catalog by OLM, the samples, the upgrade to this tree. Needs root.
-	@test/demo/demo.sh --check && BEGAN=$$(date +%s) && export BEGAN && $(MAKE) --no-print-directory images TEST_REGISTRY= && . '$(CACHE)/cluster/env' && KUBECTL='$(KUBECTL)' test/demo/demo.sh
+demo: override TEST_REGISTRY := # always the cluster of "make cluster"
+demo: linux ## Show the main job: a cluster, the last release installed from a catalog by OLM, the samples, the upgrade to this tree. Needs root.
+	@test/demo/demo.sh --check
+	@$(RUN_PARTS) 'make demo: about 15 minutes the first time, about 3 minutes later. Logs: $(CACHE)/log/demo' $(IMAGE_PARTS)
+	@. '$(CACHE)/cluster/env' && KUBECTL='$(KUBECTL)' test/demo/demo.sh
 
 .PHONY: cluster
-cluster: programs ## Bring up a cluster with real pods and OLM on this machine, or bring it up to date. Needs root.
-	@'$(CACHE)/bin/cluster' --bin='$(CACHE)/bin' --dir='$(CACHE)/cluster' up
+cluster: linux ## Bring up a cluster with real pods and OLM on this machine, or bring it up to date. Needs root.
+	@$(RUN_PARTS) 'make cluster: about 12 minutes the first time, about 1 minute later. Logs: $(CACHE)/log/cluster' $(CLUSTER_PARTS)
 
 .PHONY: cluster-down
 cluster-down: ## Stop the cluster and delete what it kept.
@@ -235,16 +267,12 @@ bench-cronjobs: control-plane ## Compare our CronJobs with those of Kubernetes, 
 	@$(WITH_PLANE) go run ./test/bench/cronjobs --count='$(COUNT)' --pairs='$(PAIRS)' --json='$(BENCH_JSON)'
 
 .PHONY: images
-images: programs $(if $(TEST_REGISTRY),,cluster) ## Build the images of the tree and of all releases, and push them to the cluster's registry or to TEST_REGISTRY.
-	@$(CLUSTER_ENV); '$(CACHE)/bin/publish' --registry="$$TEST_REGISTRY" --bin='$(CACHE)/bin' --work='$(IMAGES)'
+images: linux ## Build the images of the tree and of all releases, and push them to the cluster's registry or to TEST_REGISTRY.
+	@$(RUN_PARTS) 'make images: as long as make cluster, and a minute more. Logs: $(CACHE)/log/images' $(IMAGE_PARTS)
 
-# Whether the machine can carry a cluster is found out before minutes are spent on building one.
 .PHONY: programs
-programs:
-	@[ "$$(uname)" = Linux ] || { echo "Images and clusters are made on Linux only; 'make test' works elsewhere too." >&2; exit 1; }
-	@test/cluster/build.sh '$(CACHE)/bin' cluster
-	@$(if $(TEST_REGISTRY),,'$(CACHE)/bin/cluster' check)
-	@test/cluster/build.sh '$(CACHE)/bin' $(if $(TEST_REGISTRY),olm operator-sdk,kubernetes containerd coredns olm operator-sdk)
+programs: linux
+	@$(RUN_PARTS) 'Building the programs of the cluster. Logs: $(CACHE)/log/programs' $(PROGRAM_PARTS)
 
 ##@ Try
 

@@ -27,7 +27,7 @@ type installation struct {
 	subscription *operatorsv1alpha1.Subscription
 }
 
-// subscribe applies config/catalog/install.yaml, as documented in the README, for a catalog and for the namespaces to
+// subscribe applies config/catalog/install.yaml, as docs/install.md describes, for a catalog and for the namespaces to
 // watch: all, if none is given.
 func subscribe(ctx context.Context, catalogTag string, approval operatorsv1alpha1.Approval,
 	watched ...string) *installation {

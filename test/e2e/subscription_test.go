@@ -2,9 +2,6 @@ package e2e
 
 import (
 	"context"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -39,7 +36,7 @@ var _ = Describe("Installed by a Subscription", func() {
 		order   string
 		steps   []func(ctx context.Context, s *subscribed)
 	}{
-		{"AllNamespaces", nil, "as documented in the README", steps{runDocumented, awaitCollected, deleteNamespaces}},
+		{"AllNamespaces", nil, "as docs/uninstall.md describes it", steps{runDocumented, awaitCollected, deleteNamespaces}},
 		{"OwnNamespace", []int{0}, "with the namespaces first", steps{deleteNamespaces, deleteKinds, deleteLeftovers}},
 		{"SingleNamespace", []int{1}, "with the definitions first",
 			steps{deleteKinds, awaitCollected, removeOperator, deleteNamespaces, deleteLeftovers}},
@@ -120,17 +117,8 @@ func (s *subscribed) createResources(ctx context.Context, watched []string) {
 // steps are what an administrator may do to uninstall the operator, in any order. No order may hang or leave objects.
 type steps = []func(ctx context.Context, s *subscribed)
 
-// runDocumented runs the commands of the README's section on uninstalling.
-func runDocumented(ctx context.Context, _ *subscribed) {
-	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
-	Expect(err).NotTo(HaveOccurred())
-	block := regexp.MustCompile("(?s)\n## Uninstall\n.*?\n```sh\n(.*?)\n```\n").FindSubmatch(readme)
-	Expect(block).NotTo(BeNil(), "the README has no commands for uninstalling")
-	path := "PATH=" + filepath.Dir(os.Getenv("KUBECTL")) + ":" + os.Getenv("PATH")
-	for _, line := range lines(string(block[1])) {
-		run(ctx, "env", path, "sh", "-c", line)
-	}
-}
+// runDocumented runs the commands of docs/uninstall.md.
+func runDocumented(ctx context.Context, _ *subscribed) { follow(ctx, root, "docs/uninstall.md") }
 
 func removeOperator(ctx context.Context, s *subscribed)  { s.remove(ctx) }
 func deleteKinds(ctx context.Context, _ *subscribed)     { deleteDefinitions(ctx) }

@@ -122,7 +122,7 @@ func (f fleet) deploying() int {
 	return count
 }
 
-// imageHoldOff is the default of --image-delay, see the README.
+// imageHoldOff is the default of --image-delay, see docs/flags.md.
 const imageHoldOff = 2 * time.Minute
 
 // awaitSettledLeader waits until an operator of the tree with the settings of the Subscription has led until the image

@@ -2,68 +2,68 @@ package v1
 
 // Condition types of a CronJob. All of them are present from the first status on.
 const (
-	// ConditionAvailable says whether the next Job will be started when it is due.
+	// ConditionAvailable reports whether the next Job will be created when it is due.
 	ConditionAvailable = "Available"
-	// ConditionProgressing says whether Jobs are running, or are due and waiting.
+	// ConditionProgressing reports whether Jobs are active, or due and waiting.
 	ConditionProgressing = "Progressing"
-	// ConditionDegraded says whether somebody has to act.
+	// ConditionDegraded reports whether someone has to act.
 	ConditionDegraded = "Degraded"
 )
 
 // Reasons of ConditionAvailable; when it is False because of the schedule, its reason is that of ConditionDegraded.
 const (
-	// ReasonScheduled (True): a Job is started whenever one is due.
+	// ReasonScheduled (True): a Job is created at each scheduled time.
 	ReasonScheduled = "Scheduled"
-	// ReasonSuspended (False): spec.suspend keeps Jobs from being started.
+	// ReasonSuspended (False): spec.suspend is true.
 	ReasonSuspended = "Suspended"
-	// ReasonNotObserved (Unknown): the Jobs could not be looked at; Degraded says why.
+	// ReasonNotObserved (Unknown): the Jobs could not be observed; Degraded contains the reason.
 	ReasonNotObserved = "NotObserved"
 )
 
 // Reasons of ConditionProgressing.
 const (
-	// ReasonJobsRunning (True): at least one Job is running.
+	// ReasonJobsRunning (True): at least one Job is active.
 	ReasonJobsRunning = "JobsRunning"
-	// ReasonWaitingForJob (True): a Job is due, and waits for another one to finish as the concurrencyPolicy Forbid wants
-	// it.
+	// ReasonWaitingForJob (True): a Job is due and waits for the active one to finish (concurrencyPolicy Forbid).
 	ReasonWaitingForJob = "WaitingForJob"
-	// ReasonIdle (False): no Job is running, and none is due.
+	// ReasonIdle (False): no Job is active or due.
 	ReasonIdle = "Idle"
-	// ReasonBlocked (False): nothing can be started before the cause that Degraded names is gone.
+	// ReasonBlocked (False): no Job can be created before the problem in Degraded is solved.
 	ReasonBlocked = "Blocked"
 )
 
-// Reasons of ConditionDegraded, and of the Warning event that tells of it.
+// Reasons of ConditionDegraded, and of the Warning event that reports it.
 const (
-	// ReasonAsExpected (False): nothing is wrong.
+	// ReasonAsExpected (False): there is no problem.
 	ReasonAsExpected = "AsExpected"
-	// ReasonInvalidSchedule (True): spec.schedule has the right form and still means nothing, such as a range that ends
-	// before it begins.
+	// ReasonInvalidSchedule (True): spec.schedule is well-formed but impossible, such as a range that ends before it
+	// begins.
 	ReasonInvalidSchedule = "InvalidSchedule"
-	// ReasonUnknownTimeZone (True): there is no time zone with the name in spec.timeZone.
+	// ReasonUnknownTimeZone (True): there is no time zone named spec.timeZone.
 	ReasonUnknownTimeZone = "UnknownTimeZone"
-	// ReasonNeverFires (True): no day is one of spec.schedule's, as with February 30.
+	// ReasonNeverFires (True): no date matches spec.schedule, such as February 30.
 	ReasonNeverFires = "NeverFires"
-	// ReasonClockBehind (True): status.lastScheduleTime is in the future, so this clock, or the one that was used then, is
-	// wrong.
+	// ReasonClockBehind (True): status.lastScheduleTime is in the future, so this clock is wrong, or the one that
+	// was used then was.
 	ReasonClockBehind = "ClockBehind"
-	// ReasonNameTaken (True): a Job exists under the name of the one that is due, and is not this CronJob's own.
+	// ReasonNameTaken (True): a Job with the name of the one that is due exists, and this CronJob does not control it.
 	ReasonNameTaken = "NameTaken"
-	// ReasonRefused (True): the API server refused a request; the message has its words. It is tried again.
+	// ReasonRefused (True): the API server rejected a request; the message contains its error. It is retried.
 	ReasonRefused = "Refused"
-	// ReasonError (True): a request failed otherwise, such as by a time-out; the message says how. It is tried again.
+	// ReasonError (True): a request failed otherwise, for example by a timeout; the message contains the error. It is
+	// retried.
 	ReasonError = "Error"
-	// ReasonNameShared (True): a CronJob of batch/v1 has the same name, and the controller of Kubernetes takes Jobs for
-	// its own by that. It may delete those of this CronJob.
+	// ReasonNameShared (True): a CronJob of batch/v1 has the same name. The controller of Kubernetes matches Jobs by that
+	// name and may delete those of this CronJob.
 	ReasonNameShared = "NameShared"
-	// ReasonLastRunFailed (True): the Job that finished last has failed. It stays so until one succeeds.
+	// ReasonLastRunFailed (True): the Job that finished last failed. It stays True until a Job succeeds.
 	ReasonLastRunFailed = "LastRunFailed"
 )
 
 // Reasons of events besides those of ConditionDegraded.
 const (
-	// EventSynced (Normal): a change of the CronJob is in effect.
+	// EventSynced (Normal): a change of the spec was applied.
 	EventSynced = "Synced"
-	// EventMissedSchedule (Warning): Jobs were due and have not been started, and will not be any more.
+	// EventMissedSchedule (Warning): scheduled times were skipped and will not run.
 	EventMissedSchedule = "MissedSchedule"
 )

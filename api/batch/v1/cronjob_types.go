@@ -6,21 +6,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// CronJobSpec is what the user wants.
+// CronJobSpec is the desired state.
 type CronJobSpec struct {
-	// schedule says when a Job is due, in the time of spec.timeZone.
+	// schedule is when Jobs are due, in the time zone spec.timeZone.
 	//
-	// Required, at most 256 characters, in one of three forms. Five fields with spaces between them: minute (0-59), hour
-	// (0-23), day of the month (1-31), month (1-12 or jan-dec) and day of the week (0-6 or sun-sat, 0 is Sunday); each
-	// is * for all, a number or name, a range 8-17, a step */15 or 8-17/3, or a list of these with commas. If both the
-	// day of the month and the day of the week are restricted, a day that is one of either counts. A name: @hourly,
-	// @daily or @midnight, @weekly (Sunday 00:00), @monthly, @yearly or @annually. Or @every and a duration of whole
-	// hours, minutes and seconds, such as "@every 1h30m", from one second on; it counts from status.scheduledSince and
-	// knows no time of day. When the clocks change and the schedule names hours, a time that they skip runs at the end
-	// of the gap, and a time that they show twice runs the first time. If the hour is *, a Job runs once per elapsed
-	// hour: a time that is skipped does not run, and a time that is shown twice runs twice. What has this form and never
-	// comes, or ends before it begins, is told in the condition Degraded. Changing it lets the new schedule count from
-	// then on; Jobs that have been started go on.
+	// Required, at most 256 characters, in one of three forms:
+	//
+	//   - Five fields separated by spaces: minute (0-59), hour (0-23), day of the month (1-31), month (1-12 or jan-dec)
+	//     and day of the week (0-6 or sun-sat, 0 is Sunday). Each is *, a number or name, a range 8-17, a step */15 or
+	//     8-17/3, or a comma-separated list of these. If both the day of the month and the day of the week are
+	//     restricted, days that match either count.
+	//   - A name: @hourly, @daily or @midnight, @weekly (Sunday 00:00), @monthly, @yearly or @annually.
+	//   - @every and a duration of whole hours, minutes and seconds of at least one second, such as "@every 1h30m". It
+	//     counts from status.scheduledSince, whatever the time of day.
+	//
+	// When the clocks change and the schedule names hours, a skipped time runs at the end of the gap, and a time that
+	// occurs twice runs the first time. If the hour is *, a Job runs once per elapsed hour: a skipped time does not run,
+	// and a time that occurs twice runs twice. A well-formed schedule that never matches a date, or a range that ends
+	// before it begins, is reported in the condition Degraded. A change applies from then on: times before it do not run,
+	// and active Jobs continue.
 	//
 	// +required
 	// +kubebuilder:validation:MaxLength=256
@@ -35,11 +39,11 @@ type CronJobSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Schedule",order=1,xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
 	Schedule string `json:"schedule"`
 
-	// timeZone is the name of the time zone of the schedule, as the IANA time zone database has it: Europe/Berlin.
+	// timeZone is the time zone of the schedule, a name of the IANA time zone database such as Europe/Berlin.
 	//
-	// Optional, at most 64 characters; without it the schedule is in UTC. Local is no zone, as it would be another one on
-	// every machine. A name that no zone has is told in the condition Degraded, with the reason UnknownTimeZone.
-	// Changing it lets the schedule count in the new zone from then on; Jobs that have been started go on.
+	// Optional, at most 64 characters; UTC if unset. "Local" is rejected because it differs between machines. An unknown
+	// name is reported in the condition Degraded, reason UnknownTimeZone. A change applies from then on: times before it
+	// do not run, and active Jobs continue.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
@@ -48,13 +52,13 @@ type CronJobSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Time zone",order=2,xDescriptors={"urn:alm:descriptor:com.tectonic.ui:text"}
 	TimeZone *string `json:"timeZone,omitempty"`
 
-	// startingDeadlineSeconds is how long after it was due a Job may still be started, in seconds: after an outage of the
-	// operator or a refusal, or when the concurrencyPolicy Forbid has kept it waiting.
+	// startingDeadlineSeconds is how many seconds after its scheduled time a Job may still be created: after an outage of
+	// the operator, a rejected request, or a wait for another Job (concurrencyPolicy Forbid).
 	//
-	// Optional, 0 to 3155760000 (100 years); without it a Job may be late by any time. Of all that are due, only the
-	// latest is started. Those that are given up are told in an event, with the reason MissedSchedule. With a few seconds
-	// or less, a busy cluster is enough to miss one. Changing it decides anew what may still be started; what has been
-	// given up stays so, and Jobs that have been started go on.
+	// Optional, 0 to 3155760000 (100 years); no deadline if unset. If several times were missed, only the latest runs. The
+	// event MissedSchedule reports the others. With a deadline of a few seconds, a busy cluster is enough to miss a time.
+	// Changing it decides again whether the latest missed time may run; skipped times stay skipped, and active Jobs
+	// continue.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -62,35 +66,35 @@ type CronJobSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Starting deadline in seconds",order=5,xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
 	StartingDeadlineSeconds *int64 `json:"startingDeadlineSeconds,omitempty"`
 
-	// concurrencyPolicy says what becomes of a Job that is due while an earlier one of the same CronJob is still running.
+	// concurrencyPolicy is what happens when a Job is due while an earlier Job of the same CronJob is still active.
 	//
-	// Optional, one of these; Allow without it. Allow: both run. Forbid: it waits until the earlier one has finished, and
-	// is given up when the next is due or its startingDeadlineSeconds are over. Replace: the earlier one is deleted with
-	// its pods, and then this one is started. Changing it counts for what is due next; Jobs that are running side by side
-	// go on.
+	// Optional; Allow if unset. Allow: both run. Forbid: the run waits until the earlier Job has finished, and is skipped
+	// when the next time is due or startingDeadlineSeconds have passed. Replace: the earlier Job is deleted and the new
+	// one is created at once, while pods of the earlier one may still be stopping. A change applies to the next scheduled
+	// time; Jobs that are already active together continue.
 	//
 	// +optional
 	// +kubebuilder:default=Allow
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Concurrency policy",order=4,xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Allow","urn:alm:descriptor:com.tectonic.ui:select:Forbid","urn:alm:descriptor:com.tectonic.ui:select:Replace"}
 	ConcurrencyPolicy ConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
 
-	// suspend keeps Jobs from being started.
+	// suspend stops the creation of Jobs.
 	//
-	// Optional; false without it. What would have been due meanwhile is not made up for. Changing it to true lets Jobs go
-	// on that have been started; changing it to false lets the schedule count from then on.
+	// Optional; false if unset. Times that pass while it is true never run. Changing it to true lets active Jobs continue;
+	// changing it to false resumes the schedule from then on.
 	//
 	// +optional
 	// +kubebuilder:default=false
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Suspend",order=6,xDescriptors={"urn:alm:descriptor:com.tectonic.ui:booleanSwitch"}
 	Suspend *bool `json:"suspend,omitempty"`
 
-	// jobTemplate is what every Job is made from: its metadata.labels, its metadata.annotations and its spec, which
-	// "kubectl explain job.spec" describes.
+	// jobTemplate is the template of every Job: metadata.labels, metadata.annotations and spec, which "kubectl explain
+	// job.spec" describes.
 	//
-	// Required. It has the fields that Kubernetes had when the operator was released; an older cluster leaves out those it
-	// does not know. restartPolicy must be OnFailure or Never. Jobs get a name, a namespace and a selector of their own,
-	// so none may be set. What the cluster refuses beyond that, such as by a quota or by Pod Security, is told in the
-	// condition Degraded. Changing it counts for the next Job; those that have been started stay as they are.
+	// Required. It has the fields that Kubernetes had when the operator was released; an older cluster drops those that it
+	// does not know. restartPolicy must be OnFailure or Never. Name, namespace and selector of Jobs are generated, so they
+	// must not be set. If the cluster rejects a Job, for example because of a quota or Pod Security, the condition
+	// Degraded contains the error. A change applies to the next Job; active Jobs keep their template.
 	//
 	// +required
 	// +kubebuilder:validation:XValidation:rule=`!has(self.metadata) || !has(self.metadata.name)`,message=`must be left out: Jobs are named after the CronJob and their time`,fieldPath=".metadata.name"
@@ -120,11 +124,9 @@ type CronJobSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Job template",order=3,xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:jobTemplate"}
 	JobTemplate batchv1.JobTemplateSpec `json:"jobTemplate"`
 
-	// successfulJobsHistoryLimit is how many Jobs that have completed are kept, the latest ones, to look at what they
-	// logged.
+	// successfulJobsHistoryLimit is how many completed Jobs are kept, the latest ones, so that their logs can be read.
 	//
-	// Optional, 0 or more; 3 without it.
-	// Changing it to less deletes the oldest ones with their pods; changing it to more brings none back.
+	// Optional, 0 or more; 3 if unset. Lowering it deletes the oldest completed Jobs with their pods.
 	//
 	// +optional
 	// +kubebuilder:default=3
@@ -133,10 +135,9 @@ type CronJobSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Completed Jobs to keep",order=7,xDescriptors={"urn:alm:descriptor:com.tectonic.ui:number"}
 	SuccessfulJobsHistoryLimit *int32 `json:"successfulJobsHistoryLimit,omitempty"`
 
-	// failedJobsHistoryLimit is how many Jobs that have failed are kept, the latest ones, to look at what they logged.
+	// failedJobsHistoryLimit is how many failed Jobs are kept, the latest ones, so that their logs can be read.
 	//
-	// Optional, 0 or more; 1 without it.
-	// Changing it to less deletes the oldest ones with their pods; changing it to more brings none back.
+	// Optional, 0 or more; 1 if unset. Lowering it deletes the oldest failed Jobs with their pods.
 	//
 	// +optional
 	// +kubebuilder:default=1
@@ -146,24 +147,24 @@ type CronJobSpec struct {
 	FailedJobsHistoryLimit *int32 `json:"failedJobsHistoryLimit,omitempty"`
 }
 
-// ConcurrencyPolicy says what becomes of a Job that is due while an earlier one is still running.
+// ConcurrencyPolicy is what happens when a Job is due while an earlier one is still active.
 //
 // +kubebuilder:validation:Enum=Allow;Forbid;Replace
 type ConcurrencyPolicy string
 
 const (
-	// AllowConcurrent starts the Job beside the earlier one.
+	// AllowConcurrent creates the Job while the earlier one is active.
 	AllowConcurrent ConcurrencyPolicy = "Allow"
-	// ForbidConcurrent has the Job wait for the earlier one.
+	// ForbidConcurrent waits until the earlier Job has finished.
 	ForbidConcurrent ConcurrencyPolicy = "Forbid"
-	// ReplaceConcurrent deletes the earlier one and starts the Job.
+	// ReplaceConcurrent deletes the earlier Job and creates the next one.
 	ReplaceConcurrent ConcurrencyPolicy = "Replace"
 )
 
-// CronJobStatus is what the operator has seen.
+// CronJobStatus is the state that the operator has observed.
 type CronJobStatus struct {
-	// observedGeneration is the metadata.generation that this status speaks of. If it is lower than
-	// metadata.generation, the latest change of the spec has not been answered yet.
+	// observedGeneration is the metadata.generation that this status refers to. If it is lower than
+	// metadata.generation, the operator has not observed the latest change of the spec yet.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed generation",order=11,xDescriptors={"urn:alm:descriptor:text"}
@@ -183,7 +184,7 @@ type CronJobStatus struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Number of active Jobs",order=5,xDescriptors={"urn:alm:descriptor:text"}
 	ActiveJobs int32 `json:"activeJobs"`
 
-	// lastScheduleTime is the latest time that was due and for which a Job was started. It only moves forward.
+	// lastScheduleTime is the latest scheduled time for which a Job was created. It only moves forward.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Last scheduled",order=2,xDescriptors={"urn:alm:descriptor:text"}
@@ -195,47 +196,47 @@ type CronJobStatus struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Last successful",order=3,xDescriptors={"urn:alm:descriptor:text"}
 	LastSuccessfulTime *metav1.Time `json:"lastSuccessfulTime,omitempty"`
 
-	// lastFailedTime is when a Job last failed. If it is later than lastSuccessfulTime, the condition Degraded tells of
-	// it, with the reason LastRunFailed.
+	// lastFailedTime is when a Job last failed. If it is later than lastSuccessfulTime, the condition Degraded has the
+	// reason LastRunFailed.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Last failed",order=4,xDescriptors={"urn:alm:descriptor:text"}
 	LastFailedTime *metav1.Time `json:"lastFailedTime,omitempty"`
 
-	// nextScheduleTime is when a Job is due next. There is none while the CronJob is suspended, or if none will ever be
+	// nextScheduleTime is when the next Job is due. It is unset while the CronJob is suspended and if no Job will ever be
 	// due.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Next scheduled",order=1,xDescriptors={"urn:alm:descriptor:text"}
 	NextScheduleTime *metav1.Time `json:"nextScheduleTime,omitempty"`
 
-	// lastMissedTime is the latest time that was due and for which no Job was started, nor will be.
+	// lastMissedTime is the latest scheduled time that was skipped.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Last missed",order=6,xDescriptors={"urn:alm:descriptor:text"}
 	LastMissedTime *metav1.Time `json:"lastMissedTime,omitempty"`
 
-	// scheduledSince is the time after which the schedule counts: when the CronJob was created, its schedule or timeZone
-	// last changed, or it was last resumed. There is none while it is suspended.
+	// scheduledSince is the time after which scheduled times run: when the CronJob was created, when its schedule or
+	// timeZone last changed, or when it was last resumed. It is unset while the CronJob is suspended.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Scheduled since",order=8,xDescriptors={"urn:alm:descriptor:text"}
 	ScheduledSince *metav1.Time `json:"scheduledSince,omitempty"`
 
-	// observedSchedule is the schedule that scheduledSince speaks of.
+	// observedSchedule is the schedule that scheduledSince refers to.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed schedule",order=9,xDescriptors={"urn:alm:descriptor:text"}
 	ObservedSchedule string `json:"observedSchedule,omitempty"`
 
-	// observedTimeZone is the timeZone that scheduledSince speaks of; none if the spec has none.
+	// observedTimeZone is the timeZone that scheduledSince refers to; unset if the spec has none.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed time zone",order=10,xDescriptors={"urn:alm:descriptor:text"}
 	ObservedTimeZone string `json:"observedTimeZone,omitempty"`
 
-	// conditions say how the CronJob is: Available (will the next Job be started when it is due), Progressing (are Jobs
-	// running, or due and waiting) and Degraded (does somebody have to act). All three are always present.
+	// conditions report the state of the CronJob: Available (the next Job will be created when it is due), Progressing
+	// (Jobs are active, or due and waiting) and Degraded (someone has to act). All three are always present.
 	//
 	// +optional
 	// +listType=map
@@ -244,8 +245,8 @@ type CronJobStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// CronJob starts a Job whenever one is due, in a time zone of its own if it has one.
-// It is the example of the Kubebuilder book, for trying things out and for what the CronJobs of Kubernetes do not tell.
+// CronJob creates a Job at each time of a schedule, in a time zone of your choice.
+// It is the example of the Kubebuilder book; unlike the CronJobs of Kubernetes it reports problems in conditions.
 //
 // +kubebuilder:object:root=true
 // +operator-sdk:csv:customresourcedefinitions:displayName="CronJob",order=3,resources={{Job,v1,""},{Pod,v1,""},{Event,v1,""},{CronJob,v1,""}}
@@ -254,9 +255,9 @@ type CronJobStatus struct {
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 52",message="the name must have at most 52 characters: Jobs are named after it and their time, in at most 63",fieldPath=".metadata"
 // +kubebuilder:printcolumn:name="Schedule",type=string,JSONPath=".spec.schedule",description="When Jobs are due"
 // +kubebuilder:printcolumn:name="TimeZone",type=string,JSONPath=".spec.timeZone",description="The time zone of the schedule; UTC when it is empty"
-// +kubebuilder:printcolumn:name="Suspend",type=boolean,JSONPath=".spec.suspend",description="Whether Jobs are kept from being started"
+// +kubebuilder:printcolumn:name="Suspend",type=boolean,JSONPath=".spec.suspend",description="Whether the creation of Jobs is suspended"
 // +kubebuilder:printcolumn:name="Active",type=integer,JSONPath=".status.activeJobs",description="Jobs that have not finished"
-// +kubebuilder:printcolumn:name="Last Schedule",type=date,JSONPath=".status.lastScheduleTime",description="When a Job was last due and started"
+// +kubebuilder:printcolumn:name="Last Schedule",type=date,JSONPath=".status.lastScheduleTime",description="Latest scheduled time for which a Job was created"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
 type CronJob struct {
 	metav1.TypeMeta `json:",inline"`
@@ -266,12 +267,12 @@ type CronJob struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec is what the user wants.
+	// spec is the desired state.
 	//
 	// +required
 	Spec CronJobSpec `json:"spec"`
 
-	// status is what the operator has seen. It is written by the operator only.
+	// status is the state that the operator has observed. Only the operator writes it.
 	//
 	// +optional
 	Status CronJobStatus `json:"status,omitzero"`

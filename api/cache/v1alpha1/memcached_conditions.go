@@ -2,60 +2,61 @@ package v1alpha1
 
 // Condition types of a Memcached. All of them are present from the first status on.
 const (
-	// ConditionAvailable says whether at least one node answers.
+	// ConditionAvailable reports whether at least one node is ready.
 	ConditionAvailable = "Available"
-	// ConditionProgressing says whether the Memcached is still on its way to its spec.
+	// ConditionProgressing reports whether the children are still changing toward the spec.
 	ConditionProgressing = "Progressing"
-	// ConditionDegraded says whether somebody has to act.
+	// ConditionDegraded reports whether someone has to act.
 	ConditionDegraded = "Degraded"
 )
 
 // Reasons of ConditionAvailable.
 const (
-	// ReasonAllNodesReady (True): every node wanted answers.
+	// ReasonAllNodesReady (True): the desired number of nodes is ready.
 	ReasonAllNodesReady = "AllNodesReady"
-	// ReasonSomeNodesReady (True): at least one node answers, and not yet all.
+	// ReasonSomeNodesReady (True): at least one node is ready, but fewer than desired.
 	ReasonSomeNodesReady = "SomeNodesReady"
-	// ReasonScaledToZero (True): no node is wanted, none is needed.
+	// ReasonScaledToZero (True): spec.size is 0.
 	ReasonScaledToZero = "ScaledToZero"
-	// ReasonNoNodesReady (False): no node answers.
+	// ReasonNoNodesReady (False): no node is ready.
 	ReasonNoNodesReady = "NoNodesReady"
-	// ReasonNotObserved (Unknown): the nodes could not be looked at; Degraded says why.
+	// ReasonNotObserved (Unknown): the nodes could not be observed; Degraded contains the reason.
 	ReasonNotObserved = "NotObserved"
 )
 
 // Reasons of ConditionProgressing.
 const (
-	// ReasonRolloutComplete (False): all nodes wanted are there, up to date and answer.
+	// ReasonRolloutComplete (False): all nodes exist, are up to date and ready.
 	ReasonRolloutComplete = "RolloutComplete"
 	// ReasonRollingOut (True): nodes are being started, replaced or stopped.
 	ReasonRollingOut = "RollingOut"
-	// ReasonBlocked (False): the Deployment cannot be as the spec wants it before the cause that Degraded names is gone.
+	// ReasonBlocked (False): the Deployment cannot match the spec before the problem in Degraded is solved.
 	ReasonBlocked = "Blocked"
 )
 
-// Reasons of ConditionDegraded, and of the Warning event that tells of it.
+// Reasons of ConditionDegraded, and of the Warning event that reports it.
 const (
-	// ReasonAsExpected (False): nothing is wrong.
+	// ReasonAsExpected (False): there is no problem.
 	ReasonAsExpected = "AsExpected"
-	// ReasonNameTaken (True): an object that this Memcached needs exists under that name and is not its own.
+	// ReasonNameTaken (True): an object with a name that this Memcached needs exists, and this Memcached does not control it.
 	ReasonNameTaken = "NameTaken"
-	// ReasonRefused (True): the API server refused a request; the message has its words. It is tried again.
+	// ReasonRefused (True): the API server rejected a request; the message contains its error. It is retried.
 	ReasonRefused = "Refused"
-	// ReasonError (True): a request failed otherwise, such as by a time-out; the message says how. It is tried again.
+	// ReasonError (True): a request failed otherwise, for example by a timeout; the message contains the error. It is
+	// retried.
 	ReasonError = "Error"
-	// ReasonRolloutStuck (True): the Deployment reports that its pods cannot be created or do not come up.
+	// ReasonRolloutStuck (True): the Deployment reports that pods cannot be created or do not become available.
 	ReasonRolloutStuck = "RolloutStuck"
-	// ReasonNodeCrashing (True): a node ended and does not answer; the message has its last words.
+	// ReasonNodeCrashing (True): a node terminated and is not ready; the message contains the end of its output.
 	ReasonNodeCrashing = "NodeCrashing"
 	// ReasonNodeNotStarting (True): a container cannot be started, for example because its image cannot be pulled.
 	ReasonNodeNotStarting = "NodeNotStarting"
-	// ReasonNodeUnschedulable (True): no machine of the cluster can take a node.
+	// ReasonNodeUnschedulable (True): no machine of the cluster has room for a node's pod.
 	ReasonNodeUnschedulable = "NodeUnschedulable"
 )
 
 // Reasons of events besides those of ConditionDegraded.
 const (
-	// EventSynced (Normal): the children are as a change of the Memcached wants them. Its pods may take longer.
+	// EventSynced (Normal): a change of the spec was applied. Pods may still be starting.
 	EventSynced = "Synced"
 )

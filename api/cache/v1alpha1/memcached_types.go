@@ -2,13 +2,13 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// MemcachedSpec is what the user wants.
+// MemcachedSpec is the desired state.
 type MemcachedSpec struct {
-	// size is the number of memcached nodes, one pod each. The nodes share nothing: clients spread their keys over them.
+	// size is the number of memcached nodes, one pod each. Nodes share nothing: clients distribute keys over them.
 	//
-	// Required, 0 to 5000; 0 stops all nodes and keeps the name. Every node holds up to 64 MB of items.
-	// Changing it starts or stops nodes and restarts none, but clients then look for part of their keys on other
-	// nodes, so expect misses for a while; a stopped node's items are gone.
+	// Required, 0 to 5000; 0 stops all nodes and keeps the other children. Each node holds up to 64 MB of items.
+	// Changing it starts or stops nodes and restarts none. Clients then look for some of their keys on other nodes,
+	// so expect cache misses for a while; the items of a stopped node are lost.
 	//
 	// +required
 	// +kubebuilder:validation:Minimum=0
@@ -17,30 +17,30 @@ type MemcachedSpec struct {
 	Size int32 `json:"size"`
 }
 
-// MemcachedStatus is what the operator has seen.
+// MemcachedStatus is the state that the operator has observed.
 type MemcachedStatus struct {
-	// observedGeneration is the metadata.generation that this status speaks of. If it is lower than
-	// metadata.generation, the latest change of the spec has not been answered yet.
+	// observedGeneration is the metadata.generation that this status refers to. If it is lower than
+	// metadata.generation, the operator has not observed the latest change of the spec yet.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed generation",order=6,xDescriptors={"urn:alm:descriptor:text"}
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// nodes are the names of the pods that are this Memcached's nodes, ready or not, sorted.
-	// Pods that are being stopped or have ended are not among them.
+	// Pods that are terminating or terminated are not included.
 	//
 	// +optional
 	// +listType=atomic
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Nodes",order=3,xDescriptors={"urn:alm:descriptor:text"}
 	Nodes []string `json:"nodes"`
 
-	// size is the number of nodes there are, ready or not.
+	// size is the number of nodes that exist, ready or not.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Size",order=1,xDescriptors={"urn:alm:descriptor:text"}
 	Size int32 `json:"size"`
 
-	// readyNodes is the number of nodes that answer.
+	// readyNodes is the number of nodes that are ready.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Ready nodes",order=2,xDescriptors={"urn:alm:descriptor:text"}
@@ -60,8 +60,8 @@ type MemcachedStatus struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Selector",order=5,xDescriptors={"urn:alm:descriptor:text"}
 	Selector string `json:"selector,omitempty"`
 
-	// conditions say how the Memcached is: Available (does at least one node answer), Progressing (is it still
-	// moving towards its spec) and Degraded (does somebody have to act). All three are always present.
+	// conditions report the state of the Memcached: Available (at least one node is ready), Progressing (its children
+	// are still changing toward the spec) and Degraded (someone has to act). All three are always present.
 	//
 	// +optional
 	// +listType=map
@@ -70,16 +70,16 @@ type MemcachedStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Memcached runs a number of memcached nodes and tells which they are.
+// Memcached runs memcached nodes and lists them in its status.
 //
 // +kubebuilder:object:root=true
 // +operator-sdk:csv:customresourcedefinitions:displayName="Memcached",order=1,resources={{Deployment,v1,""},{ReplicaSet,v1,""},{Pod,v1,""},{Event,v1,""},{Service,v1,""},{PodDisruptionBudget,v1,""}}
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.size,statuspath=.status.size,selectorpath=.status.selector
 // +kubebuilder:resource:scope=Namespaced,path=memcacheds,singular=memcached,shortName=mcd,categories={all,memcached-operator}
-// +kubebuilder:printcolumn:name="Size",type=integer,JSONPath=".spec.size",description="Nodes wanted"
-// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=".status.readyNodes",description="Nodes that answer"
-// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=".status.conditions[?(@.type=='Available')].reason",description="How the Memcached is, in a word"
+// +kubebuilder:printcolumn:name="Size",type=integer,JSONPath=".spec.size",description="Desired number of nodes"
+// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=".status.readyNodes",description="Ready nodes"
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=".status.conditions[?(@.type=='Available')].reason",description="Reason of the condition Available"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
 type Memcached struct {
 	metav1.TypeMeta `json:",inline"`
@@ -91,12 +91,12 @@ type Memcached struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec is what the user wants.
+	// spec is the desired state.
 	//
 	// +required
 	Spec MemcachedSpec `json:"spec"`
 
-	// status is what the operator has seen. It is written by the operator only.
+	// status is the state that the operator has observed. Only the operator writes it.
 	//
 	// +optional
 	Status MemcachedStatus `json:"status,omitzero"`

@@ -2,13 +2,13 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// FooSpec is what the user wants.
+// FooSpec is the desired state.
 type FooSpec struct {
 	// deploymentName is the name of the Deployment that this Foo creates in its own namespace.
 	//
 	// Required; a lower-case DNS subdomain of 1 to 253 characters, unique among the Deployments of the namespace.
 	// Before Kubernetes 1.34, a Deployment whose name has more than 242 characters gets no pods.
-	// If a Deployment of that name exists and is not this Foo's, it is left alone and the Foo says so
+	// If a Deployment of that name exists that this Foo does not control, it is not changed, and the Foo reports it
 	// (condition Degraded, reason NameTaken) until the name is free.
 	// Changing it creates the Deployment under the new name and deletes the one under the old name, pods included.
 	//
@@ -22,7 +22,7 @@ type FooSpec struct {
 	// replicas is the number of pods of the Deployment.
 	//
 	// Optional, 0 or more; 0 stops all pods and keeps the Deployment. Without it the count is not managed:
-	// a new Deployment starts with 1, and whatever count somebody else sets (kubectl scale, an autoscaler) stays.
+	// a new Deployment starts with 1, and a count set by others (kubectl scale, an autoscaler) stays.
 	// Changing it scales the Deployment without restarting the pods that stay; removing it leaves the count as it is.
 	//
 	// +optional
@@ -32,10 +32,10 @@ type FooSpec struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 }
 
-// FooStatus is what the operator has seen.
+// FooStatus is the state that the operator has observed.
 type FooStatus struct {
-	// observedGeneration is the metadata.generation that this status speaks of. If it is lower than
-	// metadata.generation, the latest change of the spec has not been answered yet.
+	// observedGeneration is the metadata.generation that this status refers to. If it is lower than
+	// metadata.generation, the operator has not observed the latest change of the spec yet.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed generation",order=4,xDescriptors={"urn:alm:descriptor:text"}
@@ -59,8 +59,8 @@ type FooStatus struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Selector",order=3,xDescriptors={"urn:alm:descriptor:text"}
 	Selector string `json:"selector,omitempty"`
 
-	// conditions say how the Foo is: Available (do its pods serve now), Progressing (is it still moving towards
-	// its spec) and Degraded (does somebody have to act). All three are always present.
+	// conditions report the state of the Foo: Available (its pods serve), Progressing (its children are still changing
+	// toward the spec) and Degraded (someone has to act). All three are always present.
 	//
 	// +optional
 	// +listType=map
@@ -69,8 +69,8 @@ type FooStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Foo runs nginx in a Deployment whose name and size it decides.
-// It is the example of the Kubernetes sample-controller, for trying things out.
+// Foo runs nginx in a Deployment with a name and number of replicas of your choice.
+// It is the example of the Kubernetes sample-controller.
 //
 // +kubebuilder:object:root=true
 // +operator-sdk:csv:customresourcedefinitions:displayName="Foo",order=2,resources={{Deployment,v1,""},{ReplicaSet,v1,""},{Pod,v1,""},{Event,v1,""}}
@@ -79,9 +79,9 @@ type FooStatus struct {
 // +kubebuilder:resource:scope=Namespaced,path=foos,singular=foo,shortName=fo,categories={all,memcached-operator}
 // +kubebuilder:metadata:annotations="api-approved.kubernetes.io=unapproved, experimental-only"
 // +kubebuilder:printcolumn:name="Deployment",type=string,JSONPath=".spec.deploymentName",description="Name of the Deployment"
-// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=".spec.replicas",description="Pods wanted; empty when the count is not managed"
-// +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=".status.availableReplicas",description="Pods available"
-// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=".status.conditions[?(@.type=='Available')].status",description="Whether the Foo serves"
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=".spec.replicas",description="Desired number of pods; empty if the count is not managed"
+// +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=".status.availableReplicas",description="Available pods"
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=".status.conditions[?(@.type=='Available')].status",description="Whether at least one pod is available"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=".metadata.creationTimestamp"
 type Foo struct {
 	metav1.TypeMeta `json:",inline"`
@@ -91,12 +91,12 @@ type Foo struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec is what the user wants.
+	// spec is the desired state.
 	//
 	// +required
 	Spec FooSpec `json:"spec"`
 
-	// status is what the operator has seen. It is written by the operator only.
+	// status is the state that the operator has observed. Only the operator writes it.
 	//
 	// +optional
 	Status FooStatus `json:"status,omitzero"`
