@@ -23,8 +23,8 @@ type CronJobSpec struct {
 	// When the clocks change and the schedule names hours, a skipped time runs at the end of the gap, and a time that
 	// occurs twice runs the first time. If the hour is *, a Job runs once per elapsed hour: a skipped time does not run,
 	// and a time that occurs twice runs twice. A well-formed schedule that never matches a date, or a range that ends
-	// before it begins, is reported in the condition Degraded. A change applies from then on: times before it do not run,
-	// and active Jobs continue.
+	// before it begins, is reported in the condition Degraded. Changing it takes effect from then on: earlier times do not
+	// run, and active Jobs continue.
 	//
 	// +required
 	// +kubebuilder:validation:MaxLength=256
@@ -42,8 +42,8 @@ type CronJobSpec struct {
 	// timeZone is the time zone of the schedule, a name of the IANA time zone database such as Europe/Berlin.
 	//
 	// Optional, at most 64 characters; UTC if unset. "Local" is rejected because it differs between machines. An unknown
-	// name is reported in the condition Degraded, reason UnknownTimeZone. A change applies from then on: times before it
-	// do not run, and active Jobs continue.
+	// name is reported in the condition Degraded, reason UnknownTimeZone. Changing it takes effect from then on: earlier
+	// times do not run, and active Jobs continue.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
@@ -70,8 +70,8 @@ type CronJobSpec struct {
 	//
 	// Optional; Allow if unset. Allow: both run. Forbid: the run waits until the earlier Job has finished, and is skipped
 	// when the next time is due or startingDeadlineSeconds have passed. Replace: the earlier Job is deleted and the new
-	// one is created at once, while pods of the earlier one may still be stopping. A change applies to the next scheduled
-	// time; Jobs that are already active together continue.
+	// one is created at once, while pods of the earlier one may still be stopping. Changing it takes effect at the next
+	// scheduled time; Jobs that are already active together continue.
 	//
 	// +optional
 	// +kubebuilder:default=Allow
@@ -94,7 +94,7 @@ type CronJobSpec struct {
 	// Required. It has the fields that Kubernetes had when the operator was released; an older cluster drops those that it
 	// does not know. restartPolicy must be OnFailure or Never. Name, namespace and selector of Jobs are generated, so they
 	// must not be set. If the cluster rejects a Job, for example because of a quota or Pod Security, the condition
-	// Degraded contains the error. A change applies to the next Job; active Jobs keep their template.
+	// Degraded contains the error. Changing it takes effect for the next Job; active Jobs keep their template.
 	//
 	// +required
 	// +kubebuilder:validation:XValidation:rule=`!has(self.metadata) || !has(self.metadata.name)`,message=`must be left out: Jobs are named after the CronJob and their time`,fieldPath=".metadata.name"
@@ -126,7 +126,7 @@ type CronJobSpec struct {
 
 	// successfulJobsHistoryLimit is how many completed Jobs are kept, the latest ones, so that their logs can be read.
 	//
-	// Optional, 0 or more; 3 if unset. Lowering it deletes the oldest completed Jobs with their pods.
+	// Optional, 0 or more; 3 if unset. Changing it to less deletes the oldest completed Jobs with their pods.
 	//
 	// +optional
 	// +kubebuilder:default=3
@@ -137,7 +137,7 @@ type CronJobSpec struct {
 
 	// failedJobsHistoryLimit is how many failed Jobs are kept, the latest ones, so that their logs can be read.
 	//
-	// Optional, 0 or more; 1 if unset. Lowering it deletes the oldest failed Jobs with their pods.
+	// Optional, 0 or more; 1 if unset. Changing it to less deletes the oldest failed Jobs with their pods.
 	//
 	// +optional
 	// +kubebuilder:default=1

@@ -38,7 +38,7 @@ const (
 const (
 	// ReasonAsExpected (False): there is no problem.
 	ReasonAsExpected = "AsExpected"
-	// ReasonNameTaken (True): an object with a name that this Memcached needs exists, and this Memcached does not control it.
+	// ReasonNameTaken (True): an object with a name that this Memcached needs exists that it does not control.
 	ReasonNameTaken = "NameTaken"
 	// ReasonRefused (True): the API server rejected a request; the message contains its error. It is retried.
 	ReasonRefused = "Refused"
