@@ -259,7 +259,7 @@ func startBeacon(ctx context.Context, namespace string) *beacon {
 }
 
 func (b *beacon) loop(ctx context.Context) error {
-	for {
+	for ctx.Err() == nil {
 		began := time.Now()
 		for b.foo.Status.ObservedGeneration != b.foo.Generation {
 			select {
@@ -284,6 +284,7 @@ func (b *beacon) loop(ctx context.Context) error {
 			return err
 		}
 	}
+	return nil
 }
 
 // awaitChange waits until the operator observes a change that is made after the call: the second one from now on.
