@@ -31,5 +31,7 @@ grep -q "^    createdAt: $createdAt\$" "$csv" && grep -q '^    name: memcached-o
 }
 
 # OpenShift's catalogs need the OpenShift versions that meet minKubeVersion (1.30): 4.17 and later.
-printf '\n  # The releases of OpenShift with the minKubeVersion of the ClusterServiceVersion.\n  com.redhat.openshift.versions: v4.17\n' >>bundle/metadata/annotations.yaml
-sed -i 's|^LABEL operators.operatorframework.io.test.config.v1=.*|&\n\n# The releases of OpenShift with the minKubeVersion of the ClusterServiceVersion.\nLABEL com.redhat.openshift.versions=v4.17|' bundle.Dockerfile
+comment='# The releases of OpenShift with the minKubeVersion of the ClusterServiceVersion.'
+printf '\n  %s\n  com.redhat.openshift.versions: v4.17\n' "$comment" >>bundle/metadata/annotations.yaml
+last='^LABEL operators.operatorframework.io.test.config.v1=.*'
+sed -i "s|$last|&\\n\\n$comment\\nLABEL com.redhat.openshift.versions=v4.17|" bundle.Dockerfile
