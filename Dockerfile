@@ -58,7 +58,7 @@ LABEL org.opencontainers.image.title="memcached-operator" \
       version="$VERSION" \
       release="$COMMIT" \
       summary="Kubernetes operator for Memcached, Foo and CronJob" \
-      description="Runs memcached for production, and two examples: Foo of the sample-controller (nginx) and CronJob (Jobs)."
+      description="Runs memcached for production, and two examples: Foo (nginx in a Deployment) and CronJob (Jobs)."
 COPY LICENSE /licenses/LICENSE
 COPY --from=builder /manager /manager
 # A numeric ID, because the kubelet cannot verify runAsNonRoot for a user name.
