@@ -134,7 +134,8 @@ show kubectl get memcached/memcached-sample
 
 cat <<EOF
 
-Done in $(($(date +%s) - BEGAN)) s: OLM installed release $last from a catalog and upgraded it to $tree; no operand pod was restarted.
+Done in $(($(date +%s) - BEGAN)) s: OLM installed release $last from a catalog and upgraded it to $tree.
+No operand pod was restarted.
 
 The cluster keeps running. To use it:
   export KUBECONFIG=$KUBECONFIG
