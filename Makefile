@@ -18,13 +18,11 @@ CHANNELS ?= candidate stable
 PLATFORMS ?= linux/amd64,linux/arm64
 CONTAINER_TOOL ?= docker
 
-# FOCUS selects specs by a regular expression; V=1 prints each spec; PROCS is the number of processes that run the
-# contract.
+# FOCUS selects specs by a regular expression; V=1 prints each; PROCS is the number of processes of the contract.
 FOCUS ?=
 V ?=
 PROCS ?= 4
-# A suite fails if FOCUS matches none of its specs, except in "make test", where FOCUS may match specs of one suite
-# only.
+# A suite fails if FOCUS matches none of its specs, except in "make test": there it may match specs of one suite only.
 FAIL_ON_EMPTY ?= yes
 
 # bench-cronjobs: the number of CronJobs, how often each controller is measured, and a file for all results.
@@ -277,11 +275,11 @@ cluster-test: programs ## Test the cluster program: kill, start twice, delete (r
 
 .PHONY: images
 images: linux ## Build the images of the tree and all releases; push to the cluster's registry or TEST_REGISTRY.
-	@$(RUN_PARTS) 'make images: as long as make cluster, and a minute more. Logs: $(CACHE)/log/images' $(IMAGE_PARTS)
+	@$(RUN_PARTS) 'make images: as long as make cluster, plus about a minute. Logs: $(CACHE)/log/images' $(IMAGE_PARTS)
 
 .PHONY: programs
 programs: linux
-	@$(RUN_PARTS) 'Building the programs of the cluster. Logs: $(CACHE)/log/programs' $(PROGRAM_PARTS)
+	@$(RUN_PARTS) 'Building the cluster programs. Logs: $(CACHE)/log/programs' $(PROGRAM_PARTS)
 
 ##@ Benchmark
 

@@ -1,8 +1,7 @@
 #!/bin/sh
 # Adds a version to channels of the catalog template. All entries of a channel are rewritten in the order of their
-# versions:
-# each replaces the one before it, and any older version may skip to it. A patch of an old release is thus inserted at
-# its place and never offered to a newer version.
+# versions: each replaces the one before it, and any older version may skip to it. A patch of an old release is thus
+# inserted at its place and never offered to a newer version.
 # Usage: config/catalog/enter.sh TEMPLATE VERSION CHANNEL...
 set -eu
 template=$1 version=$2

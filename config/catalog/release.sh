@@ -60,8 +60,7 @@ go test -count=1 ./test/bundle
 git commit -q -a -m "Release $version"
 commit=$(git rev-parse HEAD)
 
-# Freeze the bundle of that commit: upgrades are tested from it, and later CustomResourceDefinitions are compared with
-# it.
+# Freeze the bundle of that commit. Upgrades are tested from it, and it is compared with later CustomResourceDefinitions.
 mkdir -p "$frozen"
 cp -R bundle/manifests bundle/metadata bundle/tests "$frozen/"
 echo "$commit" >"$frozen/commit"

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Demonstrates an upgrade on the cluster of "make cluster": Operator Lifecycle Manager (OLM) installs the last release
 # from a catalog and upgrades it to the version of this tree while the samples run. "make demo" builds and pushes the
-# images first. With --check, the script only checks that a release exists. Environment: the settings of the cluster
-# (KUBECONFIG, TEST_REGISTRY, RELATED_IMAGE_..., BUSYBOX_IMAGE); KUBECTL; BEGAN, the start of the demo in seconds since
-# 1970.
+# images first. With --check, the script only checks that a release exists.
+# Environment: the settings of the cluster (KUBECONFIG, TEST_REGISTRY, RELATED_IMAGE_..., BUSYBOX_IMAGE); KUBECTL; BEGAN,
+# the start of the demo in seconds since 1970.
 set -eu
 cd "$(dirname "$0")/../.."
 [ -d config/catalog/released ] || {
