@@ -1,10 +1,10 @@
 ARG BUILDER_IMAGE=docker.io/library/golang:1.26
 ARG BASE_IMAGE=gcr.io/distroless/static:nonroot
 
-# The compiler runs on the machine that builds and compiles for the one that is asked for: no emulation.
+# Cross-compile: the compiler runs on the build platform, without emulation.
 FROM --platform=$BUILDPLATFORM ${BUILDER_IMAGE} AS builder
 WORKDIR /src
-# Modules first: this layer lasts until go.sum changes.
+# Download modules first: the layer stays cached until go.sum changes.
 COPY go.mod go.sum ./
 RUN go mod download
 COPY cmd/ cmd/
@@ -17,8 +17,8 @@ ARG TARGETARCH
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
     go build -trimpath -ldflags "-s -w -X main.version=$VERSION -X main.commit=$COMMIT" -o /manager ./cmd
 
-# The tests of the scorecard: "docker build --target scorecard". They are a stage of their own, so that building the manager,
-# which is the last stage, does not compile them.
+# The image of the scorecard tests: "docker build --target scorecard". Separate stages, so that building the manager
+# (the last stage) does not compile the tests.
 FROM builder AS scorecard-builder
 COPY test/bundle/ test/bundle/
 COPY test/jobstate/ test/jobstate/
@@ -33,10 +33,10 @@ RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
 
 FROM ${BASE_IMAGE} AS scorecard
 COPY LICENSE /licenses/LICENSE
-# What the bundle is compared with. The tests are released with the operator, so they know all releases before it.
+# The tests compare the bundle with these. They are released with the operator, so they contain all earlier releases.
 COPY --from=scorecard-builder /src/config/catalog/released /released
 COPY --from=scorecard-builder /memcached-operator-scorecard /usr/local/bin/memcached-operator-scorecard
-# operator-sdk runs "memcached-operator-scorecard NAME" by the PATH of the image, as the command of the pod.
+# operator-sdk sets the pod's command to "memcached-operator-scorecard NAME", which is found in the PATH.
 ENV PATH=/usr/local/bin:/usr/bin:/bin
 USER 65532:65532
 
@@ -44,9 +44,9 @@ FROM ${BASE_IMAGE} AS manager
 ARG BASE_IMAGE
 ARG VERSION=devel
 ARG COMMIT=unknown
-# The second half is what certification for OpenShift asks for.
+# OpenShift certification requires the labels from "name" on.
 LABEL org.opencontainers.image.title="memcached-operator" \
-      org.opencontainers.image.description="Kubernetes operator for Memcached and Foo" \
+      org.opencontainers.image.description="Kubernetes operator for Memcached, Foo and CronJob" \
       org.opencontainers.image.source="https://github.com/example/memcached-operator" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="$VERSION" \
@@ -57,10 +57,10 @@ LABEL org.opencontainers.image.title="memcached-operator" \
       maintainer="memcached-operator@example.com" \
       version="$VERSION" \
       release="$COMMIT" \
-      summary="Kubernetes operator for Memcached and Foo" \
-      description="Runs memcached nodes fit for production, and nginx for the Foo of the sample-controller."
+      summary="Kubernetes operator for Memcached, Foo and CronJob" \
+      description="Runs memcached for production, and two examples: Foo (nginx in a Deployment) and CronJob (Jobs)."
 COPY LICENSE /licenses/LICENSE
 COPY --from=builder /manager /manager
-# By number: the kubelet cannot tell of a name that it is not root.
+# A numeric ID, because the kubelet cannot verify runAsNonRoot for a user name.
 USER 65532:65532
 ENTRYPOINT ["/manager"]

@@ -29,22 +29,22 @@ import (
 
 // kind is a kind that the manager can reconcile.
 type kind struct {
-	name        string // as --controllers has it
+	name        string // in --controllers
 	gvk         schema.GroupVersionKind
 	resource    string
 	addToScheme func(*runtime.Scheme) error
-	children    []client.Object // empty ones of the types that the controller watches and caches
+	children    []client.Object // empty objects of the types that the controller watches and caches
 	setup       func(ctrl.Manager, controller.Options, operands) error
 }
 
-// operands are what the reconcilers have to know of what they run, and on what.
+// operands is what the reconcilers need to know about the operands and the cluster.
 type operands struct {
 	nginx, memcached operand.Image
 	platform         operand.Platform
 	clock            clock.WithTicker
 }
 
-// kinds are all kinds there are.
+// kinds are all kinds that the manager can reconcile.
 var kinds = []kind{
 	{
 		name:        "foo",
@@ -90,8 +90,8 @@ func kindNames() []string {
 	return names
 }
 
-// ask finds out what the cluster does by itself, and that it has the kinds that are to be reconciled.
-func ask(ctx context.Context, config *rest.Config, controllers []string) (operand.Platform, error) {
+// inspectServer checks that the API server serves the kinds to reconcile, and returns the properties of the platform.
+func inspectServer(ctx context.Context, config *rest.Config, controllers []string) (operand.Platform, error) {
 	server, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return operand.Platform{}, err
@@ -99,7 +99,7 @@ func ask(ctx context.Context, config *rest.Config, controllers []string) (operan
 	groups, err := server.ServerGroupsWithContext(ctx)
 	if err != nil {
 		return operand.Platform{}, fmt.Errorf("cannot reach the Kubernetes API server at %s: %w; "+
-			"check that it runs, and which one --kubeconfig, KUBECONFIG or the service account name", config.Host, err)
+			"check that it is running, and that --kubeconfig or KUBECONFIG is correct", config.Host, err)
 	}
 	for _, kind := range kinds {
 		if !slices.Contains(controllers, kind.name) {
@@ -108,13 +108,13 @@ func ask(ctx context.Context, config *rest.Config, controllers []string) (operan
 		resources, err := server.ServerResourcesForGroupVersionWithContext(ctx, kind.gvk.GroupVersion().String())
 		if err != nil && !apierrors.IsNotFound(err) {
 			return operand.Platform{},
-				fmt.Errorf("asking the API server at %s for %s: %w", config.Host, kind.gvk.GroupVersion(), err)
+				fmt.Errorf("listing the resources of the API server at %s in %s: %w", config.Host, kind.gvk.GroupVersion(), err)
 		}
 		if err != nil ||
 			!slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Name == kind.resource }) {
 			return operand.Platform{},
 				fmt.Errorf("the API server at %s does not serve %s in %s: install the CustomResourceDefinition %s.%s "+
-					"with 'kubectl apply -k config/crd' ('make install' does it), or leave the kind out with --controllers",
+					"with 'make install' or 'kubectl apply -k config/crd', or exclude the kind with --controllers",
 					config.Host, kind.gvk.Kind, kind.gvk.GroupVersion(), kind.resource, kind.gvk.Group)
 		}
 	}

@@ -71,23 +71,23 @@ func main() {
 	}
 }
 
-// run is the manager, from its options to its end.
+// run runs the manager until ctx is canceled.
 func run(ctx context.Context, o *options, logs io.Writer) error {
 	logger := logr.FromSlogHandler(o.logHandler(logs))
 	ctrl.SetLogger(logger)
-	klog.SetLogger(logger) // client-go's
+	klog.SetLogger(logger) // of client-go
 	restConfig, err := ctrl.GetConfig()
 	if err != nil {
-		return fmt.Errorf("finding the Kubernetes API server: %w; name a kubeconfig with --kubeconfig or KUBECONFIG", err)
+		return fmt.Errorf("no configuration for the Kubernetes API server: %w; set --kubeconfig or KUBECONFIG", err)
 	}
 	restConfig.UserAgent = "memcached-operator/" + version
-	platform, err := ask(ctx, restConfig, o.controllers)
+	platform, err := inspectServer(ctx, restConfig, o.controllers)
 	if err != nil {
 		return err
 	}
 	mgr, err := ctrl.NewManager(restConfig, managerOptions(o))
 	if err != nil {
-		return fmt.Errorf("setting up the manager: %w", err)
+		return fmt.Errorf("creating the manager: %w", err)
 	}
 	holdOff := &operand.HoldOff{Delay: o.imageDelay, Clock: clock.RealClock{}}
 	operands := operands{
@@ -101,7 +101,7 @@ func run(ctx context.Context, o *options, logs io.Writer) error {
 			continue
 		}
 		if err := kind.setup(mgr, controllerOptions(), operands); err != nil {
-			return fmt.Errorf("setting up the controller of %s: %w", kind.gvk.Kind, err)
+			return fmt.Errorf("creating the controller of %s: %w", kind.gvk.Kind, err)
 		}
 	}
 	err = errors.Join(
@@ -120,13 +120,13 @@ func managerOptions(o *options) ctrl.Options {
 	scheme := clientgoscheme.Scheme
 	for _, kind := range kinds {
 		if err := kind.addToScheme(scheme); err != nil {
-			panic(err) // a kind with no type: a bug
+			panic(err) // a bug: a type is not registered
 		}
 	}
 	return ctrl.Options{
 		Scheme: scheme,
 		Cache: cache.Options{
-			ReaderFailOnMissingInformer: true, // what is read is what is watched
+			ReaderFailOnMissingInformer: true, // a read must not start a watch
 			DefaultNamespaces:           namespaces(o.watchNamespaces),
 			DefaultTransform:            cache.TransformStripManagedFields(),
 			ByObject:                    caches(),
@@ -135,13 +135,13 @@ func managerOptions(o *options) ctrl.Options {
 		Client: client.Options{FieldOwner: string(child.FieldOwner)},
 		Controller: config.Controller{
 			MaxConcurrentReconciles: o.workers,
-			EnableWarmup:            ptr.To(true), // a manager that stands by has its caches filled
+			EnableWarmup:            ptr.To(true), // a standby fills its caches, too
 			ReconciliationTimeout:   30 * time.Second,
 		},
 		LeaderElection:                o.leaderElect,
 		LeaderElectionID:              o.lease,
 		LeaderElectionNamespace:       o.leaderElectionNamespace,
-		LeaderElectionReleaseOnCancel: true, // main ends when the manager does
+		LeaderElectionReleaseOnCancel: true, // safe: the process exits when the manager stops
 		Metrics: metricsserver.Options{
 			BindAddress:    o.metricsAddress,
 			SecureServing:  true,
@@ -153,13 +153,13 @@ func managerOptions(o *options) ctrl.Options {
 	}
 }
 
-// controllerOptions are those of one controller. What fails is tried again a minute later at the latest: often enough
-// to heal soon when, say, a quota is raised.
+// controllerOptions returns the options of one controller. Failed passes are retried at least once a minute, so that a
+// resource recovers soon after, for example, a quota is raised.
 func controllerOptions() controller.Options {
 	return controller.Options{RateLimiter: backOff(time.Minute)}
 }
 
-// backOff has a resource that fails tried again after 100 ms, then after twice as long each time, up to the longest.
+// backOff retries a failed resource after 100 ms, and doubles the delay with each failure up to the longest.
 func backOff(longest time.Duration) workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](100*time.Millisecond, longest)
 }
@@ -172,7 +172,7 @@ func namespaces(names []string) map[string]cache.Config {
 	return configs
 }
 
-// caches returns what is kept in memory of the types that need not be kept whole.
+// caches returns the cache options of the types that are not cached in full.
 func caches() map[client.Object]cache.ByObject {
 	groups := make([]string, len(kinds))
 	for i, kind := range kinds {
@@ -197,13 +197,13 @@ func caches() map[client.Object]cache.ByObject {
 	return byObject
 }
 
-// cachesAreSynced is ready when the caches show the whole cluster, whether or not this manager is the leader.
+// cachesAreSynced returns a readiness check that passes once the caches are synced, on leaders and standbys.
 func cachesAreSynced(caches cache.Cache) healthz.Checker {
 	return func(request *http.Request) error {
 		ctx, cancel := context.WithTimeout(request.Context(), time.Second)
 		defer cancel()
 		if !caches.WaitForCacheSync(ctx) {
-			return errors.New("the caches are not filled yet")
+			return errors.New("the caches are not synced yet")
 		}
 		return nil
 	}

@@ -19,22 +19,23 @@ import (
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
 )
 
-// How many bytes of heap the objects of a settled resource may take in the caches, with the index by namespace only.
+// Limits in bytes of heap for one cached object of a settled resource, with the index by namespace only.
 const (
 	limitForDeployment          = 2900
 	limitForMemcachedDeployment = 3200
 	limitForFoo                 = 1000
 )
 
-// The objects are as an API server has them; each gets another name, UID and version.
+// The objects in testdata are from an API server; each copy gets its own name, UID and version.
 func TestMemoryOfCaches(t *testing.T) {
 	transforms := map[string]toolscache.TransformFunc{}
 	for object, config := range caches() {
 		transforms[fmt.Sprintf("%T", object)] = config.Transform
 	}
-	deployment := kept(t, "deployment.yaml", transforms, func() client.Object { return &appsv1.Deployment{} })
-	foo := kept(t, "foo.yaml", transforms, func() client.Object { return &samplev1alpha1.Foo{} })
-	spread := kept(t, "memcached_deployment.yaml", transforms, func() client.Object { return &appsv1.Deployment{} })
+	deployment := heapPerObject(t, "deployment.yaml", transforms, func() client.Object { return &appsv1.Deployment{} })
+	foo := heapPerObject(t, "foo.yaml", transforms, func() client.Object { return &samplev1alpha1.Foo{} })
+	spread := heapPerObject(t, "memcached_deployment.yaml", transforms,
+		func() client.Object { return &appsv1.Deployment{} })
 	for _, measured := range []struct {
 		what         string
 		bytes, limit uint64
@@ -43,15 +44,15 @@ func TestMemoryOfCaches(t *testing.T) {
 		{"a Foo", foo, limitForFoo},
 		{"the Deployment of a Memcached", spread, limitForMemcachedDeployment},
 	} {
-		t.Logf("%s takes %d bytes of heap, of at most %d", measured.what, measured.bytes, measured.limit)
+		t.Logf("%s takes %d bytes of heap; the limit is %d", measured.what, measured.bytes, measured.limit)
 		if measured.bytes > measured.limit {
-			t.Errorf("%s takes %d bytes of heap and may take %d", measured.what, measured.bytes, measured.limit)
+			t.Errorf("%s takes %d bytes of heap, more than %d", measured.what, measured.bytes, measured.limit)
 		}
 	}
 }
 
-// kept returns how many bytes of heap each of many objects takes in a cache.
-func kept(t *testing.T, file string, transforms map[string]toolscache.TransformFunc,
+// heapPerObject returns the bytes of heap that one of many objects takes in a cache.
+func heapPerObject(t *testing.T, file string, transforms map[string]toolscache.TransformFunc,
 	fresh func() client.Object) uint64 {
 	const count = 5000
 	content, err := os.ReadFile(filepath.Join("testdata", file))
@@ -85,16 +86,16 @@ func kept(t *testing.T, file string, transforms map[string]toolscache.TransformF
 	}
 	after := heap()
 	if len(store.List()) != count || store.List()[0].(metav1.Object).GetUID() == "" {
-		t.Fatal("not all objects are there")
+		t.Fatal("the store does not contain all objects")
 	}
 	return (after - before) / count
 }
 
-// heap returns how many bytes are alive.
+// heap returns the number of bytes in live objects.
 func heap() uint64 {
 	var stats runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what the first has found to be unused is given back by the second
+	runtime.GC() // the second collection sweeps what the first one has marked as unused
 	runtime.ReadMemStats(&stats)
 	return stats.HeapAlloc
 }

@@ -14,29 +14,30 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 )
 
-// Images that are used where the environment names none. A deployment names them (config/manager), by digest if it can,
-// so that OLM knows them too.
+// Default images, used if the environment does not set them. config/manager sets them, so that OLM finds them in the
+// Deployment.
 const (
 	defaultNginxImage     = "nginx:latest"
 	defaultMemcachedImage = "docker.io/library/memcached:1.6.45-alpine"
 )
 
-// leaseName is the name of the leader election's Lease. It must never change, or two managers lead during an upgrade.
+// leaseName is the name of the leader election's Lease. It must never change, or two managers would lead during an
+// upgrade.
 const leaseName = "memcached-operator.example.com"
 
-// environment is the part of --help that is not about flags.
+// environment is the part of --help that documents environment variables.
 const environment = `
 Environment:
-  KUBECONFIG               the kubeconfig, where --kubeconfig does not name one; in a pod, the service account
-  WATCH_NAMESPACE          the namespaces to work in, comma-separated; empty for all
-  RELATED_IMAGE_NGINX      the image of Foos (default "` + defaultNginxImage + `")
-  RELATED_IMAGE_MEMCACHED  the image of Memcacheds (default "` + defaultMemcachedImage + `")
+  KUBECONFIG               path of a kubeconfig, if --kubeconfig is not set
+  WATCH_NAMESPACE          comma-separated namespaces to watch; empty for all
+  RELATED_IMAGE_NGINX      image of Foos (default "` + defaultNginxImage + `")
+  RELATED_IMAGE_MEMCACHED  image of Memcached nodes (default "` + defaultMemcachedImage + `")
 `
 
-// options is what the manager is told by flags and environment.
+// options are the values of flags and environment variables.
 type options struct {
 	controllers             []string
-	lease                   string // the leader election's
+	lease                   string // name of the leader election's Lease
 	workers                 int
 	syncPeriod              time.Duration
 	imageDelay              time.Duration
@@ -55,34 +56,36 @@ type options struct {
 	memcachedImage  string
 }
 
-// parse reads flags and environment. An error names what is wrong and the remedy; --help goes to out, and is
-// flag.ErrHelp.
+// parse reads flags and environment variables. Its errors contain the remedy. For --help, it writes the help to out and
+// returns flag.ErrHelp.
 func parse(args []string, getenv func(string) string, out io.Writer) (*options, error) {
 	o := &options{}
 	flags := flag.NewFlagSet("manager", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // the error says it
+	flags.SetOutput(io.Discard) // the error contains the message
 	controllers := flags.String("controllers", "*",
-		"The `kinds` to reconcile, comma-separated: "+strings.Join(kindNames(), ", ")+"; or * for all.")
-	flags.IntVar(&o.workers, "workers", 8, "How many resources of each kind to reconcile at the same time.")
+		"Comma-separated `kinds` to reconcile: "+strings.Join(kindNames(), ", ")+"; * for all. Managers of different kinds "+
+			"have separate leader elections. Do not enable one kind in two managers.")
+	flags.IntVar(&o.workers, "workers", 8, "Number of resources of each kind reconciled at the same time.")
 	flags.DurationVar(&o.syncPeriod, "sync-period", 10*time.Minute,
-		"How often to look at every resource again although nothing happened. Costs no request while all is as it should be.")
+		"How often every resource is reconciled without an event. Settled resources cost no requests.")
 	flags.DurationVar(&o.imageDelay, "image-delay", 2*time.Minute,
-		"How long after it has begun to lead a manager leaves what serves with the image it has. Operator Lifecycle "+
-			"Manager upgrades to a manager without the Subscription's settings first, and then to one with them.")
+		"How long after winning the election the manager keeps the images of running Deployments. OLM upgrades first to a "+
+			"manager without the Subscription's settings and moments later to one with them; without the delay, the first "+
+			"one would restart every pod.")
 	flags.BoolVar(&o.leaderElect, "leader-elect", false,
-		"Take part in a leader election, so that of several managers one works and the others stand by.")
+		"Take part in a leader election, so that one manager works and the others stand by.")
 	flags.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "",
-		"The `namespace` of the leader election's Lease. Default: the one the manager runs in.")
+		"The `namespace` of the election's Lease. Default: the manager's namespace. Required outside a cluster.")
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443",
-		"The `address` to serve metrics on, by HTTPS and only to who may get the URL /metrics; 0 for none.")
+		"The `address` of the metrics endpoint (HTTPS, authenticated); 0 disables it.")
 	flags.StringVar(&o.metricsCertDir, "metrics-cert-dir", "",
-		"The `directory` with tls.crt and tls.key for the metrics. Default: a certificate signed by itself.")
+		"The `directory` with tls.crt and tls.key for the metrics endpoint. Default: a self-signed certificate.")
 	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081",
-		"The `address` to serve /healthz and /readyz on; 0 for none.")
+		"The `address` of /healthz and /readyz; 0 disables them.")
 	flags.StringVar(&o.pprofAddress, "pprof-bind-address", "0",
-		"The `address` to serve Go profiles on, without authentication; 0 for none.")
-	flags.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "The lowest `level` to log: debug, info, warn or error.")
-	flags.StringVar(&o.logFormat, "log-format", "json", "How to write the log, to standard error: json or text.")
+		"The `address` of Go profiles, without authentication; 0 disables them.")
+	flags.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "The lowest `level` logged: debug, info, warn or error.")
+	flags.StringVar(&o.logFormat, "log-format", "json", "The `format` of the log on standard error: json or text.")
 	flags.BoolVar(&o.version, "version", false, "Print the version and exit.")
 	config.RegisterFlags(flags)
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
@@ -100,11 +103,11 @@ func parse(args []string, getenv func(string) string, out io.Writer) (*options, 
 	o.memcachedImage = orDefault(getenv("RELATED_IMAGE_MEMCACHED"), defaultMemcachedImage)
 
 	var err error
-	if o.controllers, err = chosen(*controllers); err != nil {
+	if o.controllers, err = parseControllers(*controllers); err != nil {
 		return nil, err
 	}
 	o.lease = leaseName
-	if *controllers != "*" { // managers of different kinds do not stand in each other's way
+	if *controllers != "*" { // managers of different kinds have separate leader elections
 		o.lease = strings.Join(o.controllers, "-") + "." + leaseName
 	}
 	return o, o.validate(flags.Args())
@@ -137,15 +140,16 @@ func (o *options) validate(rest []string) error {
 	return errors.Join(errs...)
 }
 
-// chosen returns the kinds that --controllers names.
-func chosen(list string) ([]string, error) {
+// parseControllers returns the kinds in the value of --controllers.
+func parseControllers(list string) ([]string, error) {
 	if list == "*" {
 		return kindNames(), nil
 	}
 	names := strings.Split(list, ",")
 	for _, name := range names {
 		if !slices.Contains(kindNames(), name) {
-			return nil, fmt.Errorf("--controllers names %q: it must be *, or some of %s", name, strings.Join(kindNames(), ","))
+			return nil, fmt.Errorf("--controllers contains %q: it must be *, or a list of %s", name,
+				strings.Join(kindNames(), ","))
 		}
 	}
 	slices.Sort(names)

@@ -38,8 +38,8 @@ func TestParseEnvironment(t *testing.T) {
 	}
 }
 
-// The role of the leader election names the Lease of every choice of kinds: another one could be created, and then
-// neither read nor renewed.
+// The role of the leader election grants access to the Lease of every value of --controllers. A manager could create a
+// Lease that is missing there, but neither read nor renew it.
 func TestLeasesAreGranted(t *testing.T) {
 	choices := []string{"*"}
 	for _, kind := range kindNames() {
@@ -72,8 +72,8 @@ func TestLeasesAreGranted(t *testing.T) {
 	slices.Sort(want)
 	for _, verb := range []string{"get", "update"} {
 		if slices.Sort(granted[verb]); !slices.Equal(granted[verb], want) {
-			t.Errorf("config/rbac/leader_election_role.yaml lets it %s %v; the managers of %v have %v", verb, granted[verb],
-				choices, want)
+			t.Errorf("config/rbac/leader_election_role.yaml allows %s of the leases %v; --controllers=%v need %v", verb,
+				granted[verb], choices, want)
 		}
 	}
 }

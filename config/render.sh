@@ -1,8 +1,8 @@
 #!/bin/sh
-# Prints the manifests of a kustomization with the images that somebody has chosen.
+# Prints the manifests of a kustomization with other images.
 # Usage: config/render.sh DIRECTORY NAME=IMAGE...
-# NAME is an image that the manifests have in place of the real one (controller:latest, scorecard:latest), or a variable of
-# the manager's environment (RELATED_IMAGE_NGINX). Without IMAGE, nothing is changed. KUBECTL is the kubectl to use.
+# NAME is a placeholder image in the manifests (controller:latest, scorecard:latest), or a variable of the manager's
+# environment (RELATED_IMAGE_NGINX). An empty IMAGE changes nothing. KUBECTL is the kubectl to use.
 set -eu
 directory=$1
 shift
@@ -15,11 +15,11 @@ for choice in "$@"; do
 	*) change="s|\([iI]mage: \)$name\$|\1$image|" ;;
 	esac
 	changed=$(printf '%s\n' "$manifests" | sed "$change")
-	# An image that goes nowhere is one that the user believes is used.
+	# Do not ignore an image that the user expects to be used.
 	case $changed in
 	*": $image"*) manifests=$changed ;;
 	*)
-		echo "render.sh: $directory has no $name to put $image in" >&2
+		echo "render.sh: $directory does not contain $name, so the image $image cannot be set" >&2
 		exit 1
 		;;
 	esac

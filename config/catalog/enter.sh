@@ -1,6 +1,7 @@
 #!/bin/sh
-# Enters a version into channels. What a channel has is written anew, in the order of versions: each replaces the one before it,
-# and who has any older one may skip to it. So a fix of an old release goes where it belongs, and nobody is led back to it.
+# Adds a version to channels of the catalog template. All entries of a channel are rewritten in the order of their
+# versions: each replaces the one before it, and any older version may skip to it. A patch of an old release is thus
+# inserted at its place and never offered to a newer version.
 # Usage: config/catalog/enter.sh TEMPLATE VERSION CHANNEL...
 set -eu
 template=$1 version=$2
@@ -10,7 +11,7 @@ refuse() {
 	exit 1
 }
 
-# in_channel CHANNEL PROGRAM [VARIABLE=value...]: runs a program of awk on the template, in which "inside" tells which lines are
+# in_channel CHANNEL PROGRAM [VARIABLE=value...]: runs an awk program on the template. Its variable "inside" is true in
 # the entries of the channel.
 in_channel() {
 	channel=$1 program=$2
@@ -27,9 +28,9 @@ entered=$(cat "$template")
 for channel in "$@"; do
 	in_channel "$channel" '/^entries:/ && schema == "olm.channel" && name == channel { found = 1 } END { exit !found }' ||
 		refuse "there is no channel $channel"
-	# Anything else would be lost.
+	# Rewriting the entries would lose any other line.
 	other=$(in_channel "$channel" 'inside && !/^(- name: memcached-operator\.v|  replaces: |  skipRange: )/')
-	[ -z "$other" ] || refuse "among the entries of the channel $channel is what cannot be kept: $other"
+	[ -z "$other" ] || refuse "the entries of the channel $channel contain a line that would be lost: $other"
 	versions=$(in_channel "$channel" 'inside && sub(/^- name: memcached-operator\.v/, "")')
 	! printf '%s\n' "$versions" | grep -qxF "$version" || refuse "memcached-operator.v$version is in the channel $channel already"
 	versions=$(printf '%s\n' $versions "$version" | sort -V)

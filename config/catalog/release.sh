@@ -1,7 +1,8 @@
 #!/bin/sh
-# Releases the version in the making. "make release" calls it; docs/releasing.md tells what it does, and what comes after.
+# Releases the version that the tree is developing (VERSION in the Makefile). "make release" calls it; docs/releasing.md
+# documents what it does, and the steps after it.
 # Usage: config/catalog/release.sh [--check] VERSION CHANNEL...
-# With --check, it only tells whether it would refuse.
+# With --check, it only checks that the release is possible.
 set -eu
 check=
 [ "${1:-}" != --check ] || { check=1 && shift; }
@@ -11,50 +12,55 @@ cd "$(dirname "$0")/../.."
 base=config/manifests/bases/memcached-operator.clusterserviceversion.yaml
 frozen=config/catalog/released/$version
 
-# Ends it before anything is committed: there is nothing to go back from.
+# refuse MESSAGE: exits before anything is committed, so nothing has to be reverted.
 refuse() {
 	trap - EXIT
 	echo "release: $*" >&2
 	exit 1
 }
-sed --version 2>/dev/null | grep -q GNU || refuse "this sed is not GNU's, which is needed: put GNU sed first in the PATH"
+sed --version 2>/dev/null | grep -q GNU || refuse "GNU sed is required: put it first in the PATH"
 in_making=$(sed -n 's/^VERSION ?= //p' Makefile)
-[ "$version" = "$in_making" ] || refuse "the version in the making is $in_making (Makefile), not $version"
+[ "$version" = "$in_making" ] || refuse "VERSION in the Makefile is $in_making, not $version"
 echo "$version" | grep -qxE '[0-9]+\.[0-9]+\.[0-9]+' || refuse "$version is not MAJOR.MINOR.PATCH"
 case " $* " in
 *" candidate "*) ;;
-*) refuse "name the CHANNELS it goes to; every release is in candidate" ;;
+*) refuse "CHANNELS must include candidate, which contains every release" ;;
 esac
-[ "$(git rev-parse --is-shallow-repository)" = false ] || refuse "the history is cut off here, 'git fetch --unshallow' gets it"
+[ "$(git rev-parse --is-shallow-repository)" = false ] || refuse "this is a shallow clone: run 'git fetch --unshallow'"
 git symbolic-ref -q HEAD >/dev/null || refuse "no branch is checked out"
-[ -z "$(git status --porcelain)" ] || refuse "commit or put away what is not committed"
-git var GIT_COMMITTER_IDENT >/dev/null 2>&1 || refuse "git does not know who commits: git config user.name and user.email tell it"
+[ -z "$(git status --porcelain)" ] || refuse "there are uncommitted changes: commit or stash them"
+git var GIT_COMMITTER_IDENT >/dev/null 2>&1 ||
+	refuse "git has no identity for the commits: set user.name and user.email with git config"
 [ ! -e "$frozen" ] || refuse "$frozen exists: $version has been released"
-! git rev-parse -q --verify "refs/tags/v$version" >/dev/null || refuse "the tag v$version exists: $version has been released"
-# Before anything is committed, so that a channel that does not exist is no reason to go back.
+! git rev-parse -q --verify "refs/tags/v$version" >/dev/null ||
+	refuse "the tag v$version exists: $version has been released"
+# Fail before anything is committed if a channel does not exist.
 dry=$(mktemp) && cp config/catalog/template.yaml "$dry"
 config/catalog/enter.sh "$dry" "$version" "$@"
-empty=$(awk '/^name: / { name = $2 } /^- name: / { filled[name] } /^entries:/ { channels[name] } END { for (name in channels) if (!(name in filled)) printf "%s ", name }' "$dry")
+empty=$(awk '/^name: / { name = $2 } /^- name: / { filled[name] } /^entries:/ { channels[name] }
+	END { for (name in channels) if (!(name in filled)) printf "%s ", name }' "$dry")
 rm "$dry"
-[ -z "$empty" ] || refuse "nothing would be in the channel ${empty% }, and opm takes no empty channel: the first release goes to all of them"
+[ -z "$empty" ] ||
+	refuse "the channel ${empty% } would be empty, which opm rejects: add the first release to all channels"
 [ -z "$check" ] || exit 0
 
 start=$(git rev-parse HEAD)
-trap '[ $? = 0 ] || echo "release: $version is not released. To be where you were: git reset --hard $start && git clean -fd" >&2' EXIT
+undo="git reset --hard $start && git clean -fd"
+trap '[ $? = 0 ] || echo "release: $version is not released. To undo the commits and changes: $undo" >&2' EXIT
 bundle() {
 	"$MAKE" --no-print-directory bundle bundle-validate VERSION="$1"
 }
 
-# What is released is what has been reviewed: nothing but the time is new in it.
+# The release is the reviewed tree; only createdAt changes.
 bundle "$version"
-[ -z "$(git status --porcelain)" ] || refuse "the bundle was not as its sources say; it is now: look at it, have it reviewed and commit it"
+[ -z "$(git status --porcelain)" ] || refuse "the bundle was out of date and has been regenerated: review and commit it"
 sed -i "s|^    createdAt: .*|    createdAt: \"$(date -u +%Y-%m-%dT%H:%M:%SZ)\"|" "$base"
 bundle "$version"
 go test -count=1 ./test/bundle
 git commit -q -a -m "Release $version"
 commit=$(git rev-parse HEAD)
 
-# The bundle of that commit, for ever: what upgrades start from, and what later CustomResourceDefinitions are held against.
+# Freeze the bundle of that commit. Upgrades are tested from it, and it is compared with later CustomResourceDefinitions.
 mkdir -p "$frozen"
 cp -R bundle/manifests bundle/metadata bundle/tests "$frozen/"
 echo "$commit" >"$frozen/commit"
@@ -62,7 +68,7 @@ git ls-tree -r "$commit:bundle" >"$frozen/files"
 config/catalog/enter.sh config/catalog/template.yaml "$version" "$@"
 "$MAKE" --no-print-directory catalog
 
-# From here on the tree is the next version.
+# The tree now develops the next version.
 next=$(echo "$version" | awk -F. '{ print $1 "." $2 + 1 ".0" }')
 sed -i "s|^VERSION ?= .*|VERSION ?= $next|" Makefile
 bundle "$next"
@@ -72,11 +78,11 @@ git commit -q -m "Freeze $version, begin $next" -m "The bundle of $version is th
 git tag -a -m "Release $version" "v$version" "$commit"
 
 cat <<EOF
-$version is commit $commit, tag v$version, in the channels: $*. The tree is $next now.
-Look at it with git log -p -2, then publish it:
+Released $version: commit $commit, tag v$version, channels: $*. The tree now develops $next.
+Review the commits with git log -p -2, then publish them:
   git push origin HEAD v$version
-and from a checkout of v$version the images of the operator, of the scorecard's tests and of the bundle:
+In a checkout of v$version, build and push the images of the operator, of the scorecard tests and of the bundle:
   make docker-buildx bundle-build bundle-push VERSION=$version
-and the catalog, from this commit if this is main; a fix of an old release comes to main first (docs/releasing.md):
+On main, build and push the catalog. A patch of an old release is added to main first (docs/releasing.md):
   make catalog-buildx
 EOF

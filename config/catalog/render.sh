@@ -1,14 +1,14 @@
 #!/bin/sh
-# Writes the catalog of all that is released, and the bundles in it, into a directory:
-#   OUT/catalog/memcached-operator/catalog.yaml   what opm serves, as it is when catalog/ is the image's /configs
-#   OUT/bundle-VERSION/                           what the image REGISTRY/memcached-operator-bundle:vVERSION is made of
+# Writes the catalog of all releases, and their bundles, into a directory:
+#   OUT/catalog/memcached-operator/catalog.yaml   the catalog; catalog/ becomes /configs of the catalog image
+#   OUT/bundle-VERSION/                           the content of REGISTRY/memcached-operator-bundle:vVERSION
 # Usage: config/catalog/render.sh [--tree] OUT [REGISTRY]
-# With --tree, the bundle of the tree is in it as well, at the head of every channel. With another registry than
-# ghcr.io/example, the images of our own are looked for there. OPM is the opm to use; SCORECARD_TEST_IMAGE, if it is set, is
+# With --tree, the catalog also contains the bundle of the tree, at the head of every channel. REGISTRY replaces
+# ghcr.io/example in the names of this project's images. OPM is the opm to use; SCORECARD_TEST_IMAGE, if set, replaces
 # the image of operator-sdk's own scorecard tests.
 set -eu
 sed --version 2>/dev/null | grep -q GNU || {
-	echo "render.sh: this sed is not GNU's, which is needed: put GNU sed first in the PATH" >&2
+	echo "render.sh: GNU sed is required: put it first in the PATH" >&2
 	exit 1
 }
 tree=
@@ -21,7 +21,7 @@ rm -rf "$out"/bundle-* "$out/catalog"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# take VERSION DIRECTORY: copies a bundle, with the images where the registry has them.
+# take VERSION DIRECTORY: copies a bundle and replaces the registry of its images.
 take() {
 	bundle=$out/bundle-$1
 	mkdir -p "$bundle"
@@ -43,9 +43,9 @@ if [ -n "$tree" ]; then
 	take "$version" bundle
 fi
 set -- "$out"/bundle-*
-[ -d "$1" ] || { echo "render.sh: nothing is released yet, so there is no catalog" >&2 && exit 0; }
+[ -d "$1" ] || { echo "render.sh: no version has been released, so there is no catalog" >&2 && exit 0; }
 
-# What the console shows is in the catalog itself, not the whole of the manifests: the cluster reads those from the bundle.
+# The catalog contains the metadata that consoles show, and not the manifests: OLM reads those from the bundle image.
 mkdir -p "$out/catalog/memcached-operator"
 "$OPM" render "$work" "$@" --output yaml --migrate-level bundle-object-to-csv-metadata \
 	--alpha-image-ref-template "$registry/memcached-operator-bundle:v{{.Version}}" >"$out/catalog/memcached-operator/catalog.yaml"

@@ -75,7 +75,7 @@ func TestRenderPutsImagesIn(t *testing.T) {
 
 	out, err = render("RELATED_IMAGE_NGNIX=here/nginx:1")
 	g.Expect(err).To(HaveOccurred())
-	g.Expect(out).To(ContainSubstring("no RELATED_IMAGE_NGNIX to put here/nginx:1 in"))
+	g.Expect(out).To(ContainSubstring("does not contain RELATED_IMAGE_NGNIX, so the image here/nginx:1 cannot be set"))
 }
 
 // Every version follows the next older one of its channel, and can be skipped to from every older one; the fix of an
@@ -135,7 +135,7 @@ entries:
 `
 	g.Expect(string(readFile(t, path))).To(BeComparableTo(want))
 	g.Expect(os.WriteFile(path, []byte(want+"# Not 0.2.0.\n"), 0o600)).To(Succeed())
-	g.Expect(enter("0.4.0", "stable")).To(ContainSubstring("is what cannot be kept: # Not 0.2.0."))
+	g.Expect(enter("0.4.0", "stable")).To(ContainSubstring("contain a line that would be lost: # Not 0.2.0."))
 }
 
 // The sed of macOS and the BSDs has another "sed -i", which would fail halfway.
@@ -159,7 +159,7 @@ func TestScriptsAskForGNUSed(t *testing.T) {
 		write(script, 0o755, readFile(t, filepath.Join(repo, script)))
 		out, err := exec.Command(filepath.Join(dir, script), args...).CombinedOutput()
 		g.Expect(err).To(HaveOccurred(), script)
-		g.Expect(string(out)).To(MatchRegexp("^.*this sed is not GNU's.*\n$"), script)
+		g.Expect(string(out)).To(MatchRegexp("^.*GNU sed is required.*\n$"), script)
 	}
 	for _, kept := range []string{"bundle/kept", "out/catalog/kept"} {
 		g.Expect(filepath.Join(dir, kept)).To(BeAnExistingFile())

@@ -71,7 +71,7 @@ var _ = Describe("The manager", ownManager, SpecPriority(2), func() {
 		Entry("too few workers", "--workers=0", "--workers is 0: it must be at least 1"),
 		Entry("too short a period", "--sync-period=1ms", "--sync-period is 1ms: it must be at least 1s"),
 		Entry("unknown kind", "--controllers=foo,bar",
-			`--controllers names "bar": it must be *, or some of foo,memcached,cronjob`),
+			`--controllers contains "bar": it must be *, or a list of foo,memcached,cronjob`),
 		Entry("unknown level", "--log-level=loud", `invalid value "loud" for flag -log-level`),
 		Entry("unknown format", "--log-format=xml", `--log-format is "xml": it must be json or text`),
 		Entry("no certificate", "--metrics-cert-dir=/nonexistent", `--metrics-cert-dir is "/nonexistent"`),
@@ -95,7 +95,7 @@ var _ = Describe("The manager", ownManager, SpecPriority(2), func() {
 	It("ends with 1 and an explanation without a kubeconfig", func(ctx context.Context) {
 		Expect(endOf(ctx, "/nonexistent")).
 			To(And(HaveField("Code", 1),
-				HaveField("Output", ContainSubstring("name a kubeconfig with --kubeconfig or KUBECONFIG"))))
+				HaveField("Output", ContainSubstring("set --kubeconfig or KUBECONFIG"))))
 	})
 
 	It("ends with 1 and an explanation when the API server does not answer", func(ctx context.Context) {
