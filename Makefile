@@ -202,7 +202,7 @@ reliability: control-plane kubectl ## Inject faults, change fields, seed bugs; w
 		exit $$status)
 
 .PHONY: reliability-short
-reliability-short: control-plane suite-manager ## Run a sample of reliability (less than 100 s).
+reliability-short: control-plane suite-manager ## Run a sample of reliability (about 2 minutes).
 	@export $(WITH_PLANE); go build -o bin/ ./test/reliability ./test/reliability/schema/transitions && \
 		{ bin/transitions --short --manager='$(SUITE_MANAGER)' & bin/reliability --short --manager='$(SUITE_MANAGER)'; \
 		status=$$?; wait $$! && exit $$status; }
