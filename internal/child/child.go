@@ -99,7 +99,7 @@ func List[T any, P Object[T]](ctx context.Context, c *Client, owner client.Objec
 	list client.ObjectList) ([]P, error) {
 	if err := c.client.List(ctx, list, client.InNamespace(owner.GetNamespace()),
 		client.MatchingFields{OwnerIndex: OwnerKey(owner)}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing what %s %s controls: %w", c.kindOf(owner), client.ObjectKeyFromObject(owner), err)
+		return nil, fmt.Errorf("listing the objects that %s %s controls: %w", c.kindOf(owner), client.ObjectKeyFromObject(owner), err)
 	}
 	var controlled []P
 	err := meta.EachListItem(list, func(item runtime.Object) error {
@@ -229,7 +229,7 @@ func Adopt[T any, P Object[T]](ctx context.Context, c *Client, owner client.Obje
 	answer := recent.Named(child).(P)
 	err = c.client.Patch(ctx, answer, client.RawPatch(types.MergePatchType, patch))
 	if err := recent.ExplainConflict(ctx, c.client, c.live, child, err); err != nil {
-		return nil, fmt.Errorf("giving %s %s its owner reference back: %w", c.kindOf(child),
+		return nil, fmt.Errorf("restoring the owner reference of %s %s: %w", c.kindOf(child),
 			client.ObjectKeyFromObject(child), err)
 	}
 	answer.SetManagedFields(nil)

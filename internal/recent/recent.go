@@ -29,7 +29,7 @@ import (
 // record.
 const keep = 30 * time.Second
 
-// BehindError reports that the cache does not show the present state of an object yet. The next pass, on a newer copy,
+// BehindError reports that the cache does not show the current state of an object yet. The next pass, on a newer copy,
 // may find nothing left to do: it is neither a failure to report nor a reason to back off.
 type BehindError struct {
 	Kind string
@@ -37,7 +37,7 @@ type BehindError struct {
 }
 
 func (e *BehindError) Error() string {
-	return fmt.Sprintf("the cache does not show the present state of %s %s yet", e.Kind, e.Key)
+	return fmt.Sprintf("the cache does not show the current state of %s %s yet", e.Kind, e.Key)
 }
 
 // IsBehind reports whether a pass failed because the cache is behind.

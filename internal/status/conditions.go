@@ -52,7 +52,7 @@ type Problem struct {
 // Degraded summarizes problems, the worst of which comes first: it gives the reason, and the message lists them all.
 func Degraded(problems []Problem) Condition {
 	if len(problems) == 0 {
-		return Condition{metav1.ConditionFalse, asExpected, "nothing is wrong"}
+		return Condition{metav1.ConditionFalse, asExpected, "no problems"}
 	}
 	messages := make([]string, len(problems))
 	for i, problem := range problems {
@@ -158,7 +158,7 @@ func AlteredProblems(deployment *appsv1.Deployment, applied int32) []Problem {
 		return nil
 	}
 	return []Problem{{refused, fmt.Sprintf(
-		"Deployment %s was given %d replicas and has %d: a policy or webhook of the cluster changes what is applied",
+		"Deployment %s was applied with %d replicas and has %d: a policy or webhook of the cluster changes it",
 		deployment.Name, applied, has)}}
 }
 
@@ -202,11 +202,11 @@ func RolloutOf(deployment *appsv1.Deployment) Rollout {
 	}
 	switch {
 	case !isObserved(deployment):
-		rollout.Progress = "waiting for the Deployment controller to take up the change"
+		rollout.Progress = "waiting for the Deployment controller to observe the change"
 	case status.UpdatedReplicas < rollout.Desired:
 		rollout.Progress = fmt.Sprintf("%d of %d pods are up to date", status.UpdatedReplicas, rollout.Desired)
 	case rollout.Total > rollout.Desired:
-		rollout.Progress = fmt.Sprintf("%d pods more than wanted are being stopped", rollout.Total-rollout.Desired)
+		rollout.Progress = fmt.Sprintf("%d surplus pods are being stopped", rollout.Total-rollout.Desired)
 	default:
 		rollout.Progress = fmt.Sprintf("%d of %d pods are available", rollout.Available, rollout.Desired)
 	}

@@ -162,11 +162,11 @@ func TestRolloutOf(t *testing.T) {
 		{name: "done", desired: ptr.To[int32](2), generation: 3, observed: 3, total: 2, updated: 2, available: 2,
 			isOver: true, progress: "2 of 2 pods are available"},
 		{name: "not seen", desired: ptr.To[int32](2), generation: 4, observed: 3, total: 2, updated: 2, available: 2,
-			progress: "waiting for the Deployment controller to take up the change"},
+			progress: "waiting for the Deployment controller to observe the change"},
 		{name: "being updated", desired: ptr.To[int32](2), total: 2, updated: 1, available: 2,
 			progress: "1 of 2 pods are up to date"},
 		{name: "old ones left", desired: ptr.To[int32](2), total: 3, updated: 2, available: 3,
-			progress: "1 pods more than wanted are being stopped"},
+			progress: "1 surplus pods are being stopped"},
 		{name: "not serving yet", desired: ptr.To[int32](2), total: 2, updated: 2, available: 1,
 			progress: "1 of 2 pods are available"},
 		{name: "no count is one", total: 1, updated: 1, available: 1, isOver: true, progress: "1 of 1 pods are available"},
@@ -180,7 +180,7 @@ func TestRolloutOf(t *testing.T) {
 			condition: &appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse,
 				Reason: "ProgressDeadlineExceeded", Message: "late"}},
 		{name: "too slow before the latest change", desired: ptr.To[int32](1), generation: 4, observed: 3,
-			progress: "waiting for the Deployment controller to take up the change",
+			progress: "waiting for the Deployment controller to observe the change",
 			condition: &appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse,
 				Reason: "ProgressDeadlineExceeded", Message: "late"}},
 		{name: "paused by somebody", desired: ptr.To[int32](1), progress: "0 of 1 pods are up to date",
@@ -208,7 +208,7 @@ func TestRolloutOf(t *testing.T) {
 }
 
 func TestDegraded(t *testing.T) {
-	if got := Degraded(nil); got != (Condition{"False", "AsExpected", "nothing is wrong"}) {
+	if got := Degraded(nil); got != (Condition{"False", "AsExpected", "no problems"}) {
 		t.Errorf("without problems: %v", got)
 	}
 	got := Degraded([]Problem{{"NameTaken", "one"}, {"NodeCrashing", "two"}})

@@ -242,7 +242,7 @@ func (r *Reconciler) observe(ctx context.Context, cj *tutorialv1.CronJob, seen *
 	}
 	err = r.client.Get(ctx, client.ObjectKeyFromObject(cj), builtIn())
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("looking for a CronJob of batch/v1 named %s: %w", cj.Name, err)
+		return fmt.Errorf("reading the batch/v1 CronJob %s: %w", cj.Name, err)
 	}
 	seen.jobs, seen.isNameShared, seen.isObserved = jobs, err == nil, true
 	return nil

@@ -39,8 +39,8 @@ func TestMemory(t *testing.T) {
 	}
 
 	_, known = w.carryOut(&m, "15:00:01") // the status could not be written for three hours
-	const message = "missed 4 runs, from 2026-03-02T10:00:00Z to 2026-03-02T14:00:00Z; ran that of " +
-		"2026-03-02T15:00:00Z, the last"
+	const message = "missed 4 runs, from 2026-03-02T10:00:00Z to 2026-03-02T14:00:00Z; ran the latest, " +
+		"2026-03-02T15:00:00Z"
 	if got := known.missed.message(known.ran); got != message ||
 		known.created.Name != jobName(w.cj.Name, moment("15:00")) {
 		t.Errorf("%q, %+v", got, known)

@@ -71,7 +71,7 @@ type schedule struct {
 // from. An error is a *scheduleError.
 func parseSchedule(text, zone string, anchor time.Time) (schedule, error) {
 	if len(text) > longestSchedule {
-		return schedule{}, invalid(text, fmt.Sprintf("it has %d bytes; write it with %d at most", len(text), longestSchedule))
+		return schedule{}, invalid(text, fmt.Sprintf("it has %d bytes; the limit is %d", len(text), longestSchedule))
 	}
 	words := strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == '\t' })
 	parsed := schedule{anchor: anchor.Unix()}
@@ -94,8 +94,7 @@ func parseSchedule(text, zone string, anchor time.Time) (schedule, error) {
 	parsed.everyHour = parsed.fields.Hour&star != 0
 	if _, ok := parsed.civilAfter(0); !ok {
 		return schedule{}, &scheduleError{tutorialv1.ReasonNeverFires,
-			fmt.Sprintf("spec.schedule %q never fires: no month that it names has such a day; correct its day of month or "+
-				"its month", text)}
+			fmt.Sprintf("spec.schedule %q never fires: no month in it has such a day; correct the day of month or the month", text)}
 	}
 	return parsed, nil
 }
@@ -128,7 +127,7 @@ func parseFields(text string, words []string) (fields *cron.SpecSchedule, err er
 	case len(words) == 0:
 		return nil, invalid(text, "it is empty; "+howToWrite)
 	case strings.HasPrefix(words[0], "TZ=") || strings.HasPrefix(words[0], "CRON_TZ="):
-		return nil, invalid(text, "a time zone has no place in it; put the zone into spec.timeZone")
+		return nil, invalid(text, "it must not contain a time zone; set spec.timeZone instead")
 	case strings.HasPrefix(words[0], "@"):
 		howToWrite = howToWriteDescriptors
 	default:
@@ -159,12 +158,12 @@ func parseZone(name string) (*time.Location, error) {
 	}
 	for _, machines := range []string{"Local", "localtime", "posixrules"} {
 		if strings.EqualFold(name, machines) {
-			return nil, unknown("another zone on another machine")
+			return nil, unknown("a different zone on each machine")
 		}
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {
-		return nil, unknown("not a time zone that is known")
+		return nil, unknown("not a known time zone")
 	}
 	return zone, nil
 }

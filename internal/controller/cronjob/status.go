@@ -103,19 +103,19 @@ func available(cj *tutorialv1.CronJob, recorded *tutorialv1.CronJobStatus, seen 
 	switch {
 	case !seen.isObserved:
 		return status.Condition{Status: metav1.ConditionUnknown, Reason: tutorialv1.ReasonNotObserved,
-			Message: "the Jobs could not be looked at; see condition Degraded"}
+			Message: "the Jobs could not be observed; see condition Degraded"}
 	case ptr.Deref(cj.Spec.Suspend, false):
 		return status.Condition{Status: metav1.ConditionFalse, Reason: tutorialv1.ReasonSuspended,
-			Message: "spec.suspend is true: no Job is made until it is false, and none for the time until then"}
+			Message: "spec.suspend is true: no Job is created, and times that pass meanwhile do not run later"}
 	case seen.plan.invalid != nil:
 		return status.Condition{Status: metav1.ConditionFalse, Reason: reasonOf(seen.plan.invalid),
 			Message: seen.plan.invalid.Error()}
 	case yetToCome(recorded, seen.now) != "":
 		return status.Condition{Status: metav1.ConditionFalse, Reason: tutorialv1.ReasonClockBehind,
-			Message: yetToCome(recorded, seen.now) + ", which is yet to come; see condition Degraded"}
+			Message: yetToCome(recorded, seen.now) + ", which is in the future; see condition Degraded"}
 	}
 	return status.Condition{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonScheduled,
-		Message: "Jobs are made at the times of the schedule"}
+		Message: "Jobs are created on schedule"}
 }
 
 func progressing(seen observed, activeJobs int32) status.Condition {
@@ -125,7 +125,7 @@ func progressing(seen observed, activeJobs int32) status.Condition {
 			Message: "see condition Degraded"}
 	case !seen.plan.waits.IsZero():
 		return status.Condition{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonWaitingForJob,
-			Message: fmt.Sprintf("what is due since %s waits until no Job is active (spec.concurrencyPolicy is Forbid)",
+			Message: fmt.Sprintf("the run that was due at %s waits until no Job is active (spec.concurrencyPolicy is Forbid)",
 				text(seen.plan.waits))}
 	case activeJobs == 1:
 		return status.Condition{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonJobsRunning,
@@ -183,8 +183,8 @@ func clockBehind(recorded *tutorialv1.CronJobStatus, seen observed) status.Probl
 		return status.Problem{}
 	}
 	return status.Problem{Reason: tutorialv1.ReasonClockBehind,
-		Message: ahead + ", which is yet to come: no Job is made until then. Put the clocks of the nodes right; " +
-			"if they are, delete the CronJob and make it again"}
+		Message: ahead + ", which is in the future: no Job is created until then. Correct the clocks of the nodes; " +
+			"if they are correct, delete the CronJob and create it again"}
 }
 
 // lastRunFailed is the problem that the Job that finished last has failed.
@@ -197,7 +197,7 @@ func lastRunFailed(cj *tutorialv1.CronJob, recorded *tutorialv1.CronJobStatus, s
 }
 
 // sharedName begins the message of [nameShared], which follows that of [lastRunFailed].
-const sharedName = "there is a CronJob of batch/v1 named"
+const sharedName = "a batch/v1 CronJob is also named"
 
 // nameShared is the problem that a CronJob of batch/v1 has the same name.
 func nameShared(cj *tutorialv1.CronJob, seen observed) status.Problem {
@@ -205,8 +205,8 @@ func nameShared(cj *tutorialv1.CronJob, seen observed) status.Problem {
 		return status.Problem{}
 	}
 	return status.Problem{Reason: tutorialv1.ReasonNameShared,
-		Message: fmt.Sprintf(sharedName+" %s too, and Kubernetes takes Jobs for those of "+
-			"that one by its name: it may delete these. Give one of the two another name", cj.Name)}
+		Message: fmt.Sprintf(sharedName+" %s, and Kubernetes matches Jobs to owners by "+
+			"name alone: it may delete this one's Jobs. Rename one of the two", cj.Name)}
 }
 
 // yetToCome returns what the status says of a time that the clock is far behind, and after which alone there are runs;
@@ -245,7 +245,7 @@ func lastFailure(cj *tutorialv1.CronJob, recorded *tutorialv1.CronJobStatus, see
 		message, _, _ := strings.Cut(before.Message, "; "+sharedName)
 		return message
 	}
-	return fmt.Sprintf("a Job failed at %s and is gone; a higher spec.failedJobsHistoryLimit keeps more of them",
+	return fmt.Sprintf("a Job failed at %s and has been deleted; a higher spec.failedJobsHistoryLimit keeps more failed Jobs",
 		text(failed))
 }
 
@@ -263,9 +263,9 @@ func (m missed) message(ran time.Time) string {
 		what = fmt.Sprintf("missed %d runs, from %s to %s", m.count, text(m.first), text(m.last))
 	}
 	if m.late {
-		return what + ": spec.startingDeadlineSeconds has passed; a longer one lets the last of them start later"
+		return what + ": spec.startingDeadlineSeconds has passed; a longer deadline lets the latest of them start later"
 	}
-	return fmt.Sprintf("%s; ran that of %s, the last", what, text(ran))
+	return fmt.Sprintf("%s; ran the latest, %s", what, text(ran))
 }
 
 // reasonOf returns the reason of a condition for why there can be no runs.

@@ -72,11 +72,11 @@ func degradedMessage(status tutorialv1.CronJobStatus) string {
 }
 
 func TestConditions(t *testing.T) {
-	const well = "nothing is wrong"
+	const well = "no problems"
 	const failure = "Job c-29540700 failed: BackoffLimitExceeded: it has failed too often; " +
 		"kubectl -n default logs --selector=batch.kubernetes.io/job-name=c-29540700 shows why"
-	const behind = ", which is yet to come: no Job is made until then. Put the clocks of the nodes right; if they are, " +
-		"delete the CronJob and make it again"
+	const behind = ", which is in the future: no Job is created until then. Correct the clocks of the nodes; " +
+		"if they are correct, delete the CronJob and create it again"
 	resource := schema.GroupResource{Group: "batch", Resource: "jobs"}
 	for _, test := range []struct {
 		name    string
@@ -178,7 +178,7 @@ func TestConditions(t *testing.T) {
 		{"one failed, and is gone, and something else was wrong meanwhile",
 			hourly().ran("09:00").hadFailed("09:01").was("Error", "it was so", "09:10"), "09:30", nil,
 			"True/Scheduled False/Idle True/LastRunFailed",
-			"a Job failed at 2026-03-02T09:01:00Z and is gone; a higher spec.failedJobsHistoryLimit keeps more of them"},
+			"a Job failed at 2026-03-02T09:01:00Z and has been deleted; a higher spec.failedJobsHistoryLimit keeps more failed Jobs"},
 		{"another one failed after it",
 			hourly().ran("10:00").hadFailed("09:01").was("LastRunFailed", "it was so", "09:01").failed("10:00").named("b"),
 			"10:30", nil,
@@ -216,9 +216,8 @@ func TestConditions(t *testing.T) {
 
 // The message of Degraded lists every problem, the worst first.
 func TestDegradedListsEveryProblem(t *testing.T) {
-	const shared = "there is a CronJob of batch/v1 named c too, and Kubernetes takes Jobs for those of that one by " +
-		"its name: " +
-		"it may delete these. Give one of the two another name"
+	const shared = "a batch/v1 CronJob is also named c, and Kubernetes matches Jobs to owners by name alone: " +
+		"it may delete this one's Jobs. Rename one of the two"
 	w := hourly().ran("09:00").hadFailed("09:01").was("LastRunFailed", "it was so", "09:01")
 	for range 2 { // the second pass reads what the first has recorded
 		seen := w.pass(moment("09:30"), nil)
@@ -270,17 +269,17 @@ func TestMessages(t *testing.T) {
 		index int
 		want  string
 	}{
-		{"scheduled", hourly().ran("09:00"), "09:30", 0, "Jobs are made at the times of the schedule"},
+		{"scheduled", hourly().ran("09:00"), "09:30", 0, "Jobs are created on schedule"},
 		{"suspended", hourly().suspended(), "09:30", 0,
-			"spec.suspend is true: no Job is made until it is false, and none for the time until then"},
+			"spec.suspend is true: no Job is created, and times that pass meanwhile do not run later"},
 		{"never", on("0 0 30 2 *"), "09:30", 0,
-			`spec.schedule "0 0 30 2 *" never fires: no month that it names has such a day; correct its day of month or its month`},
+			`spec.schedule "0 0 30 2 *" never fires: no month in it has such a day; correct the day of month or the month`},
 		{"blocked", on("0 0 30 2 *"), "09:30", 1, "see condition Degraded"},
 		{"none", hourly().ran("09:00"), "09:30", 1, "no Job is active"},
 		{"one", hourly().ran("09:00").active("09:00"), "09:30", 1, "1 Job is active"},
 		{"two", hourly().ran("10:00").active("09:00", "10:00"), "10:30", 1, "2 Jobs are active"},
 		{"waits", hourly().forbid().ran("09:00").active("09:00"), "12:30", 1,
-			"what is due since 2026-03-02T10:00:00Z waits until no Job is active (spec.concurrencyPolicy is Forbid)"},
+			"the run that was due at 2026-03-02T10:00:00Z waits until no Job is active (spec.concurrencyPolicy is Forbid)"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := statusOf(test.world.cj, test.world.pass(moment(test.at), nil), nil)
@@ -292,7 +291,7 @@ func TestMessages(t *testing.T) {
 }
 
 func TestMissedMessage(t *testing.T) {
-	const late = ": spec.startingDeadlineSeconds has passed; a longer one lets the last of them start later"
+	const late = ": spec.startingDeadlineSeconds has passed; a longer deadline lets the latest of them start later"
 	for _, test := range []struct {
 		name  string
 		world world
@@ -303,17 +302,16 @@ func TestMissedMessage(t *testing.T) {
 		{"none, as it waits", hourly().forbid().ran("09:00").active("09:00"), "12:00", ""},
 		{"none, as it is suspended", hourly().suspended().ran("09:00"), "12:00", ""},
 		{"one", hourly().ran("09:00"), "11:00",
-			"missed the run of 2026-03-02T10:00:00Z; ran that of 2026-03-02T11:00:00Z, the last"},
+			"missed the run of 2026-03-02T10:00:00Z; ran the latest, 2026-03-02T11:00:00Z"},
 		{"two", hourly().ran("09:00"), "12:00",
-			"missed 2 runs, from 2026-03-02T10:00:00Z to 2026-03-02T11:00:00Z; ran that of 2026-03-02T12:00:00Z, the last"},
+			"missed 2 runs, from 2026-03-02T10:00:00Z to 2026-03-02T11:00:00Z; ran the latest, 2026-03-02T12:00:00Z"},
 		{"one, too late", hourly().deadline(brief).ran("09:00"), "10:01", "missed the run of 2026-03-02T10:00:00Z" + late},
 		{"two, too late", hourly().deadline(brief).ran("09:00"), "11:01",
 			"missed 2 runs, from 2026-03-02T10:00:00Z to 2026-03-02T11:00:00Z" + late},
 		{"as many as are counted but one", on("* * * * *").ran("09:00"), "2026-03-03 01:40",
-			"missed 999 runs, from 2026-03-02T09:01:00Z to 2026-03-03T01:39:00Z; ran that of 2026-03-03T01:40:00Z, the last"},
+			"missed 999 runs, from 2026-03-02T09:01:00Z to 2026-03-03T01:39:00Z; ran the latest, 2026-03-03T01:40:00Z"},
 		{"as many as are counted", on("* * * * *").ran("09:00"), "2026-03-03 01:41",
-			"missed 1000 runs or more, from 2026-03-02T09:01:00Z to 2026-03-03T01:40:00Z; ran that of 2026-03-03T01:41:00Z, " +
-				"the last"},
+			"missed 1000 runs or more, from 2026-03-02T09:01:00Z to 2026-03-03T01:40:00Z; ran the latest, 2026-03-03T01:41:00Z"},
 		{"more than are counted, too late", on("* * * * *").deadline(brief).ran("09:00"), "2026-04-03 01:41:30",
 			"missed 1000 runs or more, from 2026-03-02T09:01:00Z to 2026-04-03T01:41:00Z" + late},
 	} {

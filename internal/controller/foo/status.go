@@ -43,14 +43,14 @@ func statusOf(foo *samplev1alpha1.Foo, done result) samplev1alpha1.FooStatus {
 func available(done result) status.Condition {
 	if done.deployment == nil {
 		return status.Condition{Status: metav1.ConditionUnknown, Reason: samplev1alpha1.ReasonNotObserved,
-			Message: "the Deployment could not be looked at; see condition Degraded"}
+			Message: "the Deployment could not be observed; see condition Degraded"}
 	}
 	rollout := status.RolloutOf(done.deployment)
 	message := fmt.Sprintf("%d of %d pods are available", rollout.Available, rollout.Desired)
 	switch {
 	case rollout.Desired == 0:
 		return status.Condition{Status: metav1.ConditionTrue, Reason: samplev1alpha1.ReasonScaledToZero,
-			Message: "no pod is wanted"}
+			Message: "the desired number of pods is 0"}
 	case rollout.Available >= rollout.Desired:
 		return status.Condition{Status: metav1.ConditionTrue, Reason: samplev1alpha1.ReasonAllReplicasAvailable,
 			Message: message}

@@ -41,17 +41,17 @@ func TestStatusOf(t *testing.T) {
 		wanted                           *int32 // what the Deployment has, if nil
 	}{
 		{"all is well", deployment(3, 3, 3, 3), nil,
-			"True/AllReplicasAvailable", "False/RolloutComplete", "False/AsExpected", "nothing is wrong", 3, 3, nil},
+			"True/AllReplicasAvailable", "False/RolloutComplete", "False/AsExpected", "no problems", 3, 3, nil},
 		{"nothing is there yet", deployment(3, 0, 0, 0), nil,
-			"False/NoReplicasAvailable", "True/RollingOut", "False/AsExpected", "nothing is wrong", 0, 0, nil},
+			"False/NoReplicasAvailable", "True/RollingOut", "False/AsExpected", "no problems", 0, 0, nil},
 		{"some are there", deployment(3, 3, 3, 1), nil,
-			"True/SomeReplicasAvailable", "True/RollingOut", "False/AsExpected", "nothing is wrong", 3, 1, nil},
+			"True/SomeReplicasAvailable", "True/RollingOut", "False/AsExpected", "no problems", 3, 1, nil},
 		{"old ones are still there", deployment(3, 4, 3, 3), nil,
-			"True/AllReplicasAvailable", "True/RollingOut", "False/AsExpected", "nothing is wrong", 4, 3, nil},
+			"True/AllReplicasAvailable", "True/RollingOut", "False/AsExpected", "no problems", 4, 3, nil},
 		{"the Deployment controller has not seen the change", unseen, nil,
-			"True/AllReplicasAvailable", "True/RollingOut", "False/AsExpected", "nothing is wrong", 3, 3, nil},
+			"True/AllReplicasAvailable", "True/RollingOut", "False/AsExpected", "no problems", 3, 3, nil},
 		{"none are wanted", deployment(0, 0, 0, 0), nil,
-			"True/ScaledToZero", "False/RolloutComplete", "False/AsExpected", "nothing is wrong", 0, 0, nil},
+			"True/ScaledToZero", "False/RolloutComplete", "False/AsExpected", "no problems", 0, 0, nil},
 		{"the rollout is stuck", deployment(1, 1, 1, 0, appsv1.DeploymentCondition{
 			Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded",
 			Message: "it has timed out"}), nil,
@@ -72,7 +72,7 @@ func TestStatusOf(t *testing.T) {
 			"True/AllReplicasAvailable", "False/Blocked", "True/Error", "connection reset", 1, 1, nil},
 		{"a policy caps the count", deployment(5, 5, 5, 5), nil,
 			"True/AllReplicasAvailable", "False/RolloutComplete", "True/Refused",
-			"Deployment web was given 10 replicas and has 5: a policy or webhook of the cluster changes what is applied", 5, 5,
+			"Deployment web was applied with 10 replicas and has 5: a policy or webhook of the cluster changes it", 5, 5,
 			ptr.To[int32](10)},
 	} {
 		t.Run(test.name, func(t *testing.T) {

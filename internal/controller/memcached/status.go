@@ -81,10 +81,10 @@ func available(mc *cachev1alpha1.Memcached, done result) status.Condition {
 	switch {
 	case done.deployment == nil:
 		return status.Condition{Status: metav1.ConditionUnknown, Reason: cachev1alpha1.ReasonNotObserved,
-			Message: "the nodes could not be looked at; see condition Degraded"}
+			Message: "the nodes could not be observed; see condition Degraded"}
 	case mc.Spec.Size == 0:
 		return status.Condition{Status: metav1.ConditionTrue, Reason: cachev1alpha1.ReasonScaledToZero,
-			Message: "no node is wanted"}
+			Message: "spec.size is 0"}
 	case ready >= mc.Spec.Size:
 		return status.Condition{Status: metav1.ConditionTrue, Reason: cachev1alpha1.ReasonAllNodesReady, Message: message}
 	case ready > 0:
@@ -152,7 +152,7 @@ func podProblem(pod *corev1.Pod) status.Problem {
 	for _, c := range pod.Status.ContainerStatuses {
 		if terminated := cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated); terminated != nil {
 			return status.Problem{Reason: cachev1alpha1.ReasonNodeCrashing,
-				Message: fmt.Sprintf("node %s ended (%s, exit code %d): %s",
+				Message: fmt.Sprintf("node %s terminated (%s, exit code %d): %s",
 					pod.Name, cmp.Or(terminated.Reason, "Error"), terminated.ExitCode,
 					cmp.Or(end(terminated.Message), "no termination message"))}
 		}
