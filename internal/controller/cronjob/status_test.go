@@ -178,7 +178,7 @@ func TestConditions(t *testing.T) {
 		{"one failed, and is gone, and something else was wrong meanwhile",
 			hourly().ran("09:00").hadFailed("09:01").was("Error", "it was so", "09:10"), "09:30", nil,
 			"True/Scheduled False/Idle True/LastRunFailed",
-			"a Job failed at 2026-03-02T09:01:00Z and has been deleted; a higher spec.failedJobsHistoryLimit keeps more failed Jobs"},
+			"a Job failed at 2026-03-02T09:01:00Z and was deleted; a higher spec.failedJobsHistoryLimit keeps more failed Jobs"},
 		{"another one failed after it",
 			hourly().ran("10:00").hadFailed("09:01").was("LastRunFailed", "it was so", "09:01").failed("10:00").named("b"),
 			"10:30", nil,

@@ -16,11 +16,11 @@ import (
 type result struct {
 	// deployment is the Foo's Deployment as the API server has it; nil if it has none, and then err says why.
 	deployment *appsv1.Deployment
-	// isApplied tells whether that is the one of the spec, and everything in it has been applied.
+	// isApplied reports whether deployment is the one in the spec and everything in it has been applied.
 	isApplied bool
-	// claims are the names that stand in the way, if the wanted one is taken.
+	// claims are set if the desired name is taken; see [claim].
 	claims []claim
-	// wait is how long the image hold-off keeps another image; 0 if the image is the operator's.
+	// wait is how long the image hold-off still keeps the old image; 0 if the Deployment has the configured one.
 	wait time.Duration
 	err  error
 }
@@ -77,7 +77,7 @@ func progressing(done result) status.Condition {
 		Message: rollout.Progress}
 }
 
-// problems returns everything that is wrong with a Foo, the worst first.
+// problems returns the problems of a Foo, the worst first.
 func problems(foo *samplev1alpha1.Foo, done result) []status.Problem {
 	all := status.ChildProblems(done.err, foo.Namespace, " or choose another spec.deploymentName")
 	if done.isApplied && foo.Spec.Replicas != nil {

@@ -59,12 +59,14 @@ func TestStatusOf(t *testing.T) {
 			"Deployment web: ProgressDeadlineExceeded: it has timed out", 1, 0, nil},
 		{"the name is taken by nobody's", nil, &child.NotControlledError{Kind: "Deployment", Name: "web"},
 			"Unknown/NotObserved", "False/Blocked", "True/NameTaken",
-			`Deployment "web" exists and is not controlled by anything; delete it (kubectl -n default delete deployment web) or choose another spec.deploymentName`, 0, 0, nil},
+			`Deployment "web" exists and is not controlled by anything; delete it (kubectl -n default delete ` +
+				`deployment web) or choose another spec.deploymentName`, 0, 0, nil},
 		{"the name is taken, and the old Deployment still serves", deployment(1, 1, 1, 1),
 			&child.NotControlledError{Kind: "Deployment", Name: "web",
 				Controller: &metav1.OwnerReference{Kind: "Foo", Name: "other"}},
 			"True/AllReplicasAvailable", "False/Blocked", "True/NameTaken",
-			`Deployment "web" exists and is controlled by Foo "other"; delete it (kubectl -n default delete deployment web) or choose another spec.deploymentName`, 1, 1, nil},
+			`Deployment "web" exists and is controlled by Foo "other"; delete it (kubectl -n default delete ` +
+				`deployment web) or choose another spec.deploymentName`, 1, 1, nil},
 		{"a quota refuses", nil, fmt.Errorf("applying: %w", forbidden),
 			"Unknown/NotObserved", "False/Blocked", "True/Refused",
 			`applying: deployments "web" is forbidden: exceeded quota: q`, 0, 0, nil},

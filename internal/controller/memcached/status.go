@@ -19,8 +19,8 @@ import (
 	"github.com/example/memcached-operator/internal/status"
 )
 
-// observed is the state that a pass has read: objects of the names of the children, whoever controls them, nil where
-// there are none; and the pods of the Memcached, sorted by name.
+// observed is the state that a pass has read: the objects that have the names of the children, whatever controls them,
+// nil where there are none; and the pods of the Memcached, sorted by name.
 type observed struct {
 	deployment *appsv1.Deployment
 	service    *corev1.Service
@@ -32,11 +32,11 @@ type observed struct {
 type result struct {
 	// deployment is the Deployment as the API server has it; nil if there is none of the Memcached, and then err says why.
 	deployment *appsv1.Deployment
-	// isApplied tells whether everything in it has been applied.
+	// isApplied reports whether everything in it has been applied.
 	isApplied bool
 	// pods are the pods of that Deployment, sorted by name.
 	pods []corev1.Pod
-	// wait is how long the image hold-off keeps another image; 0 if the image is the operator's.
+	// wait is how long the image hold-off still keeps the old image; 0 if the Deployment has the configured one.
 	wait time.Duration
 	err  error
 }
@@ -51,8 +51,8 @@ func (done result) readyNodes() int32 {
 	return ready
 }
 
-// isPassing reports whether an error is that of a name which is taken for a moment only, by a child of an earlier
-// Memcached of this name that is yet to be collected. It is a problem to report only if it stays.
+// isPassing reports whether a name is taken only temporarily: by a child of an earlier Memcached of the same name that
+// the garbage collector has not deleted yet. This is reported only if it persists.
 func isPassing(mc *cachev1alpha1.Memcached, err error) bool {
 	taken := child.AsNotControlled(err)
 	return taken != nil && child.IsPredecessor(taken.Controller, mc, cachev1alpha1.GroupVersion.WithKind("Memcached"))
@@ -99,7 +99,7 @@ func progressing(mc *cachev1alpha1.Memcached, done result) status.Condition {
 		return status.Condition{Status: metav1.ConditionFalse, Reason: cachev1alpha1.ReasonBlocked,
 			Message: "see condition Degraded"}
 	}
-	// The pods come by another watch than the Deployment: it is over when both say so.
+	// Pods and Deployments have separate watches: the rollout is complete when both show it.
 	rollout := status.RolloutOf(done.deployment)
 	if !rollout.IsOver || int32(len(done.pods)) != mc.Spec.Size || done.readyNodes() != mc.Spec.Size {
 		return status.Condition{Status: metav1.ConditionTrue, Reason: cachev1alpha1.ReasonRollingOut,
@@ -109,7 +109,7 @@ func progressing(mc *cachev1alpha1.Memcached, done result) status.Condition {
 		Message: rollout.Progress}
 }
 
-// problems returns everything that is wrong with a Memcached, the worst first.
+// problems returns the problems of a Memcached, the worst first.
 func problems(mc *cachev1alpha1.Memcached, done result) []status.Problem {
 	all := status.ChildProblems(done.err, mc.Namespace, " or give the Memcached another name")
 	if done.isApplied {
@@ -125,8 +125,8 @@ func isReady(pod *corev1.Pod) bool {
 	})
 }
 
-// podProblems evaluates the pods that do not become ready, the worst problem first: a container has crashed, cannot
-// start, or the pod cannot be scheduled. Of several pods with the same problem the first is reported.
+// podProblems returns the problems of pods that do not become ready, the worst first: a container crashed, a container
+// cannot start, the pod cannot be scheduled. If several pods have the same problem, only the first is reported.
 func podProblems(pods []corev1.Pod) []status.Problem {
 	var problems []status.Problem
 	for i := range pods {
@@ -144,7 +144,7 @@ func podProblems(pods []corev1.Pod) []status.Problem {
 	return problems
 }
 
-// podProblem returns why a pod does not become ready; nothing while it only has to wait.
+// podProblem returns why a pod does not become ready; the zero Problem while it is only starting.
 func podProblem(pod *corev1.Pod) status.Problem {
 	if isReady(pod) {
 		return status.Problem{}
@@ -171,7 +171,7 @@ func podProblem(pod *corev1.Pod) status.Problem {
 	return status.Problem{}
 }
 
-// end returns the end of a termination message, where the cause is.
+// end returns the end of a termination message, which has the cause.
 func end(message string) string {
 	const limit = 700
 	message = strings.TrimSpace(message)
@@ -181,7 +181,7 @@ func end(message string) string {
 	return message
 }
 
-// isStarting reports whether a container that waits does so because it is being started.
+// isStarting reports whether the reason of a waiting container is a normal part of its start.
 func isStarting(reason string) bool {
 	return reason == "" || reason == "ContainerCreating" || reason == "PodInitializing"
 }
