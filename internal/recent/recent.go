@@ -29,8 +29,8 @@ import (
 // record.
 const keep = 30 * time.Second
 
-// BehindError reports that the cache does not show the current state of an object yet. It is neither a failure to report
-// nor a reason to back off: with a newer copy, the next pass may have nothing to do.
+// BehindError reports that the cache does not show the current state of an object yet. It is neither a failure to
+// report nor a reason to back off: with a newer copy, the next pass may have nothing to do.
 type BehindError struct {
 	Kind string
 	Key  types.NamespacedName

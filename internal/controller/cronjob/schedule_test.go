@@ -10,7 +10,7 @@ import (
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 )
 
-// utc reads a time as the rows of the tests have it.
+// utc parses a time in a test row.
 func utc(t *testing.T, text string) time.Time {
 	t.Helper()
 	parsed, err := time.Parse(time.RFC3339Nano, text)
@@ -83,7 +83,7 @@ func TestParseSchedule(t *testing.T) {
 		{"a list that goes on", "1, * * * *", "", refused, []string{`"1," is not a field`}},
 		{"a star with an end", "*-5 * * * *", "", refused, []string{`"*-5" is not a field`}},
 		{"a name where there is none", "0 mon * * *", "", refused, []string{"failed to parse int from mon"}},
-		{"a name nobody has", "0 0 * * someday", "", refused, []string{"failed to parse int from someday"}},
+		{"an unknown name", "0 0 * * someday", "", refused, []string{"failed to parse int from someday"}},
 		{"a Quartz schedule", "0 0 L * *", "", refused, []string{"failed to parse int from L"}},
 		{"a zone before it (#47202)", "TZ=Europe/Berlin 0 0 * * *", "", refused,
 			[]string{`"TZ=Europe/Berlin 0 0 * * *"`, "set spec.timeZone instead"}},
@@ -115,18 +115,18 @@ func TestParseSchedule(t *testing.T) {
 		{"29 February", "0 0 29 2 *", "", "", nil},
 		{"31 February or a Monday", "0 0 31 2 mon", "", "", nil},
 
-		{"the zone of the machine (#78795)", "0 0 * * *", "Local", unknown,
+		{"the time zone of the machine (#78795)", "0 0 * * *", "Local", unknown,
 			[]string{`spec.timeZone "Local" is a different zone on each machine`,
 				`"Europe/Berlin", or remove the field for UTC`}},
-		{"the zone of the machine, in small letters", "0 0 * * *", "local", unknown,
+		{"the time zone of the machine, in small letters", "0 0 * * *", "local", unknown,
 			[]string{"a different zone on each machine"}},
-		{"the file with the zone of the machine", "0 0 * * *", "localtime", unknown,
+		{"the file with the time zone of the machine", "0 0 * * *", "localtime", unknown,
 			[]string{"a different zone on each machine"}},
 		{"a place without a zone", "0 0 * * *", "Mars/Phobos", unknown,
 			[]string{`spec.timeZone "Mars/Phobos" is not a known time zone`, "write a name of the IANA database"}},
 		{"a place outside", "0 0 * * *", "../../etc/passwd", unknown, []string{"not a known time zone"}},
 		{"a zone and a space", "0 0 * * *", "Europe/Berlin ", unknown, []string{`"Europe/Berlin "`}},
-		{"a zone nobody has, for every", "@every 1h", "Nowhere", unknown, []string{`spec.timeZone "Nowhere"`}},
+		{"an unknown zone, for every", "@every 1h", "Nowhere", unknown, []string{`spec.timeZone "Nowhere"`}},
 		{"a zone of no size", "0 0 * * *", strings.Repeat("x", 100000), unknown, []string{"not a known time zone"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestParseSchedule(t *testing.T) {
 					t.Fatal(err)
 				}
 				if s.next(utc(t, "2026-07-01T00:00:00Z")).IsZero() {
-					t.Error("it is accepted and never fires")
+					t.Error("it is valid and never fires")
 				}
 				return
 			}
@@ -381,7 +381,7 @@ func TestLatestAndCount(t *testing.T) {
 	}
 }
 
-// A schedule that was refused has no ticks, and no loop that waits for one.
+// The zero schedule, that of a refused one, has no ticks, and no search for one loops forever.
 func TestZeroScheduleHasNoTicks(t *testing.T) {
 	after, now := utc(t, "2026-07-01T00:00:00Z"), utc(t, "2036-07-01T00:00:00Z")
 	if tick := (schedule{}).next(after); !tick.IsZero() {
