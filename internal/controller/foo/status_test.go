@@ -26,8 +26,8 @@ func TestStatusOf(t *testing.T) {
 				AvailableReplicas: available, Conditions: conditions},
 		}
 	}
-	unseen := deployment(3, 3, 3, 3)
-	unseen.Status.ObservedGeneration = 1
+	unobserved := deployment(3, 3, 3, 3)
+	unobserved.Status.ObservedGeneration = 1
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "web",
 		errors.New("exceeded quota: q"))
 
@@ -40,28 +40,29 @@ func TestStatusOf(t *testing.T) {
 		replicas, availableReplicas      int32
 		wanted                           *int32 // what the Deployment has, if nil
 	}{
-		{"all is well", deployment(3, 3, 3, 3), nil,
+		{"no problems", deployment(3, 3, 3, 3), nil,
 			"True/AllReplicasAvailable", "False/RolloutComplete", "False/AsExpected", "no problems", 3, 3, nil},
-		{"nothing is there yet", deployment(3, 0, 0, 0), nil,
+		{"no pods yet", deployment(3, 0, 0, 0), nil,
 			"False/NoReplicasAvailable", "True/RollingOut", "False/AsExpected", "no problems", 0, 0, nil},
-		{"some are there", deployment(3, 3, 3, 1), nil,
+		{"some pods are available", deployment(3, 3, 3, 1), nil,
 			"True/SomeReplicasAvailable", "True/RollingOut", "False/AsExpected", "no problems", 3, 1, nil},
-		{"old ones are still there", deployment(3, 4, 3, 3), nil,
+		{"old pods still exist", deployment(3, 4, 3, 3), nil,
 			"True/AllReplicasAvailable", "True/RollingOut", "False/AsExpected", "no problems", 4, 3, nil},
-		{"the Deployment controller has not seen the change", unseen, nil,
+		{"the Deployment controller has not observed the change", unobserved, nil,
 			"True/AllReplicasAvailable", "True/RollingOut", "False/AsExpected", "no problems", 3, 3, nil},
-		{"none are wanted", deployment(0, 0, 0, 0), nil,
+		{"no replicas", deployment(0, 0, 0, 0), nil,
 			"True/ScaledToZero", "False/RolloutComplete", "False/AsExpected", "no problems", 0, 0, nil},
 		{"the rollout is stuck", deployment(1, 1, 1, 0, appsv1.DeploymentCondition{
 			Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded",
 			Message: "it has timed out"}), nil,
 			"False/NoReplicasAvailable", "True/RollingOut", "True/RolloutStuck",
 			"Deployment web: ProgressDeadlineExceeded: it has timed out", 1, 0, nil},
-		{"the name is taken by nobody's", nil, &child.NotControlledError{Kind: "Deployment", Name: "web"},
+		{"the name is taken by an object without a controller", nil,
+			&child.NotControlledError{Kind: "Deployment", Name: "web"},
 			"Unknown/NotObserved", "False/Blocked", "True/NameTaken",
 			`Deployment "web" exists and is not controlled by anything; delete it (kubectl -n default delete ` +
 				`deployment web) or choose another spec.deploymentName`, 0, 0, nil},
-		{"the name is taken, and the old Deployment still serves", deployment(1, 1, 1, 1),
+		{"the name is taken, and the old Deployment is still available", deployment(1, 1, 1, 1),
 			&child.NotControlledError{Kind: "Deployment", Name: "web",
 				Controller: &metav1.OwnerReference{Kind: "Foo", Name: "other"}},
 			"True/AllReplicasAvailable", "False/Blocked", "True/NameTaken",
@@ -96,9 +97,9 @@ func TestStatusOf(t *testing.T) {
 				t.Fatalf("conditions: %v", got.Conditions)
 			}
 			for i, c := range got.Conditions {
-				if said := fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason); said != want[i] || c.ObservedGeneration != 4 ||
+				if actual := fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason); actual != want[i] || c.ObservedGeneration != 4 ||
 					c.LastTransitionTime.IsZero() {
-					t.Errorf("condition %s of generation %d; want %s of 4", said, c.ObservedGeneration, want[i])
+					t.Errorf("condition %s of generation %d; want %s of 4", actual, c.ObservedGeneration, want[i])
 				}
 			}
 			if got := got.Conditions[2].Message; got != test.degradedMessage {
