@@ -57,17 +57,17 @@ func TestNewest(t *testing.T) {
 func TestResponseAfterDeletionIsIgnored(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
 	objects := New(clock)
-	ended := object("7")
-	ended.UID = "1"
-	objects.Forget(ended)
-	objects.Remember(ended)
-	if _, found := objects.Newest(Named(ended), false); found {
+	deleted := object("7")
+	deleted.UID = "1"
+	objects.Forget(deleted)
+	objects.Remember(deleted)
+	if _, found := objects.Newest(Named(deleted), false); found {
 		t.Error("a deleted object counts as existing")
 	}
 	next := object("9")
 	next.UID = "2"
 	objects.Remember(next)
-	objects.Forget(ended) // the watch may show it late
+	objects.Forget(deleted) // the watch may show it late
 	if newest, found := objects.Newest(Named(next), false); !found || newest.GetUID() != "2" {
 		t.Error("the next object of that name does not count as existing")
 	}
@@ -83,11 +83,11 @@ func TestNothingIsKeptWhenSettled(t *testing.T) {
 	}
 
 	forgotten := object("8")
-	forgotten.Name = "nobody-asks-again"
+	forgotten.Name = "not-read-again"
 	objects.Remember(forgotten)
 	objects.Forget(object("8"))
 	clock.SetTime(clock.Now().Add(2 * keep))
-	objects.Forget(object("9")) // as the watch shows it on a cluster in which nothing is written
+	objects.Forget(object("9")) // a deletion that the watch shows, without any write
 	if len(objects.byKey) != 0 || len(objects.deleted) != 1 {
 		t.Errorf("kept after it has expired: %v, %v", objects.byKey, objects.deleted)
 	}

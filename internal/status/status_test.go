@@ -65,8 +65,8 @@ func TestPacesAreForgotten(t *testing.T) {
 
 func conditions(available, progressing, degraded string) []metav1.Condition {
 	var conditions []metav1.Condition
-	condition := func(said string) Condition {
-		status, reason, _ := strings.Cut(said, "/")
+	condition := func(text string) Condition {
+		status, reason, _ := strings.Cut(text, "/")
 		return Condition{Status: metav1.ConditionStatus(status), Reason: reason}
 	}
 	SetConditions(&conditions, 1, condition(available), condition(progressing), condition(degraded))

@@ -70,7 +70,7 @@ func FuzzJobName(f *testing.F) {
 			}
 		}
 		if min(seconds, otherSeconds) < begin || max(seconds, otherSeconds) >= end {
-			t.Skip() // beyond what names are made for
+			t.Skip() // outside the range of job names
 		}
 		tick := time.Unix(seconds, 0)
 		job := jobName(cronJob, tick)

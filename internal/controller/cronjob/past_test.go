@@ -156,16 +156,16 @@ func TestMissedAnd(t *testing.T) {
 func TestUnlisted(t *testing.T) {
 	fx := hourly().active("09:00", "10:00")
 	fx.cj.Status.Active = []corev1.ObjectReference{reference(fx.jobs[0])}
-	made := remembered{created: reference(fx.jobs[1])}
+	created := remembered{created: reference(fx.jobs[1])}
 	for _, test := range []struct {
 		name  string
 		known remembered
 		jobs  []*batchv1.Job
 		want  int
 	}{
-		{"the cache shows all", made, fx.jobs, 0},
-		{"the cache shows none", made, nil, 2},
-		{"the cache does not show the created Job", made, fx.jobs[:1], 1},
+		{"the cache shows all", created, fx.jobs, 0},
+		{"the cache shows none", created, nil, 2},
+		{"the cache does not show the created Job", created, fx.jobs[:1], 1},
 		{"the cache does not show the created Job, which the status has", remembered{created: reference(fx.jobs[0])}, nil, 1},
 		{"the cache does not show an active Job, and nothing is remembered", remembered{}, nil, 1},
 	} {

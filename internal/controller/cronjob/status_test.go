@@ -34,9 +34,9 @@ func (fx fixture) pass(t time.Time, err error) observed {
 	if seen.plan.run.IsZero() {
 		return seen
 	}
-	made := job(fx.cj, seen.plan.run)
-	made.UID, made.CreationTimestamp = "made", metav1.NewTime(t)
-	seen.jobs, seen.known = append(seen.jobs, made), m.noteRun(fx.cj.UID, seen.plan, reference(made))
+	created := job(fx.cj, seen.plan.run)
+	created.UID, created.CreationTimestamp = "created", metav1.NewTime(t)
+	seen.jobs, seen.known = append(seen.jobs, created), m.noteRun(fx.cj.UID, seen.plan, reference(created))
 	seen.plan = planOf(fx.cj, seen.jobs, seen.known, t)
 	return seen
 }

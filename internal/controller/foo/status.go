@@ -14,7 +14,7 @@ import (
 
 // result is what a pass has observed and done.
 type result struct {
-	// deployment is the Foo's Deployment as the API server has it; nil if it has none, and then err says why.
+	// deployment is the Foo's Deployment as the API server has it; nil if it has none, and then err is the reason.
 	deployment *appsv1.Deployment
 	// isApplied reports whether deployment is the one in the spec and everything in it has been applied.
 	isApplied bool

@@ -30,7 +30,8 @@ type observed struct {
 
 // result is what a pass has observed and done.
 type result struct {
-	// deployment is the Deployment as the API server has it; nil if there is none of the Memcached, and then err says why.
+	// deployment is the Deployment as the API server has it; nil if the Memcached controls none, and then err is
+	// the reason.
 	deployment *appsv1.Deployment
 	// isApplied reports whether everything in it has been applied.
 	isApplied bool
