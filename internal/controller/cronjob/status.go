@@ -124,8 +124,8 @@ func progressing(seen observed, activeJobs int32) status.Condition {
 			Message: "see condition Degraded"}
 	case !seen.plan.waits.IsZero():
 		return status.Condition{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonWaitingForJob,
-			Message: fmt.Sprintf("the run that was due at %s waits until no Job is active (spec.concurrencyPolicy is Forbid)",
-				text(seen.plan.waits))}
+			Message: fmt.Sprintf("a run has been due since %s and waits until no Job is active "+
+				"(spec.concurrencyPolicy is Forbid)", text(seen.plan.waits))}
 	case activeJobs == 1:
 		return status.Condition{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonJobsRunning,
 			Message: "1 Job is active"}

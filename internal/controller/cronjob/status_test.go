@@ -285,7 +285,7 @@ func TestMessages(t *testing.T) {
 		{"one", hourly().ran("09:00").active("09:00"), "09:30", 1, "1 Job is active"},
 		{"two", hourly().ran("10:00").active("09:00", "10:00"), "10:30", 1, "2 Jobs are active"},
 		{"waits", hourly().forbid().ran("09:00").active("09:00"), "12:30", 1,
-			"the run that was due at 2026-03-02T10:00:00Z waits until no Job is active (spec.concurrencyPolicy is Forbid)"},
+			"a run has been due since 2026-03-02T10:00:00Z and waits until no Job is active (spec.concurrencyPolicy is Forbid)"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := statusOf(test.fixture.cj, test.fixture.pass(moment(test.at), nil), nil)
