@@ -1,4 +1,4 @@
-// Package internal_test checks those rules of the architecture that no linter knows. README.md has all of them.
+// Package internal_test checks the architecture rules of README.md that no linter can check.
 package internal_test
 
 import (

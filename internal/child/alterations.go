@@ -15,9 +15,9 @@ import (
 )
 
 // alterations remembers children that the API server has stored otherwise than they were applied, because a webhook or
-// policy altered them (it has images pulled from a mirror, say). Applying them again is of no use before the
-// configuration, the child or the policy changes. The last cannot be observed, so it is tried again from time to time.
-// It is empty on clusters where that does not happen, and safe for concurrent use.
+// policy altered them (for example, to pull images from a mirror). Applying them again has no effect before the
+// configuration, the child or the policy changes. Changes of a policy cannot be observed, so a child is applied again
+// from time to time. Without such policies, the record is empty. It is safe for concurrent use.
 type alterations struct {
 	clock clock.PassiveClock
 
@@ -31,15 +31,15 @@ type alteration struct {
 	at    time.Time
 }
 
-// All altered children of a controller together are applied again about once a second, so that one of few is repaired
-// soon after the policy is gone, and very many cost no more requests.
+// All altered children of a controller together are applied again about once a second: a few of them are restored soon
+// after the policy is removed, and many of them cost no more requests than a few.
 const (
 	retryPerChild = time.Second
 	shortestRetry = 10 * time.Second
 	longestRetry  = 10 * time.Minute
 )
 
-// retryAfter returns how long to wait before applying want to a child again; 0 if it is not known to be of no use.
+// retryAfter returns how long to wait before applying want to a child again; 0 if the same attempt is not on record.
 func (a *alterations) retryAfter(want runtime.ApplyConfiguration, child client.Object) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -51,7 +51,7 @@ func (a *alterations) retryAfter(want runtime.ApplyConfiguration, child client.O
 	return max(0, a.interval()-a.clock.Since(known.at))
 }
 
-// note remembers what was applied and what the API server has stored, and returns how long to wait before the next try.
+// note records what was applied and what the API server has stored, and returns how long to wait before a retry.
 func (a *alterations) note(want runtime.ApplyConfiguration, answer client.Object) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -66,15 +66,15 @@ func (a *alterations) interval() time.Duration {
 	return min(max(time.Duration(len(a.byUID))*retryPerChild, shortestRetry), longestRetry)
 }
 
-// forget drops what is known of a child.
+// forget drops the record of a child.
 func (a *alterations) forget(child client.Object) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.byUID, child.GetUID())
 }
 
-// withoutStatus returns an object without what changes by itself, its version and its status, and without its kind,
-// which answers leave out.
+// withoutStatus returns an object without its version and status, which others change, and without its kind, which
+// responses omit.
 func withoutStatus(object client.Object) client.Object {
 	content := object.DeepCopyObject().(client.Object)
 	content.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
@@ -86,7 +86,7 @@ func withoutStatus(object client.Object) client.Object {
 	return content
 }
 
-// contentOf returns what a configuration states, without the object that it addresses.
+// contentOf returns the fields of a configuration, without those that address one version of an object.
 func contentOf(want runtime.ApplyConfiguration) map[string]any {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(want)
 	if err != nil {

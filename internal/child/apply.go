@@ -19,22 +19,22 @@ import (
 	"github.com/example/memcached-operator/internal/recent"
 )
 
-// absent is a resource version that no object has: that of an empty store. What is applied with it is created only if
-// there is no object of that name.
+// absent is a resource version that no object has: that of an empty store. An apply with it creates the object if there
+// is none of that name, and fails otherwise.
 const absent = "1"
 
 // Pass is one reconciliation of the owner of children.
 type Pass struct {
 	Owner client.Object
-	// HadChildren tells that the owner has had its children before. A missing child is then recreated only after a live
-	// read of the owner ([Client.Confirm]).
+	// HadChildren reports whether the owner's children were created before. A missing child is then recreated only after a
+	// live read of the owner ([Client.Confirm]).
 	HadChildren bool
 
 	isConfirmed bool
 	retryAfter  time.Duration
 }
 
-// RetryAfter is when to make another pass for a child that a webhook or policy altered; 0 if none was.
+// RetryAfter returns when the next pass is due for a child that a webhook or policy altered; 0 if there is none.
 func (p *Pass) RetryAfter() time.Duration {
 	return p.retryAfter
 }
@@ -56,9 +56,9 @@ type Config[C any] interface {
 	WithResourceVersion(string) C
 }
 
-// Apply has the API server store what want states and returns the child as the API server has it, which must not be
-// changed. Observed is the object of that name as the pass has read it, nil if there is none. Nothing is sent if
-// observed already has everything. A configuration is used once: Apply adds the owner reference and our annotations.
+// Apply applies want and returns the child as the API server has it, which must not be changed. Observed is the object
+// of that name as the pass has read it, nil if there is none. If observed already has everything in want, no request is
+// sent. A configuration is used once: Apply adds the owner reference and the operator's annotations.
 //
 // An object that the owner does not control is not written; the error is then a [*NotControlledError]. It is a
 // [*recent.BehindError] if the API server has another object than was observed.
@@ -106,8 +106,9 @@ func Apply[T any, P Object[T], C Config[C]](ctx context.Context, c *Client, pass
 	return answer, nil
 }
 
-// mustConfirm reports whether a write needs a live read of the owner, which a pass makes once: to create a child that
-// existed before, and to give one back its owner reference, which a deletion of the owner may have taken from it.
+// mustConfirm reports whether a write needs a live read of the owner, which a pass does once: before it recreates a
+// child, and before it restores an owner reference, which the garbage collector may have removed on deletion of the
+// owner.
 func mustConfirm[T any, P Object[T]](pass *Pass, observed P) bool {
 	if pass.isConfirmed {
 		return false
@@ -136,10 +137,9 @@ func complete[C Config[C]](c *Client, owner, named client.Object, want C) (C, er
 func write[T any, P Object[T], C Config[C]](
 	ctx context.Context, c *Client, owner client.Object, named, observed P, want C,
 ) (P, error) {
-	// Force takes back fields that another writer has changed on our child, and only on that one: the UID makes the
-	// request fail if another object has taken the name since. Without an observed child nothing may be overwritten, least
-	// of all a child of another resource of ours: its fields are applied by the same field owner, so no conflict of fields
-	// would protect them.
+	// ForceOwnership takes back fields that another writer has changed on the observed child, and only there: the UID
+	// makes the request fail if another object has that name now. Without an observed child, nothing may be overwritten.
+	// For the child of another custom resource, there would not even be a conflict: its fields have the same field owner.
 	var options []client.PatchOption
 	if observed != nil {
 		want = want.WithUID(observed.GetUID())
@@ -148,13 +148,13 @@ func write[T any, P Object[T], C Config[C]](
 		want = want.WithResourceVersion(absent)
 	}
 	answer, err := send(ctx, c, named, want, options...)
-	if apierrors.IsConflict(err) || apierrors.IsInvalid(err) { // as they are if the cache is behind
+	if apierrors.IsConflict(err) || apierrors.IsInvalid(err) { // possible reason: the cache is behind
 		found, readErr := recent.Live(ctx, c.client, c.live, named)
 		switch {
 		case readErr != nil:
 			err = errors.Join(err, readErr)
 		case observed == nil && found == nil && apierrors.IsConflict(err):
-			answer, err = send(ctx, c, named, want) // the object that had the name has been deleted meanwhile
+			answer, err = send(ctx, c, named, want) // the object of that name has been deleted meanwhile
 		default:
 			err = explain(c, owner, named, observed, found, err)
 		}
@@ -174,8 +174,8 @@ func write[T any, P Object[T], C Config[C]](
 	return answer, recent.ExplainConflict(ctx, c.client, c.live, patched, err)
 }
 
-// explain returns the error of a write in the light of what the API server has under the name: a [*NotControlledError],
-// a [*recent.BehindError], or the error itself, such as the conflict that a webhook answers.
+// explain returns a more specific error for a failed write, by the object that the API server has now: a
+// [*NotControlledError], a [*recent.BehindError], or err itself, such as a conflict that a webhook returns.
 func explain[T any, P Object[T]](
 	c *Client, owner client.Object, named, observed P, found *metav1.PartialObjectMetadata, err error,
 ) error {
@@ -192,8 +192,9 @@ func explain[T any, P Object[T]](
 	return err
 }
 
-// alternatives returns a patch if the API server may have refused want because another writer has replaced one of
-// several alternative fields of our child by another. It applies to the version that was observed only.
+// alternatives returns a patch for the case that the API server refused want because another writer has replaced a
+// field by an alternative one, such as one kind of probe by another; nil if there is no such field. It applies to the
+// observed version only.
 func alternatives(want runtime.ApplyConfiguration, observed client.Object) ([]byte, error) {
 	patch, err := diff.Alternatives(want, observed)
 	if patch == nil || err != nil {
@@ -203,14 +204,14 @@ func alternatives(want runtime.ApplyConfiguration, observed client.Object) ([]by
 	return json.Marshal(patch)
 }
 
-// send applies want and returns the answer.
+// send applies want and returns the response.
 func send[T any, P Object[T]](ctx context.Context, c *Client, named P, want any,
 	options ...client.PatchOption) (P, error) {
 	content, err := json.Marshal(want)
 	if err != nil {
 		return nil, err
 	}
-	// Not the client's Apply: it decodes the answer over the configuration, which mixes its lists with those sent.
+	// The client's Apply would decode the response into the configuration, and merge its lists with those sent.
 	answer := recent.Named(named).(P)
 	if err := c.client.Patch(ctx, answer, client.RawPatch(types.ApplyPatchType, content), options...); err != nil {
 		return nil, err
@@ -219,8 +220,8 @@ func send[T any, P Object[T]](ctx context.Context, c *Client, named P, want any,
 	return answer, nil
 }
 
-// referenceTo returns the owner reference that makes owner the controller. Owners that are deleted in the foreground
-// wait for the child.
+// referenceTo returns the owner reference that makes owner the controller. On foreground deletion, the owner is deleted
+// after the child.
 func referenceTo(owner client.Object, scheme *runtime.Scheme) (*metav1ac.OwnerReferenceApplyConfiguration, error) {
 	gvk, err := apiutil.GVKForObject(owner, scheme)
 	if err != nil {

@@ -1,8 +1,9 @@
-// Package child reads and writes children: the objects that our resources consist of. No other package writes them.
+// Package child reads and writes children: the objects that the operator creates for a resource. No other package
+// writes them.
 //
-// Children are written by server-side apply: a builder states everything that we have an opinion on and nothing else,
-// so what other writers add stays, and what we no longer state is removed. A child that already has everything stated
-// costs no request. An object of that name that the owner does not control is left alone.
+// Children are written by server-side apply. A builder sets only the fields that the operator manages: fields that
+// other writers add stay, and fields that the operator no longer sets are removed. A child that already has all fields
+// costs no request. An object of that name that the owner does not control is not written.
 package child
 
 import (
@@ -41,12 +42,12 @@ const (
 	// OwnerAnnotation holds the UID of the resource that the child was created for. A child that has lost its owner
 	// reference (backup tools drop them) is recognized by it and gets the reference back.
 	OwnerAnnotation = "memcached-operator.example.com/owner-uid"
-	// FieldsAnnotation holds a hash of the names of all fields that were applied. It changes when a field is no longer
-	// applied. So a cached child, whose managedFields are not kept, shows that a field has to be removed.
+	// FieldsAnnotation holds a hash of the names of all applied fields. The cache does not keep managedFields: if the hash
+	// differs, a field that is no longer applied may have to be removed.
 	FieldsAnnotation = "memcached-operator.example.com/applied-fields"
 )
 
-// The names of the indexes that [IndexController] and [IndexOwner] are the functions of.
+// The names of the indexes with the functions [IndexController] and [IndexOwner].
 const (
 	ControllerIndex = "metadata.controller.uid"
 	OwnerIndex      = "metadata.owner"
@@ -66,14 +67,14 @@ type Object[T any] interface {
 	client.Object
 }
 
-// New returns a client that reads from c's cache, or our own last write where the cache is behind, and writes through
-// c. Live reads without a cache; it is used where only that can decide.
+// New returns a client that reads from c's cache, or returns the client's own last write where the cache is behind, and
+// that writes through c. Live reads without a cache; it is used where the cache may be too old.
 func New(c client.Client, live client.Reader, clock clock.PassiveClock) *Client {
 	diff.Load()
 	return &Client{client: c, live: live, recent: recent.New(clock), alterations: alterations{clock: clock}}
 }
 
-// Get returns the object of that name, whoever controls it, or nil if there is none. It must not be changed.
+// Get returns the object of that name, whatever controls it, or nil if there is none. It must not be changed.
 func Get[T any, P Object[T]](ctx context.Context, c *Client, namespace, name string) (P, error) {
 	cached := P(new(T))
 	cached.SetNamespace(namespace)
@@ -99,7 +100,8 @@ func List[T any, P Object[T]](ctx context.Context, c *Client, owner client.Objec
 	list client.ObjectList) ([]P, error) {
 	if err := c.client.List(ctx, list, client.InNamespace(owner.GetNamespace()),
 		client.MatchingFields{OwnerIndex: OwnerKey(owner)}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing what %s %s controls: %w", c.kindOf(owner), client.ObjectKeyFromObject(owner), err)
+		return nil, fmt.Errorf("listing the objects that %s %s controls: %w",
+			c.kindOf(owner), client.ObjectKeyFromObject(owner), err)
 	}
 	var controlled []P
 	err := meta.EachListItem(list, func(item runtime.Object) error {
@@ -113,9 +115,9 @@ func List[T any, P Object[T]](ctx context.Context, c *Client, owner client.Objec
 	return controlled, err
 }
 
-// Confirm reads the owner of children live and returns a [*recent.BehindError] unless it is as it was observed. The
-// owner's cache can be older than its children's: a resource that has long been changed, or deleted and created anew,
-// would get back a child that it no longer wants, or lose one that serves.
+// Confirm reads the owner of children live and returns a [*recent.BehindError] unless it has the observed UID and
+// generation. The cache of the owners can be older than that of the children. An owner whose change, or whose deletion
+// and recreation, is not in the cache would get back a child that it no longer needs, or lose one that it does.
 func (c *Client) Confirm(ctx context.Context, owner client.Object) error {
 	found, err := recent.Live(ctx, c.client, c.live, owner)
 	if err != nil {
@@ -128,7 +130,7 @@ func (c *Client) Confirm(ctx context.Context, owner client.Object) error {
 }
 
 // Live returns the metadata of a child as the API server has it now, or nil if there is no object of that name and UID.
-// Then it is not taken to exist any more because we have just written it.
+// In that case, a remembered write of the child is dropped.
 func (c *Client) Live(ctx context.Context, child client.Object) (*metav1.PartialObjectMetadata, error) {
 	found, err := recent.Live(ctx, c.client, c.live, child)
 	if err != nil {
@@ -141,17 +143,17 @@ func (c *Client) Live(ctx context.Context, child client.Object) (*metav1.Partial
 	return found, nil
 }
 
-// AheadFor returns how long ago we have written a child that the cache does not show, or not as it was written; 0 for
-// any other child.
+// AheadFor returns how long ago this client wrote a child whose written version the cache does not show; 0 for any
+// other child.
 func (c *Client) AheadFor(child client.Object) time.Duration {
 	return c.recent.Age(child)
 }
 
-// Create creates a child that is never changed afterwards, and returns it as the API server has it. A child of the
-// owner that exists already is success, whatever its content. An object is used once: Create adds the owner reference
-// and our annotation.
+// Create creates a child that is never changed afterwards, and returns it as the API server has it. If the owner
+// already controls a child of that name, that is success, whatever its content. An object is used once: Create adds the
+// owner reference and [OwnerAnnotation].
 //
-// An object that the owner does not control is not touched; the error is then a [*NotControlledError]. If the child
+// An object that the owner does not control is not written; the error is then a [*NotControlledError]. If the child
 // exists and the cache does not show it yet, the error is a [*recent.BehindError], and the metadata of the child is
 // returned.
 func Create[T any, P Object[T]](ctx context.Context, c *Client, owner client.Object, want P) (P, error) {
@@ -183,7 +185,7 @@ func Create[T any, P Object[T]](ctx context.Context, c *Client, owner client.Obj
 	return want, nil
 }
 
-// existing returns the metadata of the child that exists although the cache does not show it, and always an error.
+// existing returns the metadata of a child that exists although the cache does not show it. It always returns an error.
 func existing[T any, P Object[T]](ctx context.Context, c *Client, owner client.Object, want P, err error) (P, error) {
 	found, readErr := recent.Live(ctx, c.client, c.live, want)
 	switch {
@@ -199,12 +201,12 @@ func existing[T any, P Object[T]](ctx context.Context, c *Client, owner client.O
 	return child, recent.Behind(c.client, child)
 }
 
-// Adopt gives a child that has no controller any more its owner reference back and returns the child as the API server
-// has it; the given one must not be changed. Nothing is sent for a child that has a controller.
+// Adopt restores the owner reference of a child that has lost its controller, and returns the child as the API server
+// has it; the given one is not changed. For a child that has a controller, no request is sent.
 //
-// The owner is read live first: one that is being deleted may have orphaned the child on purpose, and the garbage
-// collector would delete what is given back to it. The error is a [*recent.BehindError] if the API server has another
-// version of the owner's spec, or of the child, than was observed.
+// The owner is read live first: an owner that is being deleted may have orphaned the child on purpose, and the garbage
+// collector would delete the child once it has the reference again. The error is a [*recent.BehindError] if the API
+// server has another version of the owner's spec, or of the child, than was observed.
 func Adopt[T any, P Object[T]](ctx context.Context, c *Client, owner client.Object, child P) (P, error) {
 	if metav1.GetControllerOfNoCopy(child) != nil {
 		return child, nil
@@ -229,7 +231,7 @@ func Adopt[T any, P Object[T]](ctx context.Context, c *Client, owner client.Obje
 	answer := recent.Named(child).(P)
 	err = c.client.Patch(ctx, answer, client.RawPatch(types.MergePatchType, patch))
 	if err := recent.ExplainConflict(ctx, c.client, c.live, child, err); err != nil {
-		return nil, fmt.Errorf("giving %s %s its owner reference back: %w", c.kindOf(child),
+		return nil, fmt.Errorf("restoring the owner reference of %s %s: %w", c.kindOf(child),
 			client.ObjectKeyFromObject(child), err)
 	}
 	answer.SetManagedFields(nil)
@@ -237,8 +239,8 @@ func Adopt[T any, P Object[T]](ctx context.Context, c *Client, owner client.Obje
 	return answer, nil
 }
 
-// Delete deletes a child of the owner, and only the very object given: one that has taken its name since stays, and the
-// error is then a [*recent.BehindError]. A child that is deleted already is success.
+// Delete deletes a child of the owner, by UID: if another object has the name now, it is not deleted, and the error is
+// a [*recent.BehindError]. If the child is deleted already, that is success.
 func (c *Client) Delete(ctx context.Context, owner, child client.Object) error {
 	if !IsControlled(child, owner) {
 		return c.notControlled(child, child)
@@ -265,8 +267,8 @@ func (c *Client) IsDeleted(uid types.UID) bool {
 	return c.recent.IsDeleted(uid)
 }
 
-// ForgetDeleted is a predicate for the watches of children. It lets every event pass, and sees to it that an object
-// whose deletion the watch has shown is not taken to exist because we have just written it.
+// ForgetDeleted is a predicate for the watches of children. It accepts every event. When the watch shows a deletion, it
+// drops the remembered write of that object, so that the object no longer counts as existing.
 func (c *Client) ForgetDeleted() predicate.Predicate {
 	return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
 		c.recent.Forget(e.Object)
@@ -275,8 +277,8 @@ func (c *Client) ForgetDeleted() predicate.Predicate {
 	}}
 }
 
-// IsControlled reports whether owner controls a child: as its controller or, where the child has none, by our
-// annotation.
+// IsControlled reports whether owner controls a child: as its controller or, if the child has none, by
+// [OwnerAnnotation].
 func IsControlled(child, owner client.Object) bool {
 	return ownerOf(child) == owner.GetUID()
 }
@@ -306,9 +308,9 @@ func IndexOwner(child client.Object) []string {
 	return nil
 }
 
-// OwnerKey returns the key of an owner in the index of [IndexOwner]. The objects of some other owners have it too,
-// which [IsControlled] tells apart: it is a prefix of the UID. An entry for each owner would take about 700 bytes, a
-// seventh of what a Foo takes with its Deployment; of 50,000 owners about twelve share a prefix.
+// OwnerKey returns the key of an owner in the index of [IndexOwner]: a prefix of the UID. Other owners may share it;
+// [IsControlled] distinguishes them. An entry for each owner would take about 700 bytes, a seventh of the memory for a
+// Foo and its Deployment; of 50,000 owners about twelve share a prefix.
 func OwnerKey(owner client.Object) string {
 	return prefix(owner.GetUID())
 }

@@ -35,7 +35,7 @@ func TestIsControlled(t *testing.T) {
 		{"another resource controls it", []metav1.OwnerReference{{UID: "other", Controller: ptr.To(true)}}, "", false},
 		{"it has lost its reference", nil, "owner", true},
 		{"it was created for an earlier owner of the same name", nil, "other", false},
-		{"another resource has taken it over", []metav1.OwnerReference{{UID: "other", Controller: ptr.To(true)}},
+		{"another resource controls it now", []metav1.OwnerReference{{UID: "other", Controller: ptr.To(true)}},
 			"owner", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -53,10 +53,10 @@ func TestForgetDeleted(t *testing.T) {
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "it", ResourceVersion: "7"}}
 	children.recent.Remember(service)
 	if !children.ForgetDeleted().Delete(event.DeleteEvent{Object: service}) {
-		t.Error("the deletion of a child triggers no pass")
+		t.Error("the predicate drops the deletion of a child")
 	}
 	if _, found := children.recent.Newest(recent.Named(service), false); found {
-		t.Error("a child whose deletion the watch has shown is taken to exist")
+		t.Error("a child still counts as existing after the watch has shown its deletion")
 	}
 }
 
@@ -68,9 +68,9 @@ func TestToRetry(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"nothing", nil, ""},
+		{"no error", nil, ""},
 		{"an uncontrolled object", notControlled, ""},
-		{"something else", other, "other"},
+		{"another error", other, "other"},
 		{"both", errors.Join(notControlled, other), "other"},
 		{"nested", errors.Join(errors.Join(other, notControlled), notControlled), "other"},
 		{"uncontrolled ones only", errors.Join(notControlled, errors.Join(notControlled)), ""},
@@ -96,7 +96,7 @@ func TestIsPredecessor(t *testing.T) {
 		change func(*metav1.OwnerReference)
 		want   bool
 	}{
-		{"an earlier resource of the name", func(*metav1.OwnerReference) {}, true},
+		{"an earlier resource of the same name", func(*metav1.OwnerReference) {}, true},
 		{"the resource itself", func(r *metav1.OwnerReference) { r.UID = "2" }, false},
 		{"another name", func(r *metav1.OwnerReference) { r.Name = "other" }, false},
 		{"another kind", func(r *metav1.OwnerReference) { r.Kind = "L" }, false},
@@ -113,7 +113,7 @@ func TestIsPredecessor(t *testing.T) {
 	}
 }
 
-// A child that a webhook alters is applied again soon while there are few of them, and seldom while there are many.
+// The more children a webhook alters, the less often each of them is applied again.
 func TestAlteredChildrenAreRetried(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
 	altered := alterations{clock: clock}
@@ -121,7 +121,7 @@ func TestAlteredChildrenAreRetried(t *testing.T) {
 	answer := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "0", ResourceVersion: "7"},
 		Data: map[string]string{"a": "other"}}
 	if after := altered.retryAfter(want, answer); after != 0 {
-		t.Errorf("before anything is known, the retry waits for %s", after)
+		t.Errorf("an unknown child is retried after %s", after)
 	}
 	if after := altered.note(want, answer); after != shortestRetry {
 		t.Errorf("one child is retried after %s", after)
@@ -130,7 +130,7 @@ func TestAlteredChildrenAreRetried(t *testing.T) {
 	answer.ResourceVersion = "8" // a status was written
 	clock.SetTime(clock.Now().Add(shortestRetry - time.Second))
 	if after := altered.retryAfter(want, answer); after != time.Second {
-		t.Errorf("what was altered is retried after %s", after)
+		t.Errorf("an altered child is retried after %s", after)
 	}
 	if after := altered.retryAfter(corev1ac.ConfigMap("it", "ns").WithData(map[string]string{"a": "c"}),
 		answer); after != 0 {
@@ -143,7 +143,7 @@ func TestAlteredChildrenAreRetried(t *testing.T) {
 	}
 	clock.SetTime(clock.Now().Add(time.Second))
 	if after := altered.retryAfter(want, answer); after != 0 {
-		t.Errorf("after its time, the retry waits for %s", after)
+		t.Errorf("once the interval has passed, the retry waits for %s", after)
 	}
 	for i := range 60 {
 		other := answer.DeepCopy()
@@ -158,8 +158,8 @@ func TestAlteredChildrenAreRetried(t *testing.T) {
 	}
 }
 
-// The index finds what IsControlled takes for an owner's.
-func TestOwnersFindWhatIsTheirs(t *testing.T) {
+// The index finds every child that IsControlled reports.
+func TestIndexOwnerFindsChildren(t *testing.T) {
 	const uid, alike, other = "e206e40f-acc0-4b10-b7fe-659f572cf04c", "e2076d1b-4dbb-4b07-9c55-3f1f2e4f3a1f",
 		"116a2c60-33a4-4ec1-b2c1-df16a4c1c1a4"
 	for _, test := range []struct {
@@ -169,11 +169,11 @@ func TestOwnersFindWhatIsTheirs(t *testing.T) {
 		isControlled, isFound bool
 	}{
 		{"controlled by it", uid, "", true, true},
-		{"controlled by one whose UID begins alike", alike, "", false, true},
-		{"controlled by another one, and once its own", other, uid, false, false},
-		{"without a controller, once its own", "", uid, true, true},
-		{"without a controller, once another one's", "", other, false, false},
-		{"nobody's", "", "", false, false},
+		{"controlled by one whose UID has the same prefix", alike, "", false, true},
+		{"controlled by another one, with its annotation", other, uid, false, false},
+		{"without a controller, with its annotation", "", uid, true, true},
+		{"without a controller, with another one's annotation", "", other, false, false},
+		{"without a controller and annotation", "", "", false, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			owner, child := &appsv1.Deployment{}, &appsv1.Deployment{}
@@ -187,7 +187,7 @@ func TestOwnersFindWhatIsTheirs(t *testing.T) {
 
 			isControlled, isFound := IsControlled(child, owner), slices.Contains(IndexOwner(child), OwnerKey(owner))
 			if isControlled != test.isControlled || isFound != test.isFound {
-				t.Errorf("ours: %t, found: %t", isControlled, isFound)
+				t.Errorf("controlled: %t, found: %t", isControlled, isFound)
 			}
 		})
 	}
@@ -195,6 +195,6 @@ func TestOwnersFindWhatIsTheirs(t *testing.T) {
 
 func TestShortUIDs(t *testing.T) {
 	if prefix("ab") != "ab" {
-		t.Error("a UID of two characters begins with itself")
+		t.Error("the prefix of a UID of two characters is not the UID")
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// NotControlledError reports that an object of the name of a child exists and is not controlled by its owner. It has
-// been left alone.
+// NotControlledError reports that an object with the name of a child exists and is not controlled by the child's owner.
+// The object was not written.
 type NotControlledError struct {
 	Kind       string                 // of the object, such as Deployment
 	Name       string                 // of the object
@@ -27,7 +27,7 @@ func (e *NotControlledError) Error() string {
 	return fmt.Sprintf("%s %q exists and is controlled by %s %q", e.Kind, e.Name, e.Controller.Kind, e.Controller.Name)
 }
 
-// Resource returns the kind of the object as kubectl takes it.
+// Resource returns the resource name of the object for kubectl, such as deployment.
 func (e *NotControlledError) Resource() string {
 	return strings.ToLower(e.Kind)
 }
@@ -68,19 +68,19 @@ func ToRetry(err error) error {
 }
 
 // IsNamespaceTerminating reports whether a write failed because the namespace is being deleted. Nothing can be created
-// in it any more, and nothing is needed.
+// in it any more, and nothing has to be.
 func IsNamespaceTerminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// IsRefusal reports whether the API server has examined a write and refused it (quota, admission, validation,
-// permission), as opposed to a request that did not reach it or met an overloaded server.
+// IsRefusal reports whether the API server rejected a write (quota, admission, validation, permission), as opposed to a
+// request that did not reach it or that an overloaded server did not process.
 func IsRefusal(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
 		apierrors.IsMethodNotSupported(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
-// IsPredecessor reports whether the controller of an object was an earlier resource of the name and kind of owner. The
+// IsPredecessor reports whether the controller of an object is an earlier resource with the name and kind of owner. The
 // garbage collector is about to delete that object.
 func IsPredecessor(controller *metav1.OwnerReference, owner client.Object, kind schema.GroupVersionKind) bool {
 	return controller != nil &&

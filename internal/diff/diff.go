@@ -1,12 +1,12 @@
 // Package diff compares an apply configuration, in which absent means no opinion, with a live object.
 //
-// It foresees what server-side apply would do, and takes from Kubernetes' own schema what that depends on: which lists
-// and maps are one value and which are shared, and the keys of list elements. It walks Go values: to convert both sides
-// to typed values and to merge them with structured-merge-diff takes seven times the CPU time (see the benchmark).
-// The tests compare it with structured-merge-diff for every type that we write.
+// It predicts whether server-side apply would change the object. Kubernetes' own schema defines which lists and maps
+// are atomic and which are granular, and the keys of list elements. The package walks Go values, because converting
+// both sides to typed values and merging them with structured-merge-diff takes seven times the CPU time (see the
+// benchmark). The tests compare it with structured-merge-diff for every type that the operator writes.
 //
-// What the API server fills in by default is not foreseen inside an atomic list or struct and in the keys of list
-// elements that have no default in the schema: a builder has to state these.
+// Defaults that the API server sets are not predicted inside an atomic list or struct, nor in keys of list elements
+// that have no default in the schema: a builder has to set these fields.
 package diff
 
 import (
@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 )
 
-// Covers reports whether live already has everything that want states, so that applying want would change nothing.
+// Covers reports whether live already has every field of want, so that applying want would change nothing.
 func Covers(want runtime.ApplyConfiguration, live runtime.Object) (bool, error) {
 	t, err := TypeOf(live)
 	if err != nil {
@@ -86,13 +86,13 @@ func (t Type) coversMap(atom schema.Atom, want, live reflect.Value) bool {
 }
 
 func (t Type) coversList(atom schema.Atom, want, live reflect.Value) bool {
-	isShared := !t.isAtomic(atom)
-	if !isShared && want.Len() != live.Len() {
+	isGranular := !t.isAtomic(atom)
+	if !isGranular && want.Len() != live.Len() {
 		return false
 	}
 	for i := range want.Len() {
 		j := i
-		if isShared {
+		if isGranular {
 			j = t.find(atom, want.Index(i), live)
 		}
 		if j < 0 || !t.element(atom).covers(want.Index(i), live.Index(j)) {
@@ -102,8 +102,8 @@ func (t Type) coversList(atom schema.Atom, want, live reflect.Value) bool {
 	return true
 }
 
-// find returns the index of the element of a shared list that has the keys of want, or -1. Without keys, an element is
-// its own.
+// find returns the index of the element of a granular list that has the keys of want, or -1. In a list without keys,
+// the whole element is the key.
 func (t Type) find(atom schema.Atom, want, live reflect.Value) int {
 	element := t.element(atom).resolve()
 	for i := range live.Len() {
@@ -121,7 +121,7 @@ func (t Type) find(atom schema.Atom, want, live reflect.Value) int {
 	return -1
 }
 
-// keyOf returns a key of a list element as text: as stated, or by the default of the schema.
+// keyOf returns a key of a list element as text: its value, or the default of the schema.
 func keyOf(atom schema.Atom, element reflect.Value, key string) string {
 	if value := indirect(byJSONName(element, key)); value.IsValid() && !value.IsZero() {
 		return fmt.Sprint(value)
@@ -136,9 +136,9 @@ func isConfiguration(goType reflect.Type) bool {
 	return strings.HasSuffix(goType.Name(), "ApplyConfiguration")
 }
 
-// FieldsHash returns a hash of the names of all fields that want states for an object of live's type, not of their
-// values. Objects carry it, so what it returns for a configuration must not change without a reason: each object
-// would be written once more.
+// FieldsHash returns a hash of the names, not the values, of all fields that are set in want, for an object of live's
+// type. Children carry it, so the result for a configuration must not change without a reason: every child would be
+// written once more.
 func FieldsHash(want runtime.ApplyConfiguration, live runtime.Object) (string, error) {
 	t, err := TypeOf(live)
 	if err != nil {
@@ -186,23 +186,22 @@ func (t Type) writeFieldNames(to *strings.Builder, want reflect.Value) {
 	}
 }
 
-// Type is a type of Kubernetes' own API with its schema, which says of each list and map whether it is one value
-// (atomic) or shared by several writers (granular), and by which keys the elements of a shared list are told apart.
+// Type is a type of Kubernetes' own API with its schema, which defines whether a list or map is one value (atomic) or
+// may have several writers (granular), and which keys identify the elements of a granular list.
 type Type struct {
 	schema *schema.Schema
 	ref    schema.TypeRef
-	// isInAtomic tells that the value is part of an atomic one, which belongs to its writer with all that is in it.
+	// isInAtomic reports whether the value is part of an atomic one, which has one owner with everything in it.
 	isInAtomic bool
 }
 
-// converter knows the schemas that client-go's apply configurations were generated with. Parsing them takes a moment,
-// so it is done once.
+// converter has the schemas that client-go's apply configurations were generated with. They are parsed once.
 var converter = sync.OnceValue(func() managedfields.TypeConverter {
 	return applyconfigurations.NewTypeConverter(clientgoscheme.Scheme)
 })
 
-// Load parses the schemas. Without it the first comparison does, and the first pass of a manager that has just won the
-// election is late by that time.
+// Load parses the schemas. Otherwise the first comparison would parse them, and delay the first pass of a manager that
+// has just won the election.
 func Load() {
 	converter()
 }
@@ -210,7 +209,7 @@ func Load() {
 // known are the types that [TypeOf] has found, by reflect.Type.
 var known sync.Map
 
-// TypeOf returns the type of an object. It fails for types that are not Kubernetes' own.
+// TypeOf returns the type of an object. It returns an error for types that are not Kubernetes' own.
 func TypeOf(object runtime.Object) (Type, error) {
 	goType := reflect.TypeOf(object)
 	if found, ok := known.Load(goType); ok {
@@ -231,7 +230,7 @@ func TypeOf(object runtime.Object) (Type, error) {
 	return found, nil
 }
 
-// resolve returns what the schema says of a type; nothing where it has no type of that name.
+// resolve returns the definition of a type in the schema; empty if it has none.
 func (t Type) resolve() schema.Atom {
 	atom, _ := t.schema.Resolve(t.ref)
 	return atom
@@ -287,8 +286,8 @@ type configField struct {
 // configFields are the fields of apply configurations, by reflect.Type.
 var configFields sync.Map
 
-// fieldsOf returns the fields of an apply configuration that say something about the object. Its kind and the resource
-// version address a request.
+// fieldsOf returns the fields of an apply configuration without kind and resource version, which only address the
+// request.
 func fieldsOf(configuration reflect.Type) []configField {
 	if found, ok := configFields.Load(configuration); ok {
 		return found.([]configField)
@@ -311,7 +310,7 @@ func fieldsOf(configuration reflect.Type) []configField {
 	return fields
 }
 
-// isSet reports whether a configuration states a field.
+// isSet reports whether a field of a configuration is set.
 func isSet(value reflect.Value) bool {
 	switch value.Kind() {
 	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Interface:

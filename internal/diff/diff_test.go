@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// want is a configuration with every sort of field that the comparison tells apart.
+// want is a configuration with every kind of field that the comparison distinguishes.
 func want() *appsv1ac.DeploymentApplyConfiguration {
 	pods := map[string]string{"app": "it"}
 	return appsv1ac.Deployment("it", "default").
@@ -55,7 +55,7 @@ func want() *appsv1ac.DeploymentApplyConfiguration {
 						corev1ac.Container().WithName("two").WithImage("two:1")))))
 }
 
-// live is want as the API server has it, with defaults, and with what others have added.
+// live is want as the API server stores it, with defaults and with fields of other writers.
 func live(t testing.TB) *appsv1.Deployment {
 	t.Helper()
 	content, err := json.Marshal(want())
@@ -91,13 +91,13 @@ func TestCovers(t *testing.T) {
 		change func(*appsv1.Deployment)
 		covers bool
 	}{
-		{"defaults, and what other writers have added", func(*appsv1.Deployment) {}, true},
+		{"defaults, and fields of other writers", func(*appsv1.Deployment) {}, true},
 		{"a status", func(d *appsv1.Deployment) { d.Status.Replicas = 9 }, true},
 		{"a label was changed", func(d *appsv1.Deployment) { d.Labels["app"] = "other" }, false},
 		{"a label was removed", func(d *appsv1.Deployment) { delete(d.Labels, "app") }, false},
 		{"all labels were removed", func(d *appsv1.Deployment) { d.Labels = nil }, false},
-		{"our owner reference was removed", func(d *appsv1.Deployment) { d.OwnerReferences = d.OwnerReferences[:1] }, false},
-		{"our owner reference is no controller's", func(d *appsv1.Deployment) {
+		{"the owner reference was removed", func(d *appsv1.Deployment) { d.OwnerReferences = d.OwnerReferences[:1] }, false},
+		{"the owner reference is not of a controller", func(d *appsv1.Deployment) {
 			d.OwnerReferences[1].Controller = nil
 		}, false},
 		{"a number was changed", func(d *appsv1.Deployment) { *d.Spec.Replicas = 3 }, false},
@@ -165,7 +165,7 @@ func TestFieldsHash(t *testing.T) {
 	same.Spec.Template.Spec.Containers[0].WithImage("other")
 	same.Labels["app"] = "other"
 	if hashOf(t, same) != hashOf(t, want()) {
-		t.Error("other values make another hash")
+		t.Error("other values change the hash")
 	}
 	for name, change := range map[string]func(*appsv1ac.DeploymentApplyConfiguration){
 		"a field less": func(w *appsv1ac.DeploymentApplyConfiguration) { w.Spec.Replicas = nil },
@@ -194,11 +194,12 @@ func TestFieldsHash(t *testing.T) {
 	addressed := want()
 	addressed.WithResourceVersion("7")
 	if hashOf(t, addressed) != hashOf(t, want()) {
-		t.Error("a precondition makes another hash")
+		t.Error("a precondition changes the hash")
 	}
 }
 
-// Live objects carry these hashes since release 0.1.0. Another hash would have every object written once more.
+// Live objects have carried these hashes since release 0.1.0. With other hashes, every object would be written once
+// more.
 func TestFieldsHashIsStable(t *testing.T) {
 	content, err := os.ReadFile("../controller/memcached/testdata/minimal.golden.yaml")
 	if err != nil {
@@ -231,7 +232,7 @@ func TestFieldsHashIsStable(t *testing.T) {
 
 func TestUnknownTypes(t *testing.T) {
 	if _, err := Covers(want(), &unknown{}); err == nil {
-		t.Error("a type without a schema is taken for one of Kubernetes")
+		t.Error("a type that Kubernetes does not have is accepted")
 	}
 }
 
@@ -247,7 +248,7 @@ func BenchmarkCovers(b *testing.B) {
 	}
 }
 
-// BenchmarkStructuredMergeDiff does what Covers does by means of the library: convert, merge and compare.
+// BenchmarkStructuredMergeDiff measures the same with the library: convert, merge and compare.
 func BenchmarkStructuredMergeDiff(b *testing.B) {
 	want, live := want(), live(b)
 	for b.Loop() {

@@ -9,9 +9,9 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 )
 
-// alternatives are the fields of a type of which only one may be set. Where another writer has replaced our field by
-// one of the others, applying ours again would add it beside theirs, which the API server refuses. The schema does not
-// have this. A nil list stands for all fields but the keys of the list that the type is in.
+// alternatives are the fields of a type of which only one may be set. If another writer has replaced the operator's
+// field by an alternative, applying the field again would set both, which the API server refuses. The schema does not
+// define alternatives. A nil list means all fields except the keys of the list that the type is in.
 var alternatives = map[string][]string{
 	"io.k8s.api.core.v1.EnvVar":                    {"value", "valueFrom"},
 	"io.k8s.api.core.v1.LifecycleHandler":          {"exec", "httpGet", "sleep", "tcpSocket"},
@@ -20,8 +20,8 @@ var alternatives = map[string][]string{
 	"io.k8s.api.policy.v1.PodDisruptionBudgetSpec": {"maxUnavailable", "minAvailable"},
 }
 
-// Alternatives returns a strategic merge patch that replaces the fields another writer has set in live by the
-// alternatives that want states; nil if there are none.
+// Alternatives returns a strategic merge patch that replaces alternatives that another writer has set in live by the
+// fields of want; nil if there are none.
 func Alternatives(want runtime.ApplyConfiguration, live runtime.Object) (map[string]any, error) {
 	t, err := TypeOf(live)
 	if err != nil {
@@ -47,7 +47,7 @@ func (t Type) replace(want, live reflect.Value, keys []string) map[string]any {
 		switch {
 		case !has.IsValid():
 		case field.isInline:
-			// Its alternatives are those of the struct around it, which swap has looked at.
+			// swap has handled its alternatives, which are those of the struct around it.
 		case wanted.Kind() == reflect.Slice:
 			if elements := t.field(atom, field.jsonName).replaceIn(wanted, has); elements != nil {
 				patch[field.jsonName] = elements
@@ -64,7 +64,7 @@ func (t Type) replace(want, live reflect.Value, keys []string) map[string]any {
 	return patch
 }
 
-// replaceIn returns the patch for a list whose elements are told apart by keys.
+// replaceIn returns the patch for a list whose elements have keys.
 func (t Type) replaceIn(want, live reflect.Value) []any {
 	atom := t.resolve()
 	if atom.List == nil || len(atom.Keys) == 0 {
@@ -88,8 +88,8 @@ func (t Type) replaceIn(want, live reflect.Value) []any {
 	return elements
 }
 
-// swap returns the patch for the alternatives of one struct: ours as stated, the others removed. It is empty if none of
-// the others is set.
+// swap returns the patch for the alternatives of one struct: it sets the fields of want and removes the others. It is
+// empty if none of the others is set.
 func (t Type) swap(atom schema.Atom, want, live reflect.Value, keys []string) map[string]any {
 	fields, hasAlternatives := alternatives[t.name()]
 	if !hasAlternatives {
@@ -102,19 +102,19 @@ func (t Type) swap(atom schema.Atom, want, live reflect.Value, keys []string) ma
 			}
 		}
 	}
-	ours, others := map[string]any{}, map[string]any{}
+	desired, others := map[string]any{}, map[string]any{}
 	for _, name := range fields {
 		wanted, has := byJSONName(want, name), byJSONName(live, name)
 		switch {
 		case wanted.IsValid() && isSet(wanted):
-			ours[name] = wanted.Interface()
+			desired[name] = wanted.Interface()
 		case has.IsValid() && !has.IsZero():
 			others[name] = nil
 		}
 	}
-	if len(ours) == 0 || len(others) == 0 {
+	if len(desired) == 0 || len(others) == 0 {
 		return map[string]any{}
 	}
-	maps.Copy(others, ours)
+	maps.Copy(others, desired)
 	return others
 }

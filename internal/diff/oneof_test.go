@@ -22,7 +22,7 @@ func alternativesOf(t *testing.T, want runtime.ApplyConfiguration, live runtime.
 	return patch
 }
 
-// The table names fields that there are.
+// Every type and field in the table exists.
 func TestAlternativesAreFields(t *testing.T) {
 	deployment, err := TypeOf(&appsv1.Deployment{})
 	if err != nil {
@@ -48,13 +48,13 @@ func TestAlternatives(t *testing.T) {
 		change func(*appsv1.Deployment)
 		want   string
 	}{
-		{"nothing is replaced", func(*appsv1.Deployment) {}, `null`},
-		{"something else is changed", func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[1].Image = "other" },
+		{"no field is replaced", func(*appsv1.Deployment) {}, `null`},
+		{"another field is changed", func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[1].Image = "other" },
 			`null`},
-		{"our alternative is removed", func(d *appsv1.Deployment) {
+		{"the field of want is removed", func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.Containers[1].ReadinessProbe.TCPSocket = nil
 		}, `null`},
-		{"our container is removed", func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers = nil }, `null`},
+		{"the container of want is removed", func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers = nil }, `null`},
 		{"a probe's handler is replaced", func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.Containers[1].ReadinessProbe.ProbeHandler =
 				corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// fixtures are one object of every type that is written, and of some that are not yet, with fields of every kind.
+// fixtures has an object of every type that the operator writes, and of a few more, with fields of every kind.
 var fixtures = []struct {
 	file string
 	live func() runtime.Object
@@ -71,7 +71,7 @@ func TestCoversAgreesWithStructuredMergeDiff(t *testing.T) {
 				}
 				expected := mergesUnchanged(t, want, live)
 				if got != expected {
-					t.Errorf("%s: Covers is %t, structured-merge-diff says %t", what, got, expected)
+					t.Errorf("%s: Covers is %t, structured-merge-diff reports %t", what, got, expected)
 				}
 				changes++
 				if !expected {
@@ -89,7 +89,7 @@ func TestCoversAgreesWithStructuredMergeDiff(t *testing.T) {
 			mutate("", tree, func(what string) { check(what, tree) })
 			t.Logf("%d changes, of which %d matter", changes, differences)
 			if changes < 10 || differences == 0 || differences >= changes {
-				t.Errorf("%d changes, of which %d matter: the test does not see enough", changes, differences)
+				t.Errorf("%d changes, of which %d make a difference: too few to test with", changes, differences)
 			}
 		})
 	}

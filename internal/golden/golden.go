@@ -1,4 +1,4 @@
-// Package golden compares what a builder makes with a YAML file that people read. Only tests use it.
+// Package golden compares the result of a builder with a YAML file. Only tests use it.
 package golden
 
 import (
@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var update = flag.Bool("update", false, "write golden files anew")
+var update = flag.Bool("update", false, "update golden files")
 
 // Read reads the resource of a test from testdata/<name>.yaml, as a user would write it.
 func Read(t *testing.T, name string, into any) {
@@ -46,10 +46,10 @@ func Check(t *testing.T, name string, objects ...any) {
 	}
 	want, err := os.ReadFile(file)
 	if err != nil {
-		t.Fatalf("%v; 'make golden' writes it", err)
+		t.Fatalf("%v; create it with 'make golden'", err)
 	}
 	if string(got) != string(want) {
-		t.Errorf("%s is not what is built now; 'make golden' writes it anew, and its diff is the change. Built:\n%s",
+		t.Errorf("%s is outdated: run 'make golden' and review the diff. Got:\n%s",
 			file, got)
 	}
 }

@@ -1,4 +1,4 @@
-// Package names turns the name of a resource, which may have 253 characters, into names that allow for fewer.
+// Package names turns the name of a resource, which may have 253 characters, into shorter names.
 package names
 
 import (
@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Label returns name as the value of a label: the name itself up to 63 characters, else its beginning and a hash (32
-// bits) of the whole. Two names can give one value, by chance or if a short name is made to look like a shortened one.
+// Label returns a label value for a name: the name itself up to 63 characters, else its beginning and a 32-bit hash of
+// the whole. Two names can have the same value, by chance or if a short name is chosen to look like a shortened one.
 //
-// Selectors are made of it, so what it returns for a name must never change.
+// Selectors contain it, so the result for a name must never change.
 func Label(name string) string {
 	if len(name) <= validation.LabelValueMaxLength {
 		return name
@@ -20,10 +20,10 @@ func Label(name string) string {
 	return shorten(name, name)
 }
 
-// Service returns name as the name of a Service, which is a DNS label (RFC 1035): the name itself where it is one, else
-// a shortened form without dots, with a hash.
+// Service returns the name of the Service for a resource, which must be a DNS label (RFC 1035): the name of the
+// resource if it is one, else a shortened form without dots, with a hash.
 //
-// Clients have it in their configuration, so what it returns for a name must never change.
+// Clients have it in their configuration, so the result for a name must never change.
 func Service(name string) string {
 	if len(validation.IsDNS1035Label(name)) == 0 {
 		return name

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// These are for ever: selectors and clients' configurations are made of them.
+// These names must never change: selectors and the configuration of clients contain them.
 func TestNamesNeverChange(t *testing.T) {
 	long := strings.Repeat("a", 64)
 	for _, test := range []struct{ name, label, service string }{

@@ -1,4 +1,4 @@
-// Package operand holds what the pods of all our kinds have in common: how they are labelled and confined.
+// Package operand has what the pods of all kinds have in common: labels, security contexts and the image hold-off.
 package operand
 
 import (
@@ -14,15 +14,15 @@ import (
 	"github.com/example/memcached-operator/internal/names"
 )
 
-// Platform is what the cluster we run on does by itself.
+// Platform describes properties of the cluster that pods depend on.
 type Platform struct {
-	// AssignsUsers is true where the cluster gives each namespace a range of users and refuses pods that
-	// name one (OpenShift).
+	// AssignsUsers is true if the cluster assigns each namespace a range of user IDs and refuses pods that set one
+	// (OpenShift).
 	AssignsUsers bool
 }
 
-// Labels returns the recommended Kubernetes labels of a child: what it runs and for which resource.
-// They are for people and tools; nothing selects by them.
+// Labels returns the recommended Kubernetes labels of a child: the application and the name of the resource.
+// They are for people and tools; no selector uses them.
 func Labels(application, instance string) map[string]string {
 	return map[string]string{
 		"app.kubernetes.io/name":       application,
@@ -31,8 +31,8 @@ func Labels(application, instance string) map[string]string {
 	}
 }
 
-// PodSecurity confines a pod as the Pod Security Standard "restricted" asks. User is the number of the user that the
-// image is made for: an image that names its user in words, or none, cannot be checked not to run as root.
+// PodSecurity returns a security context that meets the Pod Security Standard "restricted". User is the ID of the user
+// that the image is built for: without it, runAsNonRoot rejects an image that has a user name or no user.
 func (p Platform) PodSecurity(user int64) *corev1ac.PodSecurityContextApplyConfiguration {
 	security := corev1ac.PodSecurityContext().
 		WithRunAsNonRoot(true).
@@ -43,7 +43,8 @@ func (p Platform) PodSecurity(user int64) *corev1ac.PodSecurityContextApplyConfi
 	return security
 }
 
-// ContainerSecurity confines a container as the Pod Security Standard "restricted" asks, and makes its files read-only.
+// ContainerSecurity returns a security context that meets the Pod Security Standard "restricted", with a read-only root
+// file system.
 func ContainerSecurity() *corev1ac.SecurityContextApplyConfiguration {
 	return corev1ac.SecurityContext().
 		WithAllowPrivilegeEscalation(false).
@@ -54,14 +55,15 @@ func ContainerSecurity() *corev1ac.SecurityContextApplyConfiguration {
 // Image is the image of an operand's pods.
 type Image struct {
 	Name string
-	// HoldOff is the time in which running Deployments keep the image they have, whichever it is.
+	// HoldOff is the time in which running Deployments keep their image.
 	HoldOff *HoldOff
 }
 
-// HoldOff is the time after a manager has won the election. During an upgrade Operator Lifecycle Manager starts a
-// manager without the settings of the Subscription (spec.config) first, and one that has them when the first is ready:
-// the first must not restart every pod with another image. (OLM v0.46 looks for them in the Subscription whose
-// installedCSV is the new version, and records that after it has created the Deployment.)
+// HoldOff is the time after winning the election in which a manager keeps the images of running Deployments. During an
+// upgrade, Operator Lifecycle Manager first starts a manager without the settings of the Subscription (spec.config),
+// and one with them when the first is ready: the first must not restart every pod with another image. (OLM v0.46 reads
+// the settings from the Subscription whose installedCSV is the new version, and sets that field after it has created
+// the Deployment.)
 type HoldOff struct {
 	Delay time.Duration
 	Clock clock.PassiveClock
@@ -77,7 +79,7 @@ func (h *HoldOff) Start(context.Context) error {
 	return nil
 }
 
-// left returns how much of the hold-off is left. A pass may be earlier than Start.
+// left returns how much of the hold-off is left. A pass may run before Start.
 func (h *HoldOff) left() time.Duration {
 	if end := h.end.Load(); end != nil {
 		return end.Sub(h.Clock.Now())
@@ -85,8 +87,8 @@ func (h *HoldOff) left() time.Duration {
 	return h.Delay
 }
 
-// For returns the image for a Deployment (nil if there is none yet) with a container of that name. If the hold-off
-// keeps another one than the operator's, wait is how long it still does.
+// For returns the image for the container of that name in a Deployment (nil if there is none yet). If the hold-off
+// keeps another image than i.Name, wait is how long it still does.
 func (i Image) For(deployment *appsv1.Deployment, container string) (name string, wait time.Duration) {
 	wait = i.HoldOff.left()
 	if wait <= 0 || deployment == nil || deployment.Status.AvailableReplicas == 0 {

@@ -36,14 +36,14 @@ func TestImageFor(t *testing.T) {
 		want       string
 		wait       time.Duration
 	}{
-		{"too early, another image", leading(20 * time.Second), with("it", "old:1", 1), "old:1", 40 * time.Second},
-		{"not known to lead yet, another image", holdOff(time.Minute), with("it", "old:1", 1), "old:1", time.Minute},
-		{"too early, the same image", leading(0), with("it", "new:1", 1), "new:1", 0},
-		{"too early, no Deployment", leading(0), nil, "new:1", 0},
-		{"too early, the container is gone", leading(0), with("else", "old:1", 1), "new:1", 0},
-		{"too early, nothing serves that could be disturbed", leading(0), with("it", "old:1", 0), "new:1", 0},
-		{"time", leading(time.Minute), with("it", "old:1", 1), "new:1", 0},
-		{"no delay, not known to lead yet", holdOff(0), with("it", "old:1", 1), "new:1", 0},
+		{"during the hold-off, another image", leading(20 * time.Second), with("it", "old:1", 1), "old:1", 40 * time.Second},
+		{"before Start, another image", holdOff(time.Minute), with("it", "old:1", 1), "old:1", time.Minute},
+		{"during the hold-off, the same image", leading(0), with("it", "new:1", 1), "new:1", 0},
+		{"during the hold-off, no Deployment", leading(0), nil, "new:1", 0},
+		{"during the hold-off, no such container", leading(0), with("else", "old:1", 1), "new:1", 0},
+		{"during the hold-off, no available replicas", leading(0), with("it", "old:1", 0), "new:1", 0},
+		{"hold-off over, another image", leading(time.Minute), with("it", "old:1", 1), "new:1", 0},
+		{"no delay, before Start", holdOff(0), with("it", "old:1", 1), "new:1", 0},
 	} {
 		if got, wait := (Image{Name: "new:1", HoldOff: test.holdOff}).For(test.deployment, "it"); got != test.want ||
 			wait != test.wait {

@@ -1,8 +1,8 @@
-// Package recent bridges the time until the cache shows our own writes, and recognizes a cache that is behind.
+// Package recent remembers the manager's own writes until the cache shows them, and recognizes a cache that is behind.
 //
-// A cache is always a little behind. A pass that reads it right after a write would see the state before that write
-// and do the same thing again: harmless, but a wasted request, and a status computed from the past. Answers carry a
-// resource version, and the resource versions of one resource are ordered, so the newer of two copies is known.
+// A cache is always a little behind. A pass that reads it right after a write would observe the state before that write
+// and repeat it: harmless, but a wasted request, and a status computed from outdated state. Responses carry a resource
+// version, and the resource versions of one resource are ordered, so the newer of two copies is known.
 package recent
 
 import (
@@ -23,21 +23,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// keep is how long an answer is preferred to a cache that does not show it. Caches are behind by milliseconds as a
-// rule; the bound is for the one thing a cache never shows, an object that was created and deleted while its watch was
-// down. During an outage a cache may be behind for longer: a controller that must not go back even then keeps its own
+// keep is how long a response is preferred to a cache that does not show it. Usually caches are behind by milliseconds.
+// The limit is for objects that a cache never shows: those created and deleted while its watch was interrupted. During
+// an outage a cache may be behind for longer: a controller that must not use older state even then keeps its own
 // record.
 const keep = 30 * time.Second
 
-// BehindError reports that the cache does not show the present state of an object yet. The next pass, on a newer copy,
-// may find nothing left to do: it is neither a failure to report nor a reason to back off.
+// BehindError reports that the cache does not show the current state of an object yet. It is neither a failure to
+// report nor a reason to back off: with a newer copy, the next pass may have nothing to do.
 type BehindError struct {
 	Kind string
 	Key  types.NamespacedName
 }
 
 func (e *BehindError) Error() string {
-	return fmt.Sprintf("the cache does not show the present state of %s %s yet", e.Kind, e.Key)
+	return fmt.Sprintf("the cache does not show the current state of %s %s yet", e.Kind, e.Key)
 }
 
 // IsBehind reports whether a pass failed because the cache is behind.
@@ -45,7 +45,7 @@ func IsBehind(err error) bool {
 	return errors.As(err, new(*BehindError))
 }
 
-// Objects remembers the API server's answers to writes, and for a while which objects were deleted. It is safe for
+// Objects remembers the API server's responses to writes, and for a while which objects were deleted. It is safe for
 // concurrent use.
 type Objects struct {
 	clock clock.PassiveClock
@@ -76,7 +76,7 @@ func New(clock clock.PassiveClock) *Objects {
 	return &Objects{clock: clock, byKey: map[key]answer{}, deleted: map[types.UID]time.Time{}}
 }
 
-// Remember keeps the answer to a write, unless the object is known to be deleted. The caller must not change it
+// Remember keeps the response to a write, unless the object is known to be deleted. The caller must not change it
 // afterwards.
 func (o *Objects) Remember(object client.Object) {
 	o.mu.Lock()
@@ -88,7 +88,7 @@ func (o *Objects) Remember(object client.Object) {
 	}
 }
 
-// sweep drops, from time to time, what no pass has asked for again.
+// sweep drops expired entries, at most once in the time keep.
 func (o *Objects) sweep(now time.Time) {
 	if now.Sub(o.swept) < keep {
 		return
@@ -98,9 +98,9 @@ func (o *Objects) sweep(now time.Time) {
 	maps.DeleteFunc(o.deleted, func(_ types.UID, at time.Time) bool { return now.Sub(at) > keep })
 }
 
-// Newest returns the newer one of the cached copy and the remembered answer. If the cache has none, cached only names
-// the object and found is false; the answer then counts, and isFound reports whether there is one. The result must not
-// be changed.
+// Newest returns the cached copy or the remembered response, whichever is newer. If the cache has no copy, found is
+// false, and cached has only the name of the object; isFound then reports whether there is a response. The result must
+// not be changed.
 func (o *Objects) Newest(cached client.Object, found bool) (newest client.Object, isFound bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -115,7 +115,7 @@ func (o *Objects) Newest(cached client.Object, found bool) (newest client.Object
 	return answer.object, true
 }
 
-// Age returns how long ago the remembered answer came that is the given object; 0 if it is none.
+// Age returns how long ago the response was received that is remembered for an object; 0 if there is none.
 func (o *Objects) Age(object client.Object) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -126,7 +126,7 @@ func (o *Objects) Age(object client.Object) time.Duration {
 	return o.clock.Since(known.at)
 }
 
-// Forget drops the answer for an object that is deleted, and those that are still to come.
+// Forget drops the response for an object that is deleted, and has later ones ignored.
 func (o *Objects) Forget(object client.Object) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -146,15 +146,15 @@ func (o *Objects) IsDeleted(uid types.UID) bool {
 	return isDeleted && o.clock.Since(at) <= keep
 }
 
-// isOlder reports whether a was read before b. A server whose resource versions are not ordered numbers (none is known)
-// makes it false: the cache is preferred.
+// isOlder reports whether a is an older version than b. If resource versions are not ordered numbers (no such server is
+// known), it returns false, which prefers the cache.
 func isOlder(a, b client.Object) bool {
 	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
 	return err == nil && order < 0
 }
 
 // Live returns the metadata of the object that has the type, namespace and name of the given one as the API server has
-// it now, or nil if there is none. It is a list and not a get, which would need one more permission.
+// it now, or nil if there is none. It sends a list request, because a get would need one more permission.
 func Live(ctx context.Context, c client.Client, live client.Reader,
 	named client.Object) (*metav1.PartialObjectMetadata, error) {
 	gvk, err := apiutil.GVKForObject(named, c.Scheme())
@@ -175,7 +175,7 @@ func Live(ctx context.Context, c client.Client, live client.Reader,
 }
 
 // ExplainConflict returns a [*BehindError] for a conflict if the API server has another version of the object than the
-// given one. Any other error, such as the conflict that a webhook answers, is returned as it is.
+// given one. Any other error, such as a conflict that a webhook returns, is returned unchanged.
 func ExplainConflict(ctx context.Context, c client.Client, live client.Reader, object client.Object, err error) error {
 	if !apierrors.IsConflict(err) {
 		return err
@@ -198,12 +198,12 @@ func Named(object client.Object) client.Object {
 	return named
 }
 
-// Behind returns the error for an object that the cache does not show as it is.
+// Behind returns the error for an object whose current state the cache does not show.
 func Behind(c client.Client, object client.Object) *BehindError {
 	return &BehindError{Kind: KindOf(c, object), Key: client.ObjectKeyFromObject(object)}
 }
 
-// KindOf returns the kind of an object, for people to read.
+// KindOf returns the kind of an object, for use in messages.
 func KindOf(c client.Client, object client.Object) string {
 	gvk, err := apiutil.GVKForObject(object, c.Scheme())
 	if err != nil {

@@ -24,14 +24,14 @@ func TestNewest(t *testing.T) {
 	}{
 		{name: "neither"},
 		{name: "the cache alone", cached: "5", want: "5"},
-		{name: "the cache has not seen the object", remembered: "7", want: "7"},
+		{name: "the cache does not have the object", remembered: "7", want: "7"},
 		{name: "the cache is behind", remembered: "7", cached: "5", want: "7"},
 		{name: "the cache is behind by a digit", remembered: "10", cached: "9", want: "10"},
 		{name: "the cache has caught up", remembered: "7", cached: "7", want: "7"},
 		{name: "the cache is ahead", remembered: "7", cached: "8", want: "8"},
 		{name: "the object is known to be deleted", remembered: "7", forget: true},
-		{name: "the answer is old and the object not in the cache", remembered: "7", late: true},
-		{name: "the answer is old and the cache is behind", remembered: "7", cached: "5", late: true, want: "5"},
+		{name: "the response is old and the object not in the cache", remembered: "7", late: true},
+		{name: "the response is old and the cache is behind", remembered: "7", cached: "5", late: true, want: "5"},
 		{name: "versions are not ordered", remembered: "x", cached: "5", want: "5"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -54,26 +54,26 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-func TestAnAnswerAfterTheDeletionIsIgnored(t *testing.T) {
+func TestResponseAfterDeletionIsIgnored(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
 	objects := New(clock)
-	ended := object("7")
-	ended.UID = "1"
-	objects.Forget(ended)
-	objects.Remember(ended)
-	if _, found := objects.Newest(Named(ended), false); found {
-		t.Error("it is taken to exist")
+	deleted := object("7")
+	deleted.UID = "1"
+	objects.Forget(deleted)
+	objects.Remember(deleted)
+	if _, found := objects.Newest(Named(deleted), false); found {
+		t.Error("a deleted object counts as existing")
 	}
 	next := object("9")
 	next.UID = "2"
 	objects.Remember(next)
-	objects.Forget(ended) // the watch may show it late
+	objects.Forget(deleted) // the watch may show it late
 	if newest, found := objects.Newest(Named(next), false); !found || newest.GetUID() != "2" {
-		t.Error("the next object of that name is not")
+		t.Error("the next object of that name does not count as existing")
 	}
 }
 
-func TestNothingIsKeptAtRest(t *testing.T) {
+func TestNothingIsKeptWhenSettled(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
 	objects := New(clock)
 	objects.Remember(object("7"))
@@ -83,12 +83,12 @@ func TestNothingIsKeptAtRest(t *testing.T) {
 	}
 
 	forgotten := object("8")
-	forgotten.Name = "nobody-asks-again"
+	forgotten.Name = "not-read-again"
 	objects.Remember(forgotten)
 	objects.Forget(object("8"))
 	clock.SetTime(clock.Now().Add(2 * keep))
-	objects.Forget(object("9")) // as the watch shows it on a cluster in which nothing is written
+	objects.Forget(object("9")) // a deletion that the watch shows, without any write
 	if len(objects.byKey) != 0 || len(objects.deleted) != 1 {
-		t.Errorf("kept although no pass asks: %v, %v", objects.byKey, objects.deleted)
+		t.Errorf("kept after it has expired: %v, %v", objects.byKey, objects.deleted)
 	}
 }

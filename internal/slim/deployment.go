@@ -17,8 +17,8 @@ import (
 	"github.com/example/memcached-operator/internal/child"
 )
 
-// Deployment is [Child] for Deployments, the largest of the objects that are kept, of which there may be very many.
-// They differ in names, labels and counts, and hardly in anything else: what is the same is kept once.
+// Deployment is [Child] for Deployments, the largest objects in the cache. There may be very many, which differ in
+// names, labels, counts and little else, so they share the rest.
 func Deployment(groups ...string) toolscache.TransformFunc {
 	slim := Child(&appsv1.Deployment{}, groups...)
 	shared := &templates{seed: maphash.MakeSeed(), byHash: lru.New(maxTemplates)}
@@ -33,20 +33,20 @@ func Deployment(groups ...string) toolscache.TransformFunc {
 	}
 }
 
-// maxTemplates is how many different templates are kept for sharing, those that were used last. Where there are more,
-// most have few users.
+// maxTemplates is how many templates are kept for sharing: those used last. If there are more, few Deployments share
+// each of them.
 const maxTemplates = 1024
 
-// templates are the specs that Deployments share, by a hash of what makes them differ: each template has an entry of
-// its own, so those of single resources do not displace one that many have.
+// templates are the specs that Deployments share, by a hash: each template has an entry of its own, so templates of
+// single resources do not displace one that many share.
 type templates struct {
 	mu     sync.Mutex
 	seed   maphash.Seed
 	byHash *lru.Cache
 }
 
-// share lets a Deployment share the spec of an earlier one that has the same, apart from its count and labels. Objects
-// in a cache are never changed, so sharing cannot be noticed.
+// share lets a Deployment share the spec of an earlier one that is the same except for the count and labels. This is
+// safe because objects in a cache are never changed.
 func (t *templates) share(deployment *appsv1.Deployment) {
 	own := deployment.Spec
 	common := own
@@ -62,7 +62,7 @@ func (t *templates) share(deployment *appsv1.Deployment) {
 		own.Selector)
 }
 
-// find returns the spec that is kept of those equal to the given one.
+// find returns the shared spec that equals the given one.
 func (t *templates) find(spec *appsv1.DeploymentSpec) *appsv1.DeploymentSpec {
 	hash := t.hash(spec)
 	t.mu.Lock()
@@ -74,7 +74,7 @@ func (t *templates) find(spec *appsv1.DeploymentSpec) *appsv1.DeploymentSpec {
 	return spec
 }
 
-// hash returns a hash of the fields in which templates differ as a rule. Equality decides.
+// hash returns a hash of the fields in which templates usually differ. The caller compares specs with the same hash.
 func (t *templates) hash(spec *appsv1.DeploymentSpec) uint64 {
 	var hash maphash.Hash
 	hash.SetSeed(t.seed)
@@ -95,14 +95,14 @@ func (t *templates) hash(spec *appsv1.DeploymentSpec) uint64 {
 		}
 		for _, list := range []corev1.ResourceList{container.Resources.Limits, container.Resources.Requests} {
 			amounts := []int64{list.Memory().Value(), list.Cpu().MilliValue()}
-			_ = binary.Write(&hash, binary.LittleEndian, amounts) // a hash takes everything
+			_ = binary.Write(&hash, binary.LittleEndian, amounts) // never fails
 		}
 	}
 	write(pod.SchedulerName, pod.ServiceAccountName, pod.PriorityClassName)
 	return hash.Sum64()
 }
 
-// shareConstraints returns spread constraints that share the selector of their Deployment where they select the same.
+// shareConstraints returns spread constraints that share the selector of their Deployment if it is the same.
 func shareConstraints(constraints []corev1.TopologySpreadConstraint,
 	selector *metav1.LabelSelector) []corev1.TopologySpreadConstraint {
 	shared := slices.Clone(constraints)
@@ -120,7 +120,7 @@ func shareConstraints(constraints []corev1.TopologySpreadConstraint,
 	return shared
 }
 
-// withProblems leaves out the conditions by which a Deployment reports no problem.
+// withProblems returns the conditions that report a problem.
 func withProblems(conditions []appsv1.DeploymentCondition) []appsv1.DeploymentCondition {
 	var kept []appsv1.DeploymentCondition
 	for _, c := range conditions {
@@ -131,7 +131,7 @@ func withProblems(conditions []appsv1.DeploymentCondition) []appsv1.DeploymentCo
 	return kept
 }
 
-// shareMeta lets a Deployment share the texts that others have too, and those that it has itself in several places.
+// shareMeta lets a Deployment share texts with other Deployments, and texts that it has in several places.
 func shareMeta(deployment *appsv1.Deployment) {
 	own := map[string]string{}
 	once := func(text string) string {
@@ -160,7 +160,7 @@ func shareMeta(deployment *appsv1.Deployment) {
 	deployment.Spec.Selector = &selector
 }
 
-// isTrue is what flags that are true point to.
+// isTrue is the value that all true flags point to.
 var isTrue = true
 
 func shareTrue(flag *bool) *bool {

@@ -39,9 +39,9 @@ func deploymentOf(owner, container, image string) *appsv1.Deployment {
 	}
 }
 
-func TestWhatIsSharedIsTheSame(t *testing.T) {
+func TestSharingKeepsContent(t *testing.T) {
 	slim := Deployment("samplecontroller.k8s.io")
-	for round := range 2 { // the second time every spec is known
+	for round := range 2 { // in the second round every spec is known
 		for _, want := range []*appsv1.Deployment{
 			deploymentOf("a", "nginx", "nginx:1"), deploymentOf("b", "nginx", "nginx:1"), deploymentOf("c", "nginx", "nginx:2"),
 			deploymentOf("d", "memcached", "memcached"),
@@ -57,13 +57,13 @@ func TestWhatIsSharedIsTheSame(t *testing.T) {
 			}
 			again, err := slim(out)
 			if err != nil || !equality.Semantic.DeepEqual(again, want) {
-				t.Errorf("round %d: what was slim became %v, %v", round, again, err)
+				t.Errorf("round %d: a slim object became %v, %v", round, again, err)
 			}
 		}
 	}
 }
 
-func TestWhatIsShared(t *testing.T) {
+func TestDeploymentsShareTemplates(t *testing.T) {
 	slim := Deployment("samplecontroller.k8s.io")
 	var all []*appsv1.Deployment
 	for _, given := range []*appsv1.Deployment{
@@ -80,11 +80,11 @@ func TestWhatIsShared(t *testing.T) {
 		return &all[a].Spec.Template.Spec.Containers[0] == &all[b].Spec.Template.Spec.Containers[0]
 	}
 	if !isShared(0, 2) || isShared(0, 1) || isShared(0, 3) {
-		t.Error("those with the same pods share them, whatever comes in between, and no others do")
+		t.Error("only Deployments with the same pod template must share it, whatever comes in between")
 	}
 	*all[0].Spec.Replicas = 7
 	if *all[2].Spec.Replicas != 3 {
-		t.Error("two Deployments have one count")
+		t.Error("two Deployments share their replicas")
 	}
 }
 
@@ -102,7 +102,7 @@ func TestProblemsAreKept(t *testing.T) {
 	}
 }
 
-func TestAnUncontrolledDeploymentIsCutDown(t *testing.T) {
+func TestUncontrolledDeploymentIsReduced(t *testing.T) {
 	uncontrolled := deploymentOf("a", "nginx", "nginx:1")
 	uncontrolled.Annotations, uncontrolled.OwnerReferences = nil, nil
 	out, err := Deployment("samplecontroller.k8s.io")(uncontrolled)
@@ -111,12 +111,12 @@ func TestAnUncontrolledDeploymentIsCutDown(t *testing.T) {
 	}
 	other, err := Deployment("samplecontroller.k8s.io")(nil)
 	if err != nil || other != nil {
-		t.Errorf("what is no Deployment became %v, %v", other, err)
+		t.Errorf("nil became %v, %v", other, err)
 	}
 }
 
 // Memcacheds of the same configuration share a spec although their spread constraints select different pods; one with a
-// template of its own does not take the place of the common one.
+// template of its own does not displace the common one.
 func TestSpreadDeploymentsShareTheirTemplate(t *testing.T) {
 	slim := Deployment("samplecontroller.k8s.io")
 	spread := func(owner, image string) *appsv1.Deployment {

@@ -1,4 +1,4 @@
-// Package slim holds the transforms of the caches: what is kept in memory of each object.
+// Package slim has the transforms of the caches, which reduce the objects that are kept in memory.
 package slim
 
 import (
@@ -13,9 +13,9 @@ import (
 	"github.com/example/memcached-operator/internal/child"
 )
 
-// Child returns the transform for a type of children: of an object that carries our annotation, or that a resource of
-// one of our API groups controls, all but managedFields is kept; of any other object only what tells whether its name
-// is taken, and by what. Objects of other types than the given one pass unchanged.
+// Child returns the transform for a type of children. An object that carries [child.OwnerAnnotation], or that is
+// controlled by a resource of one of the given API groups, is kept without managedFields. Any other object is reduced
+// to the fields that show that its name is taken, and by what. Objects of other types are not changed.
 func Child(objectType client.Object, groups ...string) toolscache.TransformFunc {
 	empty := objectType.DeepCopyObject()
 	return func(in any) (any, error) {
@@ -46,7 +46,7 @@ func groupOf(controller *metav1.OwnerReference) string {
 	return schema.FromAPIVersionAndKind(controller.APIVersion, controller.Kind).Group
 }
 
-// Conditions returns conditions whose texts, which are the same in very many resources, are kept once.
+// Conditions returns conditions that share their texts, which are the same in very many resources.
 func Conditions(conditions []metav1.Condition) []metav1.Condition {
 	slim := slices.Clone(conditions)
 	for i := range slim {
@@ -56,7 +56,7 @@ func Conditions(conditions []metav1.Condition) []metav1.Condition {
 	return slices.Clip(slim)
 }
 
-// Text returns a text that is kept once, in whatever objects it is.
+// Text returns a copy of a text that all objects share.
 func Text[T ~string](text T) T {
 	return unique.Make(text).Value()
 }

@@ -21,24 +21,24 @@ func TestChild(t *testing.T) {
 			Spec: corev1.ServiceSpec{ClusterIP: "None"},
 		}
 	}
-	ours, err := Child(&corev1.Service{})(full("ours"))
-	if kept := ours.(*corev1.Service); err != nil || kept.Spec.ClusterIP != "None" || kept.Labels["a"] != "b" ||
+	controlled, err := Child(&corev1.Service{})(full("owner"))
+	if kept := controlled.(*corev1.Service); err != nil || kept.Spec.ClusterIP != "None" || kept.Labels["a"] != "b" ||
 		kept.ManagedFields != nil {
-		t.Errorf("of ours is kept: %+v, %v", ours, err)
+		t.Errorf("kept of a child: %+v, %v", controlled, err)
 	}
 	controller.APIVersion = "cache.example.com/v1"
 	stripped, err := Child(&corev1.Service{}, "cache.example.com")(full(""))
 	if kept := stripped.(*corev1.Service); err != nil || kept.Spec.ClusterIP != "None" {
-		t.Errorf("of a child that has lost our annotation is kept: %+v, %v", kept, err)
+		t.Errorf("kept of a child that has lost its annotation: %+v, %v", kept, err)
 	}
 	other, err := Child(&corev1.Service{}, "example.com")(full(""))
 	kept := other.(*corev1.Service)
 	if err != nil || kept.Spec.ClusterIP != "" || kept.Labels != nil || kept.Name != "it" || kept.UID != "1" ||
 		kept.ResourceVersion != "2" ||
 		len(kept.OwnerReferences) != 1 || kept.OwnerReferences[0].UID != "other" {
-		t.Errorf("of an object that is not ours is kept: %+v, %v", kept, err)
+		t.Errorf("kept of an uncontrolled object: %+v, %v", kept, err)
 	}
 	if other, err := Child(&corev1.Service{})("tombstone"); other != "tombstone" || err != nil {
-		t.Errorf("something else: %v, %v", other, err)
+		t.Errorf("another type: %v, %v", other, err)
 	}
 }

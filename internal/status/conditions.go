@@ -15,14 +15,14 @@ import (
 	"github.com/example/memcached-operator/internal/child"
 )
 
-// The condition types that all our kinds have. They are documented with each kind in api/.
+// The condition types that all kinds have. They are documented with each kind in api/.
 const (
 	available   = "Available"
 	progressing = "Progressing"
 	degraded    = "Degraded"
 )
 
-// Reasons that all our kinds have: of Progressing, and of Degraded.
+// Reasons that all kinds have: of Progressing, and of Degraded.
 const (
 	blocked      = "Blocked"
 	asExpected   = "AsExpected"
@@ -32,7 +32,7 @@ const (
 	rolloutStuck = "RolloutStuck"
 )
 
-// maxMessage is how many bytes a message may have. Conditions could hold 32768, but the note of an event no more than
+// maxMessage is the maximum length of a message in bytes. A condition can hold 32768, but the note of an event only
 // 1024.
 const maxMessage = 1024
 
@@ -43,16 +43,17 @@ type Condition struct {
 	Message string
 }
 
-// Problem is something that a user should know of, as a reason of the condition Degraded.
+// Problem is something that the condition Degraded reports to the user.
 type Problem struct {
 	Reason  string
 	Message string
 }
 
-// Degraded summarizes problems, the worst of which comes first: it gives the reason, and the message lists them all.
+// Degraded summarizes problems, which are sorted by severity. The first one sets the reason; the message lists them
+// all.
 func Degraded(problems []Problem) Condition {
 	if len(problems) == 0 {
-		return Condition{metav1.ConditionFalse, asExpected, "nothing is wrong"}
+		return Condition{metav1.ConditionFalse, asExpected, "no problems"}
 	}
 	messages := make([]string, len(problems))
 	for i, problem := range problems {
@@ -61,8 +62,8 @@ func Degraded(problems []Problem) Condition {
 	return Condition{metav1.ConditionTrue, problems[0].Reason, strings.Join(messages, "; ")}
 }
 
-// SetConditions sets all three conditions, as observed for the given generation of the spec. The time of a condition's
-// last transition changes with its Status only.
+// SetConditions sets all three conditions, as observed for the given generation of the spec. lastTransitionTime changes
+// only when the status of the condition does.
 func SetConditions(conditions *[]metav1.Condition, generation int64, isAvailable, isProgressing, isDegraded Condition) {
 	for _, c := range []struct {
 		Type string
@@ -78,7 +79,7 @@ func SetConditions(conditions *[]metav1.Condition, generation int64, isAvailable
 	}
 }
 
-// shorten cuts a text to what a condition and an event can hold.
+// shorten truncates a text to maxMessage bytes.
 func shorten(text string) string {
 	if len(text) <= maxMessage {
 		return text
@@ -87,8 +88,8 @@ func shorten(text string) string {
 	return strings.ToValidUTF8(text[:maxMessage-len(ellipsis)], "") + ellipsis
 }
 
-// IsOutcome reports whether a change of conditions is more than progress: all is done without a problem, availability
-// was lost, or the Degraded condition or its reason changed.
+// IsOutcome reports whether a change of conditions is more than progress: the rollout completed without a problem,
+// availability was lost, or the Degraded condition or its reason changed.
 func IsOutcome(before, after []metav1.Condition) bool {
 	isDone := !meta.IsStatusConditionTrue(after, progressing) && !meta.IsStatusConditionTrue(after, degraded)
 	isLost := meta.IsStatusConditionTrue(before, available) && !meta.IsStatusConditionTrue(after, available)
@@ -96,13 +97,13 @@ func IsOutcome(before, after []metav1.Condition) bool {
 }
 
 // HasBecomeDegraded reports whether Degraded has a reason that the conditions before did not have, or still has it
-// after a change of the spec. That is the transition to warn of by an event.
+// after a change of the spec. A Warning event is recorded for this transition.
 func HasBecomeDegraded(before, after []metav1.Condition) bool {
 	return problem(after) != "" && (problem(before) != problem(after) || generationOf(before) != generationOf(after))
 }
 
-// HasBeenSynced reports whether a generation of the spec has been carried out as far as the operator can, and the
-// conditions before did not say so.
+// HasBeenSynced reports whether the operator has now applied a generation of the spec, and the conditions before did
+// not show that.
 func HasBeenSynced(before, after []metav1.Condition) bool {
 	return isCarriedOut(after) && (!isCarriedOut(before) || generationOf(before) != generationOf(after))
 }
@@ -127,8 +128,9 @@ func generationOf(conditions []metav1.Condition) int64 {
 	return 0
 }
 
-// ChildProblems evaluates the errors of reading and writing children, the worst first: a name is taken, a write was
-// refused, a request failed otherwise. The remedy completes "delete it (kubectl ...)" for a name that is taken.
+// ChildProblems returns the problems that errors of reading and writing children stand for, the worst first: a name is
+// taken, a write was refused, a request failed otherwise. For a name that is taken, the remedy is appended to "delete
+// it (kubectl ...)".
 func ChildProblems(err error, namespace, remedy string) []Problem {
 	errs := child.Flatten(err)
 	problems := make([]Problem, 0, len(errs))
@@ -151,19 +153,19 @@ func ChildProblems(err error, namespace, remedy string) []Problem {
 	return problems
 }
 
-// AlteredProblems evaluates a Deployment that was applied with a number of replicas and has another one.
+// AlteredProblems returns a problem if a Deployment has another number of replicas than was applied.
 func AlteredProblems(deployment *appsv1.Deployment, applied int32) []Problem {
 	has := ptr.Deref(deployment.Spec.Replicas, 1)
 	if has == applied {
 		return nil
 	}
 	return []Problem{{refused, fmt.Sprintf(
-		"Deployment %s was given %d replicas and has %d: a policy or webhook of the cluster changes what is applied",
+		"Deployment %s was applied with %d replicas and has %d: a policy or webhook of the cluster changes it",
 		deployment.Name, applied, has)}}
 }
 
-// RolloutProblems evaluates what a Deployment itself reports: pods that cannot be created, or that do not become ready
-// in time. What it reported of an earlier spec counts no more.
+// RolloutProblems returns the problem that a Deployment itself reports: pods cannot be created, or do not become ready
+// in time. Conditions that the Deployment controller set for an earlier spec are ignored.
 func RolloutProblems(deployment *appsv1.Deployment) []Problem {
 	if deployment == nil || !isObserved(deployment) {
 		return nil
@@ -184,11 +186,11 @@ func isObserved(deployment *appsv1.Deployment) bool {
 
 // Rollout is the progress of a Deployment.
 type Rollout struct {
-	Desired   int32  // pods of the spec
+	Desired   int32  // pods in the spec
 	Total     int32  // pods that exist, ready or not, of any revision
-	Available int32  // pods that serve
+	Available int32  // pods that are available
 	IsOver    bool   // all pods are up to date and available, and no others are left
-	Progress  string // for people to read
+	Progress  string // the message of the condition Progressing
 }
 
 // RolloutOf returns the progress of a Deployment. Until the Deployment controller has observed the latest spec, the
@@ -202,11 +204,11 @@ func RolloutOf(deployment *appsv1.Deployment) Rollout {
 	}
 	switch {
 	case !isObserved(deployment):
-		rollout.Progress = "waiting for the Deployment controller to take up the change"
+		rollout.Progress = "waiting for the Deployment controller to observe the change"
 	case status.UpdatedReplicas < rollout.Desired:
 		rollout.Progress = fmt.Sprintf("%d of %d pods are up to date", status.UpdatedReplicas, rollout.Desired)
 	case rollout.Total > rollout.Desired:
-		rollout.Progress = fmt.Sprintf("%d pods more than wanted are being stopped", rollout.Total-rollout.Desired)
+		rollout.Progress = fmt.Sprintf("%d surplus pods are being stopped", rollout.Total-rollout.Desired)
 	default:
 		rollout.Progress = fmt.Sprintf("%d of %d pods are available", rollout.Available, rollout.Desired)
 	}

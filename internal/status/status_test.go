@@ -22,8 +22,8 @@ import (
 	"github.com/example/memcached-operator/internal/child"
 )
 
-// However often there is something to say while a change takes its time, it is said a logarithmic number of times.
-func TestProgressReportsAreSpaced(t *testing.T) {
+// The number of progress updates is logarithmic in the time that a change takes, however often the status changes.
+func TestProgressUpdatesAreRateLimited(t *testing.T) {
 	for _, test := range []struct {
 		takes time.Duration
 		most  int
@@ -39,12 +39,12 @@ func TestProgressReportsAreSpaced(t *testing.T) {
 				reports++
 				last = clock.Now()
 			} else if next := clock.Now().Add(wait); next.Sub(last) > longestWait+time.Second {
-				t.Errorf("after %s the next report is %s away", clock.Since(start), wait)
+				t.Errorf("after %s the next update waits for %s", clock.Since(start), wait)
 			}
 			clock.SetTime(clock.Now().Add(50 * time.Millisecond))
 		}
 		if reports > test.most || float64(reports) < math.Log2(test.takes.Seconds())-1 {
-			t.Errorf("%d reports in %s; at most %d are enough", reports, test.takes, test.most)
+			t.Errorf("%d updates in %s; at most %d are enough", reports, test.takes, test.most)
 		}
 	}
 }
@@ -65,8 +65,8 @@ func TestPacesAreForgotten(t *testing.T) {
 
 func conditions(available, progressing, degraded string) []metav1.Condition {
 	var conditions []metav1.Condition
-	condition := func(said string) Condition {
-		status, reason, _ := strings.Cut(said, "/")
+	condition := func(text string) Condition {
+		status, reason, _ := strings.Cut(text, "/")
 		return Condition{Status: metav1.ConditionStatus(status), Reason: reason}
 	}
 	SetConditions(&conditions, 1, condition(available), condition(progressing), condition(degraded))
@@ -92,22 +92,22 @@ func TestTransitions(t *testing.T) {
 		before, after               []metav1.Condition
 		isOutcome, degraded, synced bool
 	}{
-		{"nothing", fine, fine, true, false, false},
-		{"the first thing is progress", nil, starting, false, false, true},
-		{"the first thing is success", nil, fine, true, false, true},
-		{"the first thing is failure", nil, refused, true, true, false},
-		{"it moves on", starting, moving, false, false, false},
-		{"it begins to move", fine, moving, false, false, false},
-		{"it is done", moving, fine, true, false, false},
-		{"it serves no more", moving, starting, true, false, false},
+		{"no change", fine, fine, true, false, false},
+		{"the first status is progress", nil, starting, false, false, true},
+		{"the first status is success", nil, fine, true, false, true},
+		{"the first status is failure", nil, refused, true, true, false},
+		{"progress continues", starting, moving, false, false, false},
+		{"progress begins", fine, moving, false, false, false},
+		{"the rollout completes", moving, fine, true, false, false},
+		{"availability is lost", moving, starting, true, false, false},
 		{"it crashes", moving, crashing, true, true, false},
 		{"it still crashes", crashing, crashing, false, false, false},
-		{"it does something worse", crashing, refused, true, true, false},
-		{"it crashes no more", crashing, moving, true, false, false},
-		{"it is refused still", refused, refused, false, false, false},
-		{"it is refused after a change too, and serves no more", refused, refusedAgain, true, true, false},
-		{"it is refused no more", refused, moving, true, false, true},
-		{"part of it is refused no more", conditions("True/All", "False/Done", "True/Refused"), fine, true, false, true},
+		{"a worse problem appears", crashing, refused, true, true, false},
+		{"it stops crashing", crashing, moving, true, false, false},
+		{"it is still refused", refused, refused, false, false, false},
+		{"it is refused after a change too, and availability is lost", refused, refusedAgain, true, true, false},
+		{"it is no longer refused", refused, moving, true, false, true},
+		{"part of it is no longer refused", conditions("True/All", "False/Done", "True/Refused"), fine, true, false, true},
 		{"another generation", fine, later, true, false, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-func TestConditionsKeepTheTimeOfTheirTransition(t *testing.T) {
+func TestConditionsKeepTheirTransitionTime(t *testing.T) {
 	got := conditions("True/All", "False/Done", "False/AsExpected")
 	for i := range got {
 		got[i].LastTransitionTime = metav1.Unix(1, 0)
@@ -141,7 +141,7 @@ func TestConditionsKeepTheTimeOfTheirTransition(t *testing.T) {
 	}
 }
 
-// problemOf returns the message of what a Deployment reports; "" if that is nothing.
+// problemOf returns the message of the problem that a Deployment reports; "" if there is none.
 func problemOf(deployment *appsv1.Deployment) string {
 	for _, problem := range RolloutProblems(deployment) {
 		return problem.Message
@@ -161,16 +161,16 @@ func TestRolloutOf(t *testing.T) {
 	}{
 		{name: "done", desired: ptr.To[int32](2), generation: 3, observed: 3, total: 2, updated: 2, available: 2,
 			isOver: true, progress: "2 of 2 pods are available"},
-		{name: "not seen", desired: ptr.To[int32](2), generation: 4, observed: 3, total: 2, updated: 2, available: 2,
-			progress: "waiting for the Deployment controller to take up the change"},
+		{name: "not observed", desired: ptr.To[int32](2), generation: 4, observed: 3, total: 2, updated: 2, available: 2,
+			progress: "waiting for the Deployment controller to observe the change"},
 		{name: "being updated", desired: ptr.To[int32](2), total: 2, updated: 1, available: 2,
 			progress: "1 of 2 pods are up to date"},
 		{name: "old ones left", desired: ptr.To[int32](2), total: 3, updated: 2, available: 3,
-			progress: "1 pods more than wanted are being stopped"},
-		{name: "not serving yet", desired: ptr.To[int32](2), total: 2, updated: 2, available: 1,
+			progress: "1 surplus pods are being stopped"},
+		{name: "not available yet", desired: ptr.To[int32](2), total: 2, updated: 2, available: 1,
 			progress: "1 of 2 pods are available"},
-		{name: "no count is one", total: 1, updated: 1, available: 1, isOver: true, progress: "1 of 1 pods are available"},
-		{name: "none wanted", desired: ptr.To[int32](0), isOver: true, progress: "0 of 0 pods are available"},
+		{name: "replicas unset", total: 1, updated: 1, available: 1, isOver: true, progress: "1 of 1 pods are available"},
+		{name: "no replicas", desired: ptr.To[int32](0), isOver: true, progress: "0 of 0 pods are available"},
 		{name: "pods refused", desired: ptr.To[int32](1), progress: "0 of 1 pods are up to date",
 			problem: "Deployment : FailedCreate: quota",
 			condition: &appsv1.DeploymentCondition{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue,
@@ -180,10 +180,10 @@ func TestRolloutOf(t *testing.T) {
 			condition: &appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse,
 				Reason: "ProgressDeadlineExceeded", Message: "late"}},
 		{name: "too slow before the latest change", desired: ptr.To[int32](1), generation: 4, observed: 3,
-			progress: "waiting for the Deployment controller to take up the change",
+			progress: "waiting for the Deployment controller to observe the change",
 			condition: &appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse,
 				Reason: "ProgressDeadlineExceeded", Message: "late"}},
-		{name: "paused by somebody", desired: ptr.To[int32](1), progress: "0 of 1 pods are up to date",
+		{name: "paused by a user", desired: ptr.To[int32](1), progress: "0 of 1 pods are up to date",
 			condition: &appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse,
 				Reason: "DeploymentPaused"}},
 		{name: "progressing", desired: ptr.To[int32](1), progress: "0 of 1 pods are up to date",
@@ -208,7 +208,7 @@ func TestRolloutOf(t *testing.T) {
 }
 
 func TestDegraded(t *testing.T) {
-	if got := Degraded(nil); got != (Condition{"False", "AsExpected", "nothing is wrong"}) {
+	if got := Degraded(nil); got != (Condition{"False", "AsExpected", "no problems"}) {
 		t.Errorf("without problems: %v", got)
 	}
 	got := Degraded([]Problem{{"NameTaken", "one"}, {"NodeCrashing", "two"}})

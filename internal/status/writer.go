@@ -1,7 +1,7 @@
-// Package status computes conditions and writes the status of our resources. No other package writes it.
+// Package status computes conditions and writes the statuses of custom resources. No other package writes them.
 //
-// A reconciler computes the whole status from what it has observed and hands it over at the end of every pass, also of
-// one that failed. It is sent if it has news: at once if that is an outcome, rate-limited if it is only progress.
+// A reconciler computes the whole status from what it has observed and calls [Patch] at the end of every pass, even one
+// that failed. A status that has changed is written: at once for an outcome, rate-limited for mere progress.
 package status
 
 import (
@@ -18,9 +18,9 @@ import (
 	"github.com/example/memcached-operator/internal/recent"
 )
 
-// Progress updates wait firstWait after the first news, then twice as long after each one, up to longestWait. So a
-// change that is done within firstWait costs one write, and one that takes a time t costs about log2(t/firstWait) + 2,
-// however many pods it moves.
+// The first progress update is written firstWait after the first change, and each further one after twice the wait of
+// the one before, up to longestWait. So a rollout that completes within firstWait costs one write, and one that takes
+// the time t costs about log2(t/firstWait) + 2, however many pods it replaces.
 const (
 	firstWait   = time.Second
 	longestWait = time.Minute
@@ -49,24 +49,24 @@ func NewWriter(c client.Client, live client.Reader, clock clock.PassiveClock) *W
 	return &Writer{client: c, live: live, clock: clock, recent: recent.New(clock), paces: map[types.UID]pace{}}
 }
 
-// Latest returns a copy of the newer of the cached resource and the answer to our own last status write. A status
-// computed from an older copy would undo or repeat that write.
+// Latest returns a copy of the cached resource or of the response to this writer's last status write, whichever is
+// newer. A status computed from an older copy would undo or repeat that write.
 func Latest[P client.Object](w *Writer, cached P) P {
 	newest, _ := w.recent.Newest(cached, true)
 	if newest.GetUID() != cached.GetUID() {
-		newest = cached // the answer was about an earlier resource of the name
+		newest = cached // the response is for an earlier resource of that name
 	}
 	return newest.DeepCopyObject().(P)
 }
 
-// Patch stores the status of after, which is before with another status, if it has news, and returns the resource as it
-// is then. It is stored only over the very version that it was computed from; else the error is a
+// Patch writes the status of after, a copy of before with a new status, if the two differ, and returns the resource as
+// stored. The patch carries the resourceVersion of before. If the API server has another version, the error is a
 // [*recent.BehindError], and the pass that observes the newer version computes the status from that. So neither a late
-// answer nor a manager that has lost the lead without noticing sets anything back. Another conflict, such as a
-// webhook's, is an error.
+// request nor a manager that has lost the lead without noticing reverts a status. Any other conflict, such as one that
+// a webhook returns, is an error.
 //
-// A progress update may have to wait: then stored is nil, as it is without news, and wait says when to make another
-// pass.
+// If a progress update has to wait, stored is nil, as it is for a status that has not changed, and wait is the time
+// until the next pass.
 func Patch[P client.Object](ctx context.Context, w *Writer, before, after P, isOutcome bool) (stored P,
 	wait time.Duration, err error) {
 	isNew := !equality.Semantic.DeepEqual(before, after)
@@ -89,14 +89,14 @@ func Patch[P client.Object](ctx context.Context, w *Writer, before, after P, isO
 	return stored, 0, nil
 }
 
-// send stores the difference between two copies over the version that they are of, and returns the answer.
+// send patches the status by the difference between two copies of one version, and returns the response.
 func (w *Writer) send(ctx context.Context, before, after client.Object) (client.Object, error) {
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	content, err := patch.Data(after)
 	if err != nil {
 		return nil, err
 	}
-	answer := recent.Named(after) // not after itself, in which fields that the answer leaves out would stay
+	answer := recent.Named(after) // decoding into after itself would keep fields that the response omits
 	err = w.client.Status().Patch(ctx, answer, client.RawPatch(patch.Type(), content))
 	if err := recent.ExplainConflict(ctx, w.client, w.live, before, err); err != nil {
 		return nil, fmt.Errorf("writing the status of %s: %w", client.ObjectKeyFromObject(after), err)
@@ -105,7 +105,7 @@ func (w *Writer) send(ctx context.Context, before, after client.Object) (client.
 	return answer, nil
 }
 
-// untilDue returns how long a progress update has to wait, and records that it is made if it need not.
+// untilDue returns how long a progress update has to wait. If it returns 0, the update counts as written.
 func (w *Writer) untilDue(uid types.UID) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -130,7 +130,7 @@ func (w *Writer) forget(uid types.UID) {
 	delete(w.paces, uid)
 }
 
-// sweep drops series without an end, those of resources that were deleted in between.
+// sweep drops series that never ended because their resources were deleted.
 func (w *Writer) sweep(now time.Time) {
 	if now.Sub(w.swept) < longestWait {
 		return
@@ -143,7 +143,7 @@ func (w *Writer) sweep(now time.Time) {
 	}
 }
 
-// Sooner returns the shortest of some waits, of which 0 is none.
+// Sooner returns the shortest of some waits. A wait of 0 means no wait and is ignored.
 func Sooner(waits ...time.Duration) time.Duration {
 	var shortest time.Duration
 	for _, wait := range waits {

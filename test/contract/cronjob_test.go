@@ -95,7 +95,7 @@ var _ = Describe("CronJob", func() {
 		cj := hourly(ns)
 		putSince(ctx, cj, 500)
 		Eventually(ctx, eventsAbout).WithArguments(cj).Should(ContainElement(fmt.Sprintf(
-			"Warning MissedSchedule: missed 499 runs, from %s to %s; ran that of %s, the last",
+			"Warning MissedSchedule: missed 499 runs, from %s to %s; ran the latest, %s",
 			hoursBefore(499).Format(time.RFC3339), hoursBefore(1).Format(time.RFC3339), lastHour.Format(time.RFC3339))))
 		touch(ctx, cj)
 		Expect(jobNames(ctx, ns)).To(Equal([]string{jobName("one", lastHour)}))

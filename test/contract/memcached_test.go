@@ -249,7 +249,7 @@ var _ = Describe("Memcached", func() {
 			}}})).To(Succeed())
 		Eventually(ctx, func() string { k.conditionsOf(mc)(ctx); return k.message(mc, "Degraded") }).Should(And(
 			ContainSubstring("kubectl -n %s delete service one", held),
-			ContainSubstring("node %s ended (Error, exit code 64): bad option", crashed.Name)))
+			ContainSubstring("node %s terminated (Error, exit code 64): bad option", crashed.Name)))
 		Expect(k.conditionsOf(mc)(ctx)).To(HaveKeyWithValue("Degraded", "True/NameTaken"))
 
 		Expect(k8s.Delete(ctx, taken)).To(Succeed())

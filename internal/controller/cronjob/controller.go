@@ -33,7 +33,7 @@ import (
 
 // Reconciler reconciles CronJob objects.
 type Reconciler struct {
-	// Clock tells the time; nil for the real one.
+	// Clock is the source of the time; nil for the real clock.
 	Clock clock.WithTicker
 
 	client client.Client
@@ -55,7 +55,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=batch,resources=cronjobs,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
-// Children are empty objects of the types that a CronJob has children of. They are watched and cached.
+// Children has one empty object of each type of child. These types are watched and cached.
 var Children = []client.Object{&batchv1.Job{}}
 
 // SetupWithManager registers the controller with the manager.
@@ -94,8 +94,8 @@ func isScheduled(object client.Object) []string {
 	return []string{"true"}
 }
 
-// mapStallToCronJobs returns all CronJobs that have a next time: after a stall their timers are late. A pass of one
-// that is not due costs no request.
+// mapStallToCronJobs returns all CronJobs that have a next time: after a stall their timers are late. If a CronJob is
+// not due, its pass sends no request.
 func (r *Reconciler) mapStallToCronJobs(ctx context.Context, _ client.Object) []reconcile.Request {
 	var scheduled tutorialv1.CronJobList
 	if err := r.client.List(ctx, &scheduled, client.MatchingFields{scheduledIndex: "true"},
@@ -109,8 +109,8 @@ func (r *Reconciler) mapStallToCronJobs(ctx context.Context, _ client.Object) []
 	return requests
 }
 
-// forgetDeleted is a predicate for the watch of CronJobs. It lets every event pass, and drops what is remembered of a
-// CronJob that is deleted.
+// forgetDeleted is a predicate for the watch of CronJobs. It accepts every event, and drops what is remembered of a
+// deleted CronJob.
 func (r *Reconciler) forgetDeleted() predicate.Predicate {
 	return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
 		r.memory.forget(e.Object.GetUID())
@@ -118,15 +118,15 @@ func (r *Reconciler) forgetDeleted() predicate.Predicate {
 	}}
 }
 
-// builtIn is a CronJob of batch/v1, of which only the name matters.
+// builtIn returns an empty batch/v1 CronJob, of which only the metadata is read.
 func builtIn() *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(batchv1.SchemeGroupVersion.WithKind("CronJob"))
 	return object
 }
 
-// mapJobToCronJobs returns the CronJobs that a Job matters to: its controller, and one that may want its name or that
-// has lost it.
+// mapJobToCronJobs returns the CronJobs that a Job may affect: its controller, and the CronJob whose Jobs have such a
+// name, which may need the name or have lost the owner reference.
 func mapJobToCronJobs(_ context.Context, job client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	add := func(name string) {
@@ -159,7 +159,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, cj *tutorialv1.CronJob) (ctr
 	case recent.IsBehind(err):
 		return ctrl.Result{RequeueAfter: time.Second}, nil
 	case err == nil && seen.mayReportLater:
-		// The Job that was created triggers the pass that reports it. The runs of other CronJobs that are due come first.
+		// The created Job triggers the pass that reports it. Until then, other CronJobs that are due create their Jobs.
 		return ctrl.Result{RequeueAfter: time.Second}, nil
 	}
 
@@ -186,8 +186,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, cj *tutorialv1.CronJob) (ctr
 	return ctrl.Result{RequeueAfter: max(wake.Sub(r.Clock.Now()), time.Millisecond)}, nil
 }
 
-// sync deletes the Jobs that are to go, gives those that have lost their owner reference the reference back, and
-// creates the Job that is due.
+// sync deletes the Jobs that exceed the history limits, restores lost owner references, and creates the Job that is
+// due.
 func (r *Reconciler) sync(ctx context.Context, cj *tutorialv1.CronJob, known remembered) (seen observed, err error) {
 	seen.now, seen.known = r.Clock.Now(), known
 	if err := r.observe(ctx, cj, &seen); err != nil {
@@ -210,7 +210,8 @@ func (r *Reconciler) sync(ctx context.Context, cj *tutorialv1.CronJob, known rem
 	if err := r.delete(ctx, cj, &seen, seen.plan.replace); err != nil {
 		return seen, errors.Join(pruneErr, adoptErr, err)
 	}
-	// A CronJob that is always due is reported, too; and so is at once what only this manager knows.
+	// What only this manager knows is reported in this pass, so a CronJob that is due in every pass is reported as
+	// well.
 	seen.mayReportLater = !seen.known.isUnrecorded && seen.plan.missed.count == 0
 	created, err := child.Create(ctx, r.jobs, cj, job(cj, seen.plan.run))
 	if created != nil {
@@ -224,8 +225,8 @@ func (r *Reconciler) sync(ctx context.Context, cj *tutorialv1.CronJob, known rem
 	return seen, errors.Join(pruneErr, adoptErr)
 }
 
-// observe reads the Jobs of a CronJob: those that the cache lists and those that are known and that it does not show
-// yet. The error is a [*recent.BehindError] if only the API server shows one of them.
+// observe reads the Jobs of a CronJob: those that the cache lists, and known ones that it does not list yet. The error
+// is a [*recent.BehindError] if only the API server has one of them.
 func (r *Reconciler) observe(ctx context.Context, cj *tutorialv1.CronJob, seen *observed) error {
 	jobs, err := child.List[batchv1.Job](ctx, r.jobs, cj, &batchv1.JobList{})
 	if err != nil {
@@ -242,14 +243,15 @@ func (r *Reconciler) observe(ctx context.Context, cj *tutorialv1.CronJob, seen *
 	}
 	err = r.client.Get(ctx, client.ObjectKeyFromObject(cj), builtIn())
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("looking for a CronJob of batch/v1 named %s: %w", cj.Name, err)
+		return fmt.Errorf("reading the batch/v1 CronJob %s: %w", cj.Name, err)
 	}
 	seen.jobs, seen.isNameShared, seen.isObserved = jobs, err == nil, true
 	return nil
 }
 
-// find returns a Job that the cache did not list, or nil if it is deleted, or not the CronJob's any more. One that we
-// have just created is taken to exist for a second, in which the watch should show it; then the API server is asked.
+// find returns a Job that the cache did not list, or nil if it was deleted or the CronJob does not control it any more.
+// A Job that was just created is assumed to exist for a second, in which the watch should show it; then it is read
+// live.
 func (r *Reconciler) find(ctx context.Context, cj *tutorialv1.CronJob,
 	reference corev1.ObjectReference) (*batchv1.Job, error) {
 	job, err := child.Get[batchv1.Job](ctx, r.jobs, cj.Namespace, reference.Name)
@@ -274,8 +276,8 @@ func (r *Reconciler) find(ctx context.Context, cj *tutorialv1.CronJob,
 	return job, nil
 }
 
-// confirm makes sure that a copy of a CronJob is what the API server has: another manager may have recorded a run
-// since. A run that is not recorded yet is not repeated because the name of its Job is taken.
+// confirm returns a [*recent.BehindError] unless a CronJob is the version that the API server has: another manager may
+// have recorded a run since. A run that is not recorded yet cannot be repeated, because the name of its Job is taken.
 func (r *Reconciler) confirm(ctx context.Context, cj *tutorialv1.CronJob) error {
 	key := client.ObjectKeyFromObject(cj)
 	var live tutorialv1.CronJobList
@@ -289,8 +291,8 @@ func (r *Reconciler) confirm(ctx context.Context, cj *tutorialv1.CronJob) error 
 	return nil
 }
 
-// adopt gives Jobs that have lost their owner reference the reference back: backup tools drop it, and without it they
-// would outlive the CronJob. The answers take their places among those given.
+// adopt restores lost owner references of Jobs: backup tools drop them, and without them Jobs would outlive the
+// CronJob. In jobs, it replaces each adopted Job by the response.
 func (r *Reconciler) adopt(ctx context.Context, cj *tutorialv1.CronJob, jobs []*batchv1.Job) error {
 	var errs []error
 	for i, job := range jobs {
@@ -307,11 +309,11 @@ func (r *Reconciler) adopt(ctx context.Context, cj *tutorialv1.CronJob, jobs []*
 	return errors.Join(errs...)
 }
 
-// delete deletes Jobs and takes those that are gone out of what was observed.
+// delete deletes Jobs, and removes them from seen.
 func (r *Reconciler) delete(ctx context.Context, cj *tutorialv1.CronJob, seen *observed, jobs []*batchv1.Job) error {
 	var errs []error
 	for _, job := range jobs {
-		// A conflict does not say that this one is gone and its name another's: it may be there, and run.
+		// A conflict is an error, too: it does not prove that the Job is deleted, so the Job may still be running.
 		if err := r.jobs.Delete(ctx, cj, job); err != nil {
 			errs = append(errs, err)
 			continue
@@ -321,14 +323,14 @@ func (r *Reconciler) delete(ctx context.Context, cj *tutorialv1.CronJob, seen *o
 	return errors.Join(errs...)
 }
 
-// recordMissed sends an event about the times that were given up, if there are any that no event has reported.
+// recordMissed records an event for missed times that no event has reported yet.
 func (r *Reconciler) recordMissed(cj *tutorialv1.CronJob, known remembered) {
 	if message := known.missed.message(known.ran); message != "" {
 		r.events.Eventf(cj, nil, corev1.EventTypeWarning, tutorialv1.EventMissedSchedule, "Sync", "%s", message)
 	}
 }
 
-// recordEvents sends the events about what the stored status has as news.
+// recordEvents records an event for a transition between two stored statuses.
 func (r *Reconciler) recordEvents(before, after *tutorialv1.CronJob) {
 	was, is := before.Status.Conditions, after.Status.Conditions
 	switch {

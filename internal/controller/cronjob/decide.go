@@ -12,35 +12,35 @@ import (
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 )
 
-// requestTimeout is after what time an API server gives up on a request (--request-timeout). A Job has to be that old
-// before it is deleted from the history: another request to create it may still be on its way, from a manager that led
-// before and was stopped, and creates no second one while the Job exists.
+// requestTimeout is the time after which an API server cancels a request (--request-timeout, by default one minute). A
+// Job has to be that old before it is deleted from the history: a second request to create it, sent by a former leader,
+// may still be in flight, and fails only while the Job exists.
 const requestTimeout = time.Minute
 
-// countLimit is up to how many missed runs are counted.
+// countLimit is the number up to which missed times are counted.
 const countLimit = 1000
 
-// plan is what a pass is to do, and what is then to be reported.
+// plan is what a pass has to do, and what it reports then.
 type plan struct {
 	past
-	// invalid is why the schedule allows no runs; nil if it does.
+	// invalid is why the schedule allows no runs; nil if it is valid.
 	invalid error
 	// run is the time to create a Job for; zero for none.
 	run time.Time
 	// waits is the first time that waits for active Jobs to finish (Forbid); zero if none does.
 	waits time.Time
-	// missed are the times that are given up. Skipped are those that were given up when a Job was created which is in no
-	// status yet.
+	// missed are the times that this plan skips, skipped those that an earlier pass skipped when it created a Job that no
+	// status has yet.
 	missed, skipped missed
 	// replace are the Jobs to delete before the run, prune those to delete from the history.
 	replace, prune []*batchv1.Job
-	// next is when it is due next; zero if never, or not while it is suspended.
+	// next is the next scheduled time; zero if there is none, or while the CronJob is suspended.
 	next time.Time
-	// wake is when to make another pass; zero for not before something happens.
+	// wake is when to make another pass; zero if only an event triggers one.
 	wake time.Time
 }
 
-// first returns the first time that is run or given up; zero if none is.
+// first returns the first time that runs or is missed; zero if there is none.
 func (p plan) first() time.Time {
 	if !p.missed.first.IsZero() {
 		return p.missed.first
@@ -48,21 +48,21 @@ func (p plan) first() time.Time {
 	return p.run
 }
 
-// needsConfirmation reports whether another manager may have run, or given up, the times that the plan is about.
+// needsConfirmation reports whether another manager may already have run or skipped the times in the plan.
 func (p plan) needsConfirmation() bool {
 	first := p.first()
 	return !first.IsZero() && (p.aloneSince.IsZero() || p.aloneSince.After(first))
 }
 
-// missed are times that are given up.
+// missed are times that are skipped and never run.
 type missed struct {
 	count       int // up to countLimit; 0 once an event has reported them
 	first, last time.Time
-	// late reports that even the last could not be run, because the deadline has passed.
+	// late reports whether even the last one is skipped, because its deadline has passed.
 	late bool
 }
 
-// and returns what is missed with more that is missed later.
+// and returns missed times combined with later ones.
 func (m missed) and(more missed) missed {
 	switch {
 	case more.count == 0:
@@ -73,13 +73,13 @@ func (m missed) and(more missed) missed {
 	return missed{count: min(m.count+more.count, countLimit), first: m.first, last: more.last, late: more.late}
 }
 
-// decide works out what is to be done for a CronJob with these Jobs of its own and this past, at a time.
+// decide returns the plan for a CronJob with these Jobs and this past.
 func decide(cj *tutorialv1.CronJob, jobs []*batchv1.Job, past past, now time.Time) plan {
 	p := plan{past: past}
 	p.prune, p.wake = history(cj, jobs, now)
 	base := latest(p.accounted, p.ran)
 	if base.After(now.Add(clockTolerance)) {
-		p.wake = sooner(p.wake, base.Add(-clockTolerance)) // then the clock is no longer behind, and the status says so
+		p.wake = sooner(p.wake, base.Add(-clockTolerance)) // then ClockBehind can be cleared
 	}
 	if p.counting.since.IsZero() {
 		return p
@@ -109,7 +109,8 @@ func decide(cj *tutorialv1.CronJob, jobs []*batchv1.Job, past past, now time.Tim
 	if len(active) > 0 && cj.Spec.ConcurrencyPolicy == tutorialv1.ForbidConcurrent {
 		p.waits = times.next(base)
 		if deadline := cj.Spec.StartingDeadlineSeconds; deadline != nil {
-			p.wake = sooner(p.wake, due.Add(seconds(*deadline)).Add(time.Second)) // then it is too late, which an event reports
+			// Then the deadline has passed, which an event reports.
+			p.wake = sooner(p.wake, due.Add(seconds(*deadline)).Add(time.Second))
 		}
 		return p
 	}
@@ -121,7 +122,7 @@ func decide(cj *tutorialv1.CronJob, jobs []*batchv1.Job, past past, now time.Tim
 	return p
 }
 
-// missed returns the times after one and up to another, as given up; none if there is no last one.
+// missed returns the times after one time and up to another as missed; none if last is zero.
 func (s schedule) missed(after, last time.Time) missed {
 	if last.IsZero() {
 		return missed{}
@@ -129,8 +130,8 @@ func (s schedule) missed(after, last time.Time) missed {
 	return missed{count: s.count(after, last, countLimit), first: s.next(after), last: last}
 }
 
-// history returns the finished Jobs that are more than the limits allow, the oldest first, and when to look again for
-// those that cannot go yet.
+// history returns the finished Jobs that exceed the limits, the oldest first, and when the next one that is too young
+// now may be deleted.
 func history(cj *tutorialv1.CronJob, jobs []*batchv1.Job, now time.Time) (prune []*batchv1.Job, wake time.Time) {
 	var succeeded, failed []*batchv1.Job
 	for _, job := range jobs {
@@ -148,7 +149,7 @@ func history(cj *tutorialv1.CronJob, jobs []*batchv1.Job, now time.Time) (prune 
 	} {
 		for _, job := range excess {
 			if !isRecorded(cj, job) {
-				continue // the next pass, which the status makes, finds it recorded
+				continue // writing the status triggers the pass that deletes it
 			}
 			if until := job.CreationTimestamp.Add(requestTimeout); now.Before(until) {
 				wake = sooner(wake, until)
@@ -160,21 +161,20 @@ func history(cj *tutorialv1.CronJob, jobs []*batchv1.Job, now time.Time) (prune 
 	return prune, wake
 }
 
-// beyond returns what is left of Jobs without the newest ones, as many as the limit allows.
+// beyond returns the Jobs that exceed the limit, without the newest ones.
 func beyond(cj *tutorialv1.CronJob, jobs []*batchv1.Job, limit *int32, byDefault int32) []*batchv1.Job {
 	sortByAge(cj, jobs)
 	return jobs[:max(0, len(jobs)-int(ptr.Deref(limit, byDefault)))]
 }
 
-// sortByAge sorts Jobs by the times they are of, which their names do not: those of full minutes have fewer digits than
-// others.
+// sortByAge sorts Jobs by their scheduled times. Sorting by name would not do: names of full minutes have fewer digits.
 func sortByAge(cj *tutorialv1.CronJob, jobs []*batchv1.Job) {
 	slices.SortFunc(jobs, func(a, b *batchv1.Job) int {
 		return cmp.Or(started(cj, a).Compare(started(cj, b)), cmp.Compare(a.Name, b.Name))
 	})
 }
 
-// started returns the scheduled time of a Job, or when it was created if somebody else did that.
+// started returns the scheduled time of a Job, or its creation time if another client created it.
 func started(cj *tutorialv1.CronJob, job *batchv1.Job) time.Time {
 	if scheduled, ok := scheduledTime(cj.Name, job.Name); ok {
 		return scheduled
@@ -182,8 +182,8 @@ func started(cj *tutorialv1.CronJob, job *batchv1.Job) time.Time {
 	return job.CreationTimestamp.UTC()
 }
 
-// isRecorded reports whether the status has all of a finished Job that must be known after it is deleted: that its time
-// has run, and when it succeeded or failed.
+// isRecorded reports whether the status has everything that is needed of a finished Job once it is deleted: its
+// scheduled time, and when it succeeded or failed.
 func isRecorded(cj *tutorialv1.CronJob, job *batchv1.Job) bool {
 	scheduled, ok := scheduledTime(cj.Name, job.Name)
 	isRun := !ok || !scheduled.After(timeOf(cj.Status.LastScheduleTime))
@@ -191,7 +191,7 @@ func isRecorded(cj *tutorialv1.CronJob, job *batchv1.Job) bool {
 		!failedAt(job).After(timeOf(cj.Status.LastFailedTime))
 }
 
-// activeOf returns the Jobs that have not finished. The pods of one that is being deleted may run on for a while.
+// activeOf returns the Jobs that have not finished, even those being deleted: their pods may still be running.
 func activeOf(jobs []*batchv1.Job) []*batchv1.Job {
 	var active []*batchv1.Job
 	for _, job := range jobs {
@@ -210,7 +210,7 @@ func isFinished(job *batchv1.Job) bool {
 	return finished(job) != nil
 }
 
-// finished returns the condition by which a Job has finished, Complete or Failed; nil if it has not.
+// finished returns the condition Complete or Failed of a finished Job; nil if it has not finished.
 func finished(job *batchv1.Job) *batchv1.JobCondition {
 	for i := range job.Status.Conditions {
 		c := &job.Status.Conditions[i]
@@ -237,7 +237,7 @@ func failedAt(job *batchv1.Job) time.Time {
 	return time.Time{}
 }
 
-// timeOf returns a time that may not be there as one that may be zero, in UTC.
+// timeOf converts an API time to UTC; the zero time for nil.
 func timeOf(t *metav1.Time) time.Time {
 	if t.IsZero() {
 		return time.Time{}
@@ -250,7 +250,7 @@ func latest(times ...time.Time) time.Time {
 	return slices.MaxFunc(times, time.Time.Compare)
 }
 
-// sooner returns the sooner of two times, of which zero is never.
+// sooner returns the earlier of two times. The zero time means never.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -258,7 +258,7 @@ func sooner(a, b time.Time) time.Time {
 	return a
 }
 
-// seconds returns a number of seconds as a duration, the longest there is if that is longer.
+// seconds returns a number of seconds as a duration, at most the longest possible one.
 func seconds(n int64) time.Duration {
 	return time.Duration(min(n, int64(1<<63-1)/int64(time.Second))) * time.Second
 }

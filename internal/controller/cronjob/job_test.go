@@ -18,8 +18,8 @@ func TestGoldenJob(t *testing.T) {
 		tick       string
 		golden     string
 	}{
-		{"as little as there can be", "minimal", "09:00", "minimal"},
-		{"all there is, of a time within a minute", "full", "09:00:20", "full"},
+		{"as few fields as possible", "minimal", "09:00", "minimal"},
+		{"all fields, a time within a minute", "full", "09:00:20", "full"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var cj tutorialv1.CronJob
@@ -29,7 +29,7 @@ func TestGoldenJob(t *testing.T) {
 	}
 }
 
-func TestJobSaysItsTime(t *testing.T) {
+func TestJobHasItsTime(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
 		t.Fatal(err)
@@ -41,15 +41,15 @@ func TestJobSaysItsTime(t *testing.T) {
 	}{
 		{"of a full minute", moment("09:00"), "c-29540700", "2026-03-02T09:00:00Z"},
 		{"of a second", moment("09:00:20"), "c-1772442020", "2026-03-02T09:00:20Z"},
-		{"whatever zone it is told in", moment("09:00").In(berlin), "c-29540700", "2026-03-02T09:00:00Z"},
+		{"in any time zone", moment("09:00").In(berlin), "c-29540700", "2026-03-02T09:00:00Z"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := job(hourly().cj, test.tick)
 			if got.Name != test.job || got.Namespace != "default" {
 				t.Errorf("it is %s/%s; want default/%s", got.Namespace, got.Name, test.job)
 			}
-			if said := got.Annotations[tutorialv1.ScheduledAtAnnotation]; said != test.wants {
-				t.Errorf("it says %s; want %s", said, test.wants)
+			if actual := got.Annotations[tutorialv1.ScheduledAtAnnotation]; actual != test.wants {
+				t.Errorf("the annotation is %s; want %s", actual, test.wants)
 			}
 			if tick, ok := scheduledTime("c", got.Name); !ok || !tick.Equal(test.tick) {
 				t.Errorf("its name is read as %s", tick)
@@ -58,8 +58,8 @@ func TestJobSaysItsTime(t *testing.T) {
 	}
 }
 
-// What is read from a cache must not change, whatever becomes of what is made from it: owned completes Jobs, and so
-// does the client.
+// Objects in the cache must not change when the Job that is made from them does: package child and the client fill in
+// fields.
 func TestJobSharesNothing(t *testing.T) {
 	for _, file := range []string{"minimal", "full"} {
 		t.Run(file, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestJobSharesNothing(t *testing.T) {
 			got := job(&cj, moment("09:00"))
 			if !equality.Semantic.DeepEqual(got.Spec, before.Spec.JobTemplate.Spec) ||
 				!equality.Semantic.DeepEqual(got.Labels, before.Spec.JobTemplate.Labels) {
-				t.Errorf("it is not what the template says: %+v", got)
+				t.Errorf("it differs from the template: %+v", got)
 			}
 			spoil(got)
 			if !equality.Semantic.DeepEqual(&cj, before) {

@@ -7,19 +7,18 @@ import (
 	"time"
 )
 
-// A Job's name ends in its scheduled time: minutes since 1970, or seconds for times of @every that are no full minute.
-// The number of digits tells which.
+// A Job's name ends in its scheduled time: minutes since 1970, or seconds for times of @every that are not full
+// minutes. The number of digits distinguishes the two.
 const (
 	minuteDigits = 8
 	secondDigits = 10
 )
 
-// jobName returns the name of the Job for a scheduled time, which is whole seconds: two times of a CronJob never share
-// one, nor do two CronJobs. It is at most 11 characters longer than the CronJob's, and a valid name wherever that is
-// one.
+// jobName returns the name of the Job for a scheduled time in whole seconds. The name is unique for the CronJob and the
+// time, at most 11 characters longer than the CronJob's name, and valid wherever that name is.
 //
-// That holds for times between 2001-09-09, when seconds got their tenth digit, and the end of 2159. Jobs are found by
-// it after an upgrade, so what it returns must never change.
+// That holds for times from 2001-09-09, when seconds got their tenth digit, to the end of 2159. Jobs are found by name
+// after an upgrade, so the result must never change.
 func jobName(cronJob string, scheduled time.Time) string {
 	seconds := scheduled.Unix()
 	if seconds%60 == 0 {
@@ -28,7 +27,7 @@ func jobName(cronJob string, scheduled time.Time) string {
 	return fmt.Sprintf("%s-%0*d", cronJob, secondDigits, seconds)
 }
 
-// scheduledTime returns the scheduled time in the name of a Job, in UTC; false if jobName does not make that name for
+// scheduledTime returns the scheduled time in the name of a Job, in UTC; false if jobName never returns that name for
 // this CronJob.
 func scheduledTime(cronJob, job string) (time.Time, bool) {
 	digits, ok := strings.CutPrefix(job, cronJob+"-")
@@ -43,7 +42,7 @@ func scheduledTime(cronJob, job string) (time.Time, bool) {
 		count *= 60
 	}
 	scheduled := time.Unix(int64(count), 0).UTC()
-	if jobName(cronJob, scheduled) != job { // a full minute, in seconds
+	if jobName(cronJob, scheduled) != job { // a full minute that is written in seconds
 		return time.Time{}, false
 	}
 	return scheduled, true

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// These are for ever: Jobs are found by them after an upgrade.
+// These names must never change: Jobs are found by them after an upgrade.
 func TestJobNamesNeverChange(t *testing.T) {
 	for _, test := range []struct{ name, cronJob, tick, want string }{
 		{"a minute", "backup", "2026-07-01T02:30:00Z", "backup-29714550"},
@@ -31,7 +31,7 @@ func TestJobNamesNeverChange(t *testing.T) {
 	}
 }
 
-func TestTickOfTellsForeignNames(t *testing.T) {
+func TestScheduledTimeRejectsOtherNames(t *testing.T) {
 	for _, test := range []struct{ name, job string }{
 		{"another CronJob's", "restore-29714550"},
 		{"that of a CronJob whose name begins alike", "backup-2-29714550"},
@@ -70,7 +70,7 @@ func FuzzJobName(f *testing.F) {
 			}
 		}
 		if min(seconds, otherSeconds) < begin || max(seconds, otherSeconds) >= end {
-			t.Skip() // beyond what names are made for
+			t.Skip() // outside the range of job names
 		}
 		tick := time.Unix(seconds, 0)
 		job := jobName(cronJob, tick)

@@ -13,14 +13,14 @@ import (
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 )
 
-// past is all that is known of the past of a CronJob at the time of a pass. The table in doc.go lists the sources.
+// past is what a pass knows of the past of a CronJob. The table in doc.go lists the sources.
 type past struct {
-	// counting is since when the times of which schedule count.
+	// counting is the schedule and the time after which its times count.
 	counting counting
-	// ran is the latest time that a Job was created for, by whomever; zero if none is known.
+	// ran is the latest time that a Job was created for, by any manager; zero if none is known.
 	ran time.Time
-	// accounted is the time up to which the status, or this manager, accounts for all times: they have run, have been
-	// given up, or did not count.
+	// accounted is the time up to which the status, or this manager's memory, accounts for all times: they ran, were
+	// skipped, or did not count.
 	accounted time.Time
 	// firstRun is the first time after accounted that has a Job; zero if none has.
 	firstRun time.Time
@@ -37,7 +37,7 @@ func pastOf(cj *tutorialv1.CronJob, jobs []*batchv1.Job, known remembered, alone
 	for _, job := range jobs {
 		scheduled, ok := scheduledTime(cj.Name, job.Name)
 		if !ok || scheduled.After(now) {
-			continue // a Job whose name is of a time to come proves nothing
+			continue // a Job named for a future time proves nothing
 		}
 		p.ran = latest(p.ran, scheduled)
 		if scheduled.After(p.accounted) {
@@ -53,14 +53,14 @@ type counting struct {
 	schedule, timeZone string
 }
 
-// countingOf returns what a status says of it.
+// countingOf returns the counting that a status records.
 func countingOf(recorded *tutorialv1.CronJobStatus) counting {
 	return counting{since: timeOf(recorded.ScheduledSince), schedule: recorded.ObservedSchedule,
 		timeZone: recorded.ObservedTimeZone}
 }
 
-// countingNow returns since when the times of the present schedule count. Neither a change of the schedule nor the end
-// of a suspension makes it run for times before. If the spec was changed before the first pass, they count from now.
+// countingNow returns the counting for the current spec. After a change of the schedule or the end of a suspension,
+// only times from now on count, and likewise if the spec was changed before the first pass.
 func countingNow(cj *tutorialv1.CronJob, known remembered, now time.Time) counting {
 	before := countingOf(&cj.Status)
 	if known.counting != (counting{}) {
@@ -78,8 +78,8 @@ func countingNow(cj *tutorialv1.CronJob, known remembered, now time.Time) counti
 	return present
 }
 
-// unlisted returns the Jobs that the status lists as active, or that this manager has created last, and that are not
-// among those given.
+// unlisted returns the active Jobs in the status, and the last Job that this manager created, as far as they are not
+// among jobs.
 func unlisted(cj *tutorialv1.CronJob, known remembered, jobs []*batchv1.Job) []corev1.ObjectReference {
 	references := slices.Clone(cj.Status.Active)
 	isActive := func(reference corev1.ObjectReference) bool { return reference.UID == known.created.UID }
@@ -91,28 +91,28 @@ func unlisted(cj *tutorialv1.CronJob, known remembered, jobs []*batchv1.Job) []c
 	})
 }
 
-// remembered is what passes have decided and done, until the cache shows a status that says so: it may not be written
-// yet, or the cache may be behind.
+// remembered is what passes have decided and done, until the cache shows a status that records it: that status may not
+// be written yet, or the cache may be behind.
 type remembered struct {
 	counting counting
-	// ran is the latest time that a Job was created for, by whomever.
+	// ran is the latest time that a Job was created for, by any manager.
 	ran time.Time
-	// created is the Job that this manager has created last.
+	// created is the last Job that this manager created.
 	created corev1.ObjectReference
-	// missed are the times that were given up.
+	// missed are the times that were skipped.
 	missed missed
-	// isUnrecorded tells that a run, or a time that was given up, is in no status that was stored.
+	// isUnrecorded reports whether a run or a missed time is in no stored status yet.
 	isUnrecorded bool
 }
 
-// memory is what is remembered of each CronJob. It is safe for concurrent use; the zero value is ready. What is
-// remembered of a CronJob that is deleted during a pass stays, which is a few bytes.
+// memory is what is remembered of each CronJob. It is safe for concurrent use; the zero value is ready. The entry of a
+// CronJob that is deleted during a pass is never removed, which costs a few bytes.
 type memory struct {
 	mu    sync.Mutex
 	byUID map[types.UID]remembered
 }
 
-// of returns what is remembered of a CronJob, and forgets what the cached copy shows.
+// of returns what is remembered of a CronJob, and drops it once the cached copy shows all of it.
 func (m *memory) of(cached *tutorialv1.CronJob) remembered {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -126,8 +126,8 @@ func (m *memory) of(cached *tutorialv1.CronJob) remembered {
 	return known
 }
 
-// noteDecision remembers what a plan says before anything is done, if the status does not say it, and returns all that
-// is remembered.
+// noteDecision remembers what a plan decides before it is carried out, unless the status records it already, and
+// returns all that is remembered.
 func (m *memory) noteDecision(cj *tutorialv1.CronJob, known remembered, p plan) remembered {
 	hasRun := p.ran.After(latest(known.ran, timeOf(cj.Status.LastScheduleTime)))
 	if known == (remembered{}) && p.counting == countingOf(&cj.Status) && !hasRun && !p.missed.late {
@@ -144,7 +144,7 @@ func (m *memory) noteDecision(cj *tutorialv1.CronJob, known remembered, p plan) 
 	})
 }
 
-// noteRun remembers that the Job of a plan's run exists, and returns all that is remembered.
+// noteRun remembers that the Job for a plan's run exists, and returns all that is remembered.
 func (m *memory) noteRun(uid types.UID, p plan, created corev1.ObjectReference) remembered {
 	return m.change(uid, func(known *remembered) {
 		known.ran, known.created = p.run, created
@@ -153,7 +153,7 @@ func (m *memory) noteRun(uid types.UID, p plan, created corev1.ObjectReference) 
 	})
 }
 
-// noteStatus remembers that a status was stored that says all that is remembered.
+// noteStatus remembers that a stored status records all that is remembered.
 func (m *memory) noteStatus(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,142 +9,141 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// carryOut has a memory note what a world's plan is at a time, and that it is carried out, which gives what is known
-// then.
-func (w world) carryOut(m *memory, t string) (plan, remembered) {
-	p := planOf(w.cj, w.jobs, m.of(w.cj), moment(t))
-	known := m.noteDecision(w.cj, m.of(w.cj), p)
+// carryOut notes the plan at a time, and its run, in a memory, and returns the plan and what is remembered then.
+func (fx fixture) carryOut(m *memory, t string) (plan, remembered) {
+	p := planOf(fx.cj, fx.jobs, m.of(fx.cj), moment(t))
+	known := m.noteDecision(fx.cj, m.of(fx.cj), p)
 	if !p.run.IsZero() {
-		known = m.noteRun(w.cj.UID, p, reference(job(w.cj, p.run)))
+		known = m.noteRun(fx.cj.UID, p, reference(job(fx.cj, p.run)))
 	}
 	return p, known
 }
 
-// What the status does not say yet is not run again, whatever has become of the Job, and is written and told later.
+// A run that no status records yet is not repeated, even if its Job was deleted, and is reported later.
 func TestMemory(t *testing.T) {
 	var m memory
-	w := hourly().ran("09:00")
-	p, known := w.carryOut(&m, "12:00:01")
+	fx := hourly().ran("09:00")
+	p, known := fx.carryOut(&m, "12:00:01")
 	if !p.run.Equal(moment("12:00")) || known.missed.message(known.ran) == "" || !known.isUnrecorded {
 		t.Fatalf("%+v, %+v", p, known)
 	}
 
-	again := planOf(w.cj, nil, m.of(w.cj), moment("12:00:02"))
+	again := planOf(fx.cj, nil, m.of(fx.cj), moment("12:00:02"))
 	if !again.run.IsZero() || again.missed != (missed{}) {
 		t.Errorf("it runs again: %+v", again)
 	}
-	status := statusOf(w.cj, observed{isObserved: true, now: moment("12:00:02"), plan: again, known: known}, nil)
+	status := statusOf(fx.cj, observed{isObserved: true, now: moment("12:00:02"), plan: again, known: known}, nil)
 	if !status.LastScheduleTime.Time.Equal(moment("12:00")) || !status.LastMissedTime.Time.Equal(moment("11:00")) {
 		t.Errorf("%v, %v", status.LastScheduleTime, status.LastMissedTime)
 	}
 
-	_, known = w.carryOut(&m, "15:00:01") // the status could not be written for three hours
-	const message = "missed 4 runs, from 2026-03-02T10:00:00Z to 2026-03-02T14:00:00Z; ran that of " +
-		"2026-03-02T15:00:00Z, the last"
+	_, known = fx.carryOut(&m, "15:00:01") // the status could not be written for three hours
+	const message = "missed 4 runs, from 2026-03-02T10:00:00Z to 2026-03-02T14:00:00Z; ran the latest, " +
+		"2026-03-02T15:00:00Z"
 	if got := known.missed.message(known.ran); got != message ||
-		known.created.Name != jobName(w.cj.Name, moment("15:00")) {
+		known.created.Name != jobName(fx.cj.Name, moment("15:00")) {
 		t.Errorf("%q, %+v", got, known)
 	}
 
-	// It is told, and the cache does not show it yet.
-	m.noteStatus(w.cj.UID)
-	known = m.of(w.cj)
+	// The status is written, and the cache does not show it yet.
+	m.noteStatus(fx.cj.UID)
+	known = m.of(fx.cj)
 	if known.missed.message(known.ran) != "" || known.isUnrecorded {
-		t.Errorf("it is told twice: %+v", known)
+		t.Errorf("it is reported twice: %+v", known)
 	}
-	if p := planOf(w.cj, nil, known, moment("15:59")); !p.run.IsZero() || p.missed != (missed{}) {
-		t.Errorf("what is told runs again: %+v", p)
+	if p := planOf(fx.cj, nil, known, moment("15:59")); !p.run.IsZero() || p.missed != (missed{}) {
+		t.Errorf("a reported run is repeated: %+v", p)
 	}
 
-	w.cj.Status = statusOf(w.cj,
-		observed{isObserved: true, now: moment("15:59"), plan: planOf(w.cj, nil, known, moment("15:59")), known: known}, nil)
-	if known := m.of(w.cj); known != (remembered{}) || len(m.byUID) != 0 {
-		t.Errorf("what the cache shows is remembered: %+v", known)
+	fx.cj.Status = statusOf(fx.cj,
+		observed{isObserved: true, now: moment("15:59"), plan: planOf(fx.cj, nil, known, moment("15:59")), known: known}, nil)
+	if known := m.of(fx.cj); known != (remembered{}) || len(m.byUID) != 0 {
+		t.Errorf("it remembers what the cache shows: %+v", known)
 	}
 }
 
-// Times that are given up because it is too late are told once, also if that cannot be written at once.
+// Times that are missed because their deadline has passed are reported once, even if the first write fails.
 func TestMemoryOfDeadlines(t *testing.T) {
 	var m memory
-	w := hourly().deadline(60).ran("09:00")
-	p, known := w.carryOut(&m, "11:30")
+	fx := hourly().deadline(60).ran("09:00")
+	p, known := fx.carryOut(&m, "11:30")
 	if !p.missed.late || known.missed.count != 2 || !known.isUnrecorded {
 		t.Fatalf("%+v, %+v", p, known)
 	}
-	p, known = w.carryOut(&m, "11:31")
+	p, known = fx.carryOut(&m, "11:31")
 	if p.missed != (missed{}) || known.missed.count != 2 {
 		t.Errorf("they are missed again: %+v, %+v", p, known)
 	}
 }
 
-// A time that a Job has been seen for is not run again, though the Job be gone before that could be written, and those
-// that were given up for it are told once.
+// A time for which a Job was observed is not run again, even if the Job is deleted before a status is written; the
+// times that were skipped for it are reported once.
 func TestMemoryOfJobs(t *testing.T) {
 	var m memory
-	w := hourly().ran("09:00").active("12:00")
-	if p, known := w.carryOut(&m, "12:00:10"); !p.run.IsZero() || !known.isUnrecorded || known.missed.count != 2 {
+	fx := hourly().ran("09:00").active("12:00")
+	if p, known := fx.carryOut(&m, "12:00:10"); !p.run.IsZero() || !known.isUnrecorded || known.missed.count != 2 {
 		t.Fatalf("%+v, %+v", p, known)
 	}
-	w.jobs = nil
-	if p, known := w.carryOut(&m, "12:00:11"); !p.run.IsZero() || !p.ran.Equal(moment("12:00")) ||
+	fx.jobs = nil
+	if p, known := fx.carryOut(&m, "12:00:11"); !p.run.IsZero() || !p.ran.Equal(moment("12:00")) ||
 		known.missed.count != 2 {
 		t.Errorf("%+v, %+v", p, known)
 	}
 }
 
-// Neither a change of the schedule nor a suspension has to be in the status to be kept to.
+// A change of the schedule and a suspension take effect even before the status has them.
 func TestMemoryOfCounting(t *testing.T) {
 	var m memory
-	w := hourly().ran("09:00").becomes("30 * * * *")
-	w.carryOut(&m, "09:20")
-	if p, _ := w.carryOut(&m, "09:30"); !p.run.Equal(moment("09:30")) || !p.counting.since.Equal(moment("09:20")) {
+	fx := hourly().ran("09:00").becomes("30 * * * *")
+	fx.carryOut(&m, "09:20")
+	if p, _ := fx.carryOut(&m, "09:30"); !p.run.Equal(moment("09:30")) || !p.counting.since.Equal(moment("09:20")) {
 		t.Errorf("the first time of the new schedule: %+v", p)
 	}
-	w = w.becomes("0 * * * *") // as the status has it
-	if p, _ := w.carryOut(&m, "10:10"); !p.run.IsZero() || !p.counting.since.Equal(moment("10:10")) {
+	fx = fx.becomes("0 * * * *") // as the status has it
+	if p, _ := fx.carryOut(&m, "10:10"); !p.run.IsZero() || !p.counting.since.Equal(moment("10:10")) {
 		t.Errorf("a time before the schedule was changed back: %+v", p)
 	}
 
 	m = memory{}
-	w = hourly().ran("09:00")
-	w.cj.Spec.Suspend = ptr.To(true)
-	w.carryOut(&m, "09:30")
-	w.cj.Spec.Suspend = nil
-	if p, _ := w.carryOut(&m, "10:30"); !p.run.IsZero() || !p.counting.since.Equal(moment("10:30")) {
+	fx = hourly().ran("09:00")
+	fx.cj.Spec.Suspend = ptr.To(true)
+	fx.carryOut(&m, "09:30")
+	fx.cj.Spec.Suspend = nil
+	if p, _ := fx.carryOut(&m, "10:30"); !p.run.IsZero() || !p.counting.since.Equal(moment("10:30")) {
 		t.Errorf("a time while it was suspended: %+v", p)
 	}
-	if p, _ := w.carryOut(&m, "11:00"); !p.run.Equal(moment("11:00")) {
+	if p, _ := fx.carryOut(&m, "11:00"); !p.run.Equal(moment("11:00")) {
 		t.Errorf("the first time since it is not: %+v", p)
 	}
 }
 
-// At rest, nothing is remembered; nor of what is deleted.
+// Nothing is remembered of a settled or a deleted CronJob.
 func TestMemoryForgets(t *testing.T) {
 	var m memory
-	w := hourly().ran("09:00")
-	w.cj.Status = statusOf(w.cj, w.pass(moment("09:10"), nil), nil)
-	if w.carryOut(&m, "09:30"); len(m.byUID) != 0 {
+	fx := hourly().ran("09:00")
+	fx.cj.Status = statusOf(fx.cj, fx.pass(moment("09:10"), nil), nil)
+	if fx.carryOut(&m, "09:30"); len(m.byUID) != 0 {
 		t.Errorf("%+v", m.byUID)
 	}
-	m.noteStatus(w.cj.UID)
+	m.noteStatus(fx.cj.UID)
 	if len(m.byUID) != 0 {
 		t.Errorf("%+v", m.byUID)
 	}
-	w.carryOut(&m, "10:00")
-	if m.forget(w.cj.UID); len(m.byUID) != 0 {
-		t.Errorf("what is deleted is remembered: %+v", m.byUID)
+	fx.carryOut(&m, "10:00")
+	if m.forget(fx.cj.UID); len(m.byUID) != 0 {
+		t.Errorf("it remembers a deleted CronJob: %+v", m.byUID)
 	}
 }
 
 func TestMissedAnd(t *testing.T) {
 	some := missed{count: 2, first: moment("09:00"), last: moment("10:00")}
 	more := missed{count: 999, first: moment("12:00"), last: moment("13:00"), late: true}
-	told := missed{last: moment("08:00")}
+	recorded := missed{last: moment("08:00")}
 	for _, test := range []struct{ a, b, want missed }{
 		{some, missed{}, some},
 		{missed{}, some, some},
-		{told, missed{}, told},
-		{told, some, some},
+		{recorded, missed{}, recorded},
+		{recorded, some, some},
 		{some, more, missed{count: countLimit, first: moment("09:00"), last: moment("13:00"), late: true}},
 	} {
 		if got := test.a.and(test.b); got != test.want {
@@ -153,55 +152,55 @@ func TestMissedAnd(t *testing.T) {
 	}
 }
 
-// A Job that has been made is known of, although neither the status nor the cache says so.
+// A created Job is known even if neither the status nor the cache has it.
 func TestUnlisted(t *testing.T) {
-	w := hourly().active("09:00", "10:00")
-	w.cj.Status.Active = []corev1.ObjectReference{reference(w.jobs[0])}
-	made := remembered{created: reference(w.jobs[1])}
+	fx := hourly().active("09:00", "10:00")
+	fx.cj.Status.Active = []corev1.ObjectReference{reference(fx.jobs[0])}
+	created := remembered{created: reference(fx.jobs[1])}
 	for _, test := range []struct {
 		name  string
 		known remembered
 		jobs  []*batchv1.Job
 		want  int
 	}{
-		{"the cache shows all", made, w.jobs, 0},
-		{"the cache shows none", made, nil, 2},
-		{"the cache does not show what was made", made, w.jobs[:1], 1},
-		{"the cache does not show what was made and is told", remembered{created: reference(w.jobs[0])}, nil, 1},
-		{"the cache does not show what is active, and nothing is remembered", remembered{}, nil, 1},
+		{"the cache shows all", created, fx.jobs, 0},
+		{"the cache shows none", created, nil, 2},
+		{"the cache does not show the created Job", created, fx.jobs[:1], 1},
+		{"the cache does not show the created Job, which the status has", remembered{created: reference(fx.jobs[0])}, nil, 1},
+		{"the cache does not show an active Job, and nothing is remembered", remembered{}, nil, 1},
 	} {
-		if got := unlisted(w.cj, test.known, test.jobs); len(got) != test.want {
+		if got := unlisted(fx.cj, test.known, test.jobs); len(got) != test.want {
 			t.Errorf("%s: %v", test.name, got)
 		}
 	}
-	if len(w.cj.Status.Active) != 1 {
+	if len(fx.cj.Status.Active) != 1 {
 		t.Error("the status has been changed")
 	}
 }
 
-// Each row has what one source knows, of an hourly schedule that counts since 08:30, and a look at it at 12:30.
+// Each row has what one source knows at 12:30 of an hourly schedule that counts since 08:30.
 func TestPastOf(t *testing.T) {
 	for _, test := range []struct {
 		name                     string
-		world                    world
+		fixture                  fixture
 		known                    remembered
 		ran, accounted, firstRun string
 	}{
 		{"nothing has happened", hourly(), remembered{}, "", "08:30", ""},
 		{"the status has a run", hourly().ran("10:00"), remembered{}, "10:00", "10:00", ""},
-		{"the status has a time that was given up", hourly().ran("10:00").gaveUp("11:00"), remembered{},
+		{"the status has a missed time", hourly().ran("10:00").lastMissed("11:00"), remembered{},
 			"10:00", "11:00", ""},
 		{"a Job is in no status", hourly().ran("10:00").active("11:00", "12:00"), remembered{}, "12:00", "10:00", "11:00"},
-		{"a Job is of a time to come", hourly().active("13:00"), remembered{}, "", "08:30", ""},
+		{"a Job is of a future time", hourly().active("13:00"), remembered{}, "", "08:30", ""},
 		{"a Job has a name of its own", hourly().active("12:00").named("c-by-hand"), remembered{}, "", "08:30", ""},
 		{"this manager knows a run", hourly().ran("10:00"), remembered{ran: moment("12:00")}, "12:00", "12:00", ""},
-		{"this manager knows a time that was given up", hourly().ran("10:00"),
+		{"this manager knows a missed time", hourly().ran("10:00"),
 			remembered{missed: missed{last: moment("11:00")}}, "10:00", "11:00", ""},
 		{"this manager knows a later start", hourly().ran("10:00"),
 			remembered{counting: counting{since: moment("12:15"), schedule: "0 * * * *"}}, "10:00", "12:15", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			p := pastOf(test.world.cj, test.world.jobs, test.known, time.Time{}, moment("12:30"))
+			p := pastOf(test.fixture.cj, test.fixture.jobs, test.known, time.Time{}, moment("12:30"))
 			for _, got := range []struct {
 				what string
 				time time.Time

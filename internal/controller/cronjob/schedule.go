@@ -6,14 +6,14 @@ import (
 	"regexp"
 	"strings"
 	"time"
-	_ "time/tzdata" // an image need not have zones of its own
+	_ "time/tzdata" // the image has no time zone database
 
 	"github.com/robfig/cron/v3"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 )
 
-// scheduleError says which field of a spec keeps a CronJob from running, why, and what to write instead.
+// scheduleError reports which field of the spec prevents runs, why, and what to write instead.
 type scheduleError struct {
 	reason  string // of the conditions
 	message string
@@ -21,49 +21,49 @@ type scheduleError struct {
 
 func (e *scheduleError) Error() string { return e.message }
 
-// invalid returns the error for a schedule that cannot be read.
+// invalid returns the error for a schedule that cannot be parsed.
 func invalid(text, why string) error {
 	return &scheduleError{tutorialv1.ReasonInvalidSchedule,
 		fmt.Sprintf("spec.schedule %.256q is not valid: %s", text, why)}
 }
 
 const (
-	// longestSchedule is the most that spec.schedule may have, in bytes.
+	// longestSchedule is the maximum length of spec.schedule in bytes.
 	longestSchedule = 256
 
 	howToWriteFields = `write minute (0-59), hour (0-23), day of month (1-31), month (1-12 or jan-dec) and day of week ` +
 		`(0-6 or sun-sat), as in "30 2 * * mon-fri"`
-	howToWriteDescriptors = `write one of @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly, or an interval ` +
-		`as in "@every 1h30m"`
+	howToWriteDescriptors = `write one of @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly, or an ` +
+		`interval as in "@every 1h30m"`
 	howToWriteEvery = `write an interval in whole hours, minutes and seconds, one second or more, as in "@every 1h30m"`
 )
 
 const (
 	secondsOfDay = 24 * 60 * 60
-	// longestOverlap is for how long clocks may show again what they have shown before, in seconds. When a country moves
-	// to the other side of the date line, that is a day.
+	// longestOverlap is the longest time for which clocks repeat what they have shown before, in seconds, with a margin.
+	// When a country moves across the date line, they repeat a day.
 	longestOverlap = secondsOfDay + secondsOfDay/2
 )
 
 var (
-	// fieldForm is what robfig documents of a field. It takes more than that: "*-5", "," and "+5" among others.
+	// fieldForm is the documented form of a field. robfig accepts more than it documents, such as "*-5", "," and "+5".
 	fieldForm = regexp.MustCompile(`^` + element + `(?:,` + element + `)*$`)
-	// everyForm is the interval of @every; robfig would round 1.5s, and take 500ms for a second.
+	// everyForm is the interval of @every. robfig would round 1.5s, and round 500ms up to a second.
 	everyForm = regexp.MustCompile(`^(?:[0-9]+[hms])+$`)
 )
 
 const element = `(?:[*?]|[0-9A-Za-z]+(?:-[0-9A-Za-z]+)?)(?:/[0-9]+)?`
 
-// schedule is a set of ticks, which are whole seconds. The zero value has none.
+// schedule is a set of scheduled times (ticks), which are whole seconds. The zero value has none.
 type schedule struct {
-	// fields are asked for civil times only, as if they were UTC: what robfig makes of changes of the clocks is wrong. Nil
-	// for @every.
+	// fields are evaluated for civil times only, as if they were UTC: robfig handles clock changes incorrectly. Nil for
+	// @every.
 	fields *cron.SpecSchedule
 	zone   *time.Location
-	// everyHour is whether the hour field is *, also as ? or */1: a run is due once per elapsed hour, whatever the clocks
-	// call it.
+	// everyHour is whether the hour field is *, ? or */1: a run is due once per elapsed hour, whatever the clocks show.
 	everyHour bool
-	// The ticks of @every are anchor plus one or more times period, in seconds since 1970 and seconds. 0 for fields.
+	// The ticks of @every are anchor + n*period, n >= 1. The anchor is in seconds since 1970, the period in seconds.
+	// Both are 0 if fields is set.
 	anchor, period int64
 }
 
@@ -71,7 +71,7 @@ type schedule struct {
 // from. An error is a *scheduleError.
 func parseSchedule(text, zone string, anchor time.Time) (schedule, error) {
 	if len(text) > longestSchedule {
-		return schedule{}, invalid(text, fmt.Sprintf("it has %d bytes; write it with %d at most", len(text), longestSchedule))
+		return schedule{}, invalid(text, fmt.Sprintf("it has %d bytes; the limit is %d", len(text), longestSchedule))
 	}
 	words := strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == '\t' })
 	parsed := schedule{anchor: anchor.Unix()}
@@ -90,17 +90,17 @@ func parseSchedule(text, zone string, anchor time.Time) (schedule, error) {
 	if parsed.fields == nil {
 		return parsed, nil
 	}
-	const star = 1 << 63 // as robfig keeps it
+	const star = 1 << 63 // how robfig represents a star
 	parsed.everyHour = parsed.fields.Hour&star != 0
 	if _, ok := parsed.civilAfter(0); !ok {
 		return schedule{}, &scheduleError{tutorialv1.ReasonNeverFires,
-			fmt.Sprintf("spec.schedule %q never fires: no month that it names has such a day; correct its day of month or "+
-				"its month", text)}
+			fmt.Sprintf("spec.schedule %q never fires: no month in it has such a day; "+
+				"correct the day of month or the month", text)}
 	}
 	return parsed, nil
 }
 
-// parseEvery returns the seconds of an @every.
+// parseEvery returns the interval of an @every in seconds.
 func parseEvery(text string, arguments []string) (int64, error) {
 	if len(arguments) != 1 || !everyForm.MatchString(arguments[0]) {
 		return 0, invalid(text, howToWriteEvery)
@@ -115,10 +115,11 @@ func parseEvery(text string, arguments []string) (int64, error) {
 	return int64(period / time.Second), nil
 }
 
-// parseFields returns the fields of a schedule, for civil times. Words are the text without the white space.
+// parseFields returns the fields of a schedule, for civil times. The words are those of text.
 func parseFields(text string, words []string) (fields *cron.SpecSchedule, err error) {
 	defer func() {
-		// robfig has panicked for what nobody had thought of (#41655). A manager that does would do so again when restarted.
+		// robfig has panicked on unexpected input (kubernetes#41655). Without this, a manager would panic again after each
+		// restart.
 		if cause := recover(); cause != nil {
 			fields, err = nil, invalid(text, fmt.Sprintf("%v; %s", cause, howToWriteFields))
 		}
@@ -128,7 +129,7 @@ func parseFields(text string, words []string) (fields *cron.SpecSchedule, err er
 	case len(words) == 0:
 		return nil, invalid(text, "it is empty; "+howToWrite)
 	case strings.HasPrefix(words[0], "TZ=") || strings.HasPrefix(words[0], "CRON_TZ="):
-		return nil, invalid(text, "a time zone has no place in it; put the zone into spec.timeZone")
+		return nil, invalid(text, "it must not contain a time zone; set spec.timeZone instead")
 	case strings.HasPrefix(words[0], "@"):
 		howToWrite = howToWriteDescriptors
 	default:
@@ -146,35 +147,35 @@ func parseFields(text string, words []string) (fields *cron.SpecSchedule, err er
 	if !ok {
 		return nil, invalid(text, howToWrite)
 	}
-	fields.Location = time.UTC // instead of that of the machine
+	fields.Location = time.UTC // instead of the machine's time zone
 	return fields, nil
 }
 
 // parseZone returns a time zone of the IANA database.
 func parseZone(name string) (*time.Location, error) {
-	unknown := func(why string) error {
+	unknown := func(what string) error {
 		return &scheduleError{tutorialv1.ReasonUnknownTimeZone,
 			fmt.Sprintf(`spec.timeZone %.256q is %s; write a name of the IANA database such `+
-				`as "Europe/Berlin", or remove the field for UTC`, name, why)}
+				`as "Europe/Berlin", or remove the field for UTC`, name, what)}
 	}
-	for _, machines := range []string{"Local", "localtime", "posixrules"} {
-		if strings.EqualFold(name, machines) {
-			return nil, unknown("another zone on another machine")
+	for _, local := range []string{"Local", "localtime", "posixrules"} {
+		if strings.EqualFold(name, local) {
+			return nil, unknown("a different zone on each machine")
 		}
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {
-		return nil, unknown("not a time zone that is known")
+		return nil, unknown("not a known time zone")
 	}
 	return zone, nil
 }
 
-// next returns the first tick after a time, in UTC; the zero time if there is none, ever.
+// next returns the first tick after a time, in UTC; the zero time if there is none.
 //
-// If the schedule names hours, a local time runs when the clocks first show it or a later one: a time that they skip
-// runs at the end of the gap, and a time that they show twice runs the first time. If the hour is *, a run is due once
-// per elapsed hour: a time runs whenever the clocks show it, twice if they show it twice, and not at all if they skip
-// it.
+// If the schedule names hours, a local time runs when the clocks first show it or a later one: a time skipped by a
+// clock change runs at the end of the gap, and a time that occurs twice runs the first time. If the hour is *, a run is
+// due once per elapsed hour: a time runs whenever the clocks show it, so a time that occurs twice runs twice, and a
+// skipped time does not run.
 func (s schedule) next(t time.Time) time.Time {
 	second := t.Unix() // rounded down, and no tick is between
 	if s.period > 0 {
@@ -188,7 +189,7 @@ func (s schedule) next(t time.Time) time.Time {
 	for ok {
 		offset, end := s.stretch(second)
 		if tick := civil - offset; tick < end {
-			return time.Unix(max(tick, second), 0).UTC() // the latter for one in the gap that has just ended
+			return time.Unix(max(tick, second), 0).UTC() // second, if the tick is in the gap that has just ended
 		}
 		second = end
 		if !s.everyHour {
@@ -206,7 +207,8 @@ func (s schedule) latest(after, now time.Time) time.Time {
 	if tick.IsZero() || tick.After(now) {
 		return time.Time{}
 	}
-	// No guess from the distance of two ticks: it loses the last one where they are unevenly spaced.
+	// This is a binary search. Extrapolating from the distance of two ticks would miss the last one if they are
+	// unevenly spaced.
 	for bound := now.Unix(); tick.Unix() < bound; { // no tick is between the bound and now
 		middle := tick.Unix() + (bound-tick.Unix())/2
 		if later := s.next(time.Unix(middle, 0)); later.IsZero() || later.After(now) {
@@ -229,23 +231,24 @@ func (s schedule) count(after, until time.Time, limit int) int {
 	return limit
 }
 
-// Below, an instant is seconds since 1970, and a civil time is what clocks show then: instant plus offset.
+// In the functions below, an instant is in seconds since 1970, and a civil time is what clocks show then: instant plus
+// offset.
 
-// civilAfter returns the first civil time after another that the fields name; false if there is none, ever.
+// civilAfter returns the first civil time after another that matches the fields; false if there is none.
 func (s schedule) civilAfter(civil int64) (int64, bool) {
-	// The fields know full minutes only. robfig finds them second by second, so it is asked at the last one of this
+	// Only full minutes match. robfig searches second by second, so the search starts at the last second of this
 	// minute.
 	t := time.Unix(civil, 0).UTC().Truncate(time.Minute).Add(time.Minute - time.Second)
 	tick := s.fields.Next(t)
 	if tick.IsZero() {
-		// It has looked until the end of the fifth year. There are eight from one 29 February to the next around 2100.
+		// robfig searches until the end of the fifth year. Around 2100, eight years pass between two 29 Februaries.
 		tick = s.fields.Next(time.Date(t.Year()+6, time.January, 1, 0, 0, -1, 0, time.UTC))
 	}
 	return tick.Unix(), !tick.IsZero()
 }
 
-// latestShown returns the latest civil time that clocks have shown at an instant or before. It is ahead of what they
-// show then after they were put back, which does not matter if every hour is meant.
+// latestShown returns the latest civil time that clocks have shown at an instant or before. After clocks were set back,
+// it is ahead of what they show then; with everyHour, only the current offset counts.
 func (s schedule) latestShown(instant int64) int64 {
 	at, latest := instant, int64(math.MinInt64)
 	if !s.everyHour {
@@ -272,8 +275,8 @@ func (s schedule) stretch(instant int64) (offset, end int64) {
 	case bound.Unix() > instant:
 		end = bound.Unix()
 	default:
-		// Where rules go on for ever, package time takes every year for one of 365 days: on the last day of a leap year the
-		// bound is past.
+		// For zones with rules that have no end, package time assumes 365 days in every year, so on the last day of a leap
+		// year the bound is in the past.
 		end = instant - instant%secondsOfDay + secondsOfDay
 	}
 	return int64(seconds), end

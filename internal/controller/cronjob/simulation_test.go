@@ -18,8 +18,8 @@ import (
 )
 
 var (
-	ticksWanted = flag.Int("ticks", 10_000_000, "how many ticks the simulation compares at least")
-	simSeed     = flag.Uint64("seed", 20260701, "what the simulation draws its schedules and windows from")
+	minTicks = flag.Int("ticks", 10_000_000, "how many ticks the simulation compares at least")
+	simSeed  = flag.Uint64("seed", 20260701, "what the simulation draws its schedules and windows from")
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 	minutesOfDay        = 24 * 60
 )
 
-// TestSimulation compares random schedules with a scanner that looks at the clocks minute by minute: around every
+// TestSimulation compares random schedules with a scanner that reads local time minute by minute: around every
 // change of the clocks in every zone from 2000 to 2040, and around random times. The scanner, the fields and the
 // calendar below have nothing in common with schedule.go and robfig but the tables of the zones.
 func TestSimulation(t *testing.T) {
@@ -50,7 +50,7 @@ func TestSimulation(t *testing.T) {
 			sim.window(name, zone, change, 4)
 		}
 	}
-	for sim.ticks < *ticksWanted && !t.Failed() {
+	for sim.ticks < *minTicks && !t.Failed() {
 		i := sim.rand.IntN(len(names))
 		begin, end := yearBegin(firstYear), yearBegin(lastYear+1)
 		sim.window(names[i], zones[i], begin+sim.rand.Int64N((end-begin)/60)*60, 8)
@@ -60,8 +60,8 @@ func TestSimulation(t *testing.T) {
 		"%d missed, %d duplicate, %d surplus; seed %d\n", sim.ticks, len(names), transitions, sim.schedules, sim.never,
 		sim.asked,
 		sim.missed, sim.duplicate, sim.surplus, *simSeed)
-	if len(names) < 400 || transitions < 10_000 || sim.ticks < *ticksWanted {
-		t.Error("it has not looked at enough")
+	if len(names) < 400 || transitions < 10_000 || sim.ticks < *minTicks {
+		t.Error("too little was compared")
 	}
 }
 
@@ -133,7 +133,7 @@ func (sim *simulation) compareAll(s schedule, text, zone string, seen scan, want
 	}
 }
 
-// compareSome asks for what is next, latest, and how many there are, from and until random moments.
+// compareSome compares next, latest and count for random intervals.
 func (sim *simulation) compareSome(s schedule, text, zone string, seen scan, want []int64) {
 	begin, end := seen.instant(0), seen.instant(len(seen.shown)-1)
 	for i := range 4 {
@@ -184,7 +184,7 @@ type minute struct {
 
 func (s scan) instant(index int) int64 { return s.from + int64(index)*60 }
 
-// scan looks at the clocks. It begins more than a day earlier, to know what they have shown before.
+// scan reads the clocks. It begins more than a day earlier, to know what they have shown before.
 func (sim *simulation) scan(zone *time.Location, from int64, minutes int) scan {
 	const before = 27 * 60
 	result := scan{from: from, shown: make([]minute, 0, minutes), skipped: map[int][]minute{}}
@@ -255,7 +255,7 @@ func longest(month uint8, leap bool) uint8 {
 
 func yearBegin(year int) int64 { return time.Date(year, time.January, 1, 0, 0, 0, 0, time.UTC).Unix() }
 
-// spec is a schedule as the test understands it.
+// spec is a schedule as the scanner evaluates it.
 type spec struct {
 	text                              string
 	minute, hour, day, month, weekday field
@@ -270,7 +270,7 @@ type field struct {
 
 func (f field) has(value uint8) bool { return f.values>>value&1 != 0 }
 
-// names tells whether a schedule names a date: both a day of the month and a day of the week narrow it down if one of
+// names reports whether a schedule names a date: both a day of the month and a day of the week narrow it down if one of
 // them is a star, and either is enough if none is.
 func (s spec) names(d date) bool {
 	if !s.month.has(d.month) {
@@ -286,7 +286,7 @@ func (s spec) namesMinute(m minute) bool {
 	return s.minute.has(m.minute) && s.hour.has(m.hour) && s.names(m.date)
 }
 
-// fires tells whether there is a date that it names, in a leap year at the latest.
+// fires reports whether the schedule names any date of a leap year.
 func (s spec) fires() bool {
 	for month := uint8(1); month <= 12; month++ {
 		for day := uint8(1); day <= longest(month, true); day++ {

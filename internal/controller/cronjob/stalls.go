@@ -11,9 +11,9 @@ import (
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 )
 
-// stallDetector knows how long this process has run without stalling. A process that stood still, or whose machine was
-// suspended, may have lost the lead without noticing, its caches may not show what another manager has done since, and
-// its timers are late: they use the monotonic clock, which stands still with the machine. It is safe for concurrent
+// stallDetector measures how long this process has run without stalling. A process that was paused, or whose machine
+// was suspended, may have lost the lead without noticing. Its caches may not show what another manager has done since,
+// and its timers are late, because the monotonic clock stops while the machine is suspended. It is safe for concurrent
 // use.
 type stallDetector struct {
 	clock clock.WithTicker
@@ -24,7 +24,7 @@ type stallDetector struct {
 	begun     time.Time
 	lastStall time.Time // when the last stall ended, or the process began
 	lastRead  time.Time
-	hasStall  bool // a stall that no event has been sent for
+	hasStall  bool // no event has been sent for the last stall yet
 }
 
 func newStallDetector(clock clock.WithTicker) *stallDetector {
@@ -34,8 +34,8 @@ func newStallDetector(clock clock.WithTicker) *stallDetector {
 const (
 	// heartbeat is how often the stall detector reads the clock.
 	heartbeat = time.Second
-	// longestPause between two reads is no stall. A manager that cannot renew its lease gives up after 10 s, and others
-	// wait for 15 s: to stand still for 5 s may be enough to lose the lead.
+	// longestPause is the longest time between two reads that does not count as a stall. A manager that cannot renew
+	// its lease gives up after 10 s, and others wait for 15 s: a pause of 5 s may be enough to lose the lead.
 	longestPause = 4 * time.Second
 )
 
@@ -48,7 +48,7 @@ func (d *stallDetector) Start(ctx context.Context) error {
 		if d.note(d.clock.Now()) {
 			select {
 			case d.stalls <- event.GenericEvent{Object: &tutorialv1.CronJob{}}:
-			default: // one is waiting
+			default: // an event is pending already
 			}
 		}
 		select {
@@ -63,7 +63,7 @@ func (d *stallDetector) Start(ctx context.Context) error {
 func (d *stallDetector) note(now time.Time) (hasStall bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.read(now.Round(0)) // the monotonic clock stands still with the machine
+	d.read(now.Round(0)) // wall clock only: the monotonic clock stops while the machine is suspended
 	hasStall, d.hasStall = d.hasStall, false
 	return hasStall
 }
@@ -79,9 +79,8 @@ func (d *stallDetector) read(now time.Time) {
 	d.lastRead = now
 }
 
-// aloneSince returns the time since which no other manager can have created a Job, provided that one manager at a time
-// leads; zero if that is not known: for a minute after this one has begun, a request of the manager that led before may
-// still be on its way.
+// aloneSince returns the time since which no other manager can have created a Job, provided that one manager leads at a
+// time. It is zero in the first minute after the start, in which a request of the former leader may still be in flight.
 func (d *stallDetector) aloneSince(now time.Time) time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// A timer is late by as long as the machine was suspended. So what is due is looked for after each stall.
+// Timers are late by as long as the machine was suspended, so all CronJobs are checked after each stall.
 func TestStallsAreReported(t *testing.T) {
 	clock := clocktesting.NewFakeClock(moment("11:50"))
 	d := newStallDetector(clock)
@@ -52,7 +52,7 @@ func TestStallsAreReported(t *testing.T) {
 func TestStallDetector(t *testing.T) {
 	for _, test := range []struct {
 		name      string
-		watches   [][2]string // from and to when it looks at the clock, every second
+		watches   [][2]string // intervals in which it reads the clock every second
 		from, now string
 		want      bool
 	}{
@@ -62,13 +62,13 @@ func TestStallDetector(t *testing.T) {
 		{"it began less than a minute ago", [][2]string{{"11:59:02", "12:00"}}, "12:00", "12:00:01", false},
 		{"it began a minute ago", [][2]string{{"11:59:01", "12:00"}}, "12:00", "12:00:01", true},
 		{"a run of a time before it began", [][2]string{{"11:50", "12:00"}}, "11:45", "12:00:01", false},
-		{"it stood still, and has not looked at the clock since", [][2]string{{"11:50", "11:59:30"}}, "12:00",
+		{"it stalled, and has not read the clock since", [][2]string{{"11:50", "11:59:30"}}, "12:00",
 			"12:00:01", false},
-		{"it stood still when the time came", [][2]string{{"11:50", "11:59:58"}, {"12:00:03", "12:00:10"}}, "12:00",
+		{"it stalled when the time came", [][2]string{{"11:50", "11:59:58"}, {"12:00:03", "12:00:10"}}, "12:00",
 			"12:00:10", false},
-		{"it stood still for a moment only", [][2]string{{"11:50", "11:59:58"}, {"12:00:02", "12:00:10"}}, "12:00",
+		{"it stalled for a moment only", [][2]string{{"11:50", "11:59:58"}, {"12:00:02", "12:00:10"}}, "12:00",
 			"12:00:10", true},
-		{"it stood still before", [][2]string{{"11:50", "11:55"}, {"11:58", "12:00"}}, "12:00", "12:00:01", true},
+		{"it stalled before", [][2]string{{"11:50", "11:55"}, {"11:58", "12:00"}}, "12:00", "12:00:01", true},
 		{"the clock was put back", [][2]string{{"11:50", "12:10"}, {"12:00", "12:01"}}, "12:01", "12:01", true},
 	} {
 		d := stallDetector{}
@@ -84,7 +84,7 @@ func TestStallDetector(t *testing.T) {
 	}
 }
 
-// A pass that has looked at the clock before it stood still hides nothing.
+// A pass that read the clock before a stall does not hide the stall.
 func TestStallDetectorOfLatePasses(t *testing.T) {
 	d := stallDetector{}
 	for at := moment("11:50"); !at.After(moment("12:00")); at = at.Add(time.Second) {

@@ -20,29 +20,29 @@ import (
 
 // observed is what one pass has observed and done.
 type observed struct {
-	// isObserved tells that the Jobs could be read.
+	// isObserved reports whether the Jobs could be read.
 	isObserved bool
-	// isNameShared tells that a CronJob of batch/v1 has the same name.
+	// isNameShared reports whether a batch/v1 CronJob has the same name.
 	isNameShared bool
-	// jobs are the CronJob's, after what the pass has done.
+	// jobs are the CronJob's Jobs, updated by what the pass has created and deleted.
 	jobs []*batchv1.Job
-	// plan is what was to be done and, after a run, what is left to do.
+	// plan is the plan of the pass; once its run has a Job, it is computed again.
 	plan plan
-	// known is what is remembered, also of this pass.
+	// known is what the manager remembers, including this pass.
 	known remembered
-	// mayReportLater tells that the next pass may report what has been done.
+	// mayReportLater reports whether the status may be left to the next pass.
 	mayReportLater bool
-	// isAhead tells that the cache does not show one of the Jobs.
+	// isAhead reports whether the cache does not show one of the Jobs yet.
 	isAhead bool
 	// now is when the pass began.
 	now time.Time
 }
 
 // confirmAfter is how soon a pass follows one that counts a Job which the cache does not show. If that Job was deleted
-// before any watch showed it, no event says so.
+// before any watch showed it, no event triggers a pass.
 const confirmAfter = time.Second
 
-// wake returns when to pass again; zero for not before something happens.
+// wake returns when the next pass is due; zero if only an event triggers one.
 func (o observed) wake() time.Time {
 	if o.isAhead {
 		return sooner(o.plan.wake, o.now.Add(confirmAfter))
@@ -53,11 +53,10 @@ func (o observed) wake() time.Time {
 // maxActive is how many Jobs status.active lists.
 const maxActive = 100
 
-// clockTolerance is how far ahead of the clock the last run may be before the status reports it.
+// clockTolerance is how far in the future a time in the status may be before it is reported as a problem.
 const clockTolerance = time.Minute
 
-// statusOf returns the status of a CronJob: what was observed and done, and what went wrong. If the plan has a run,
-// that went wrong.
+// statusOf returns the status of a CronJob after a pass. If the plan still has a run, its Job could not be created.
 func statusOf(cj *tutorialv1.CronJob, seen observed, err error) tutorialv1.CronJobStatus {
 	recorded := *cj.Status.DeepCopy()
 	recorded.ObservedGeneration = cj.Generation
@@ -103,19 +102,19 @@ func available(cj *tutorialv1.CronJob, recorded *tutorialv1.CronJobStatus, seen 
 	switch {
 	case !seen.isObserved:
 		return status.Condition{Status: metav1.ConditionUnknown, Reason: tutorialv1.ReasonNotObserved,
-			Message: "the Jobs could not be looked at; see condition Degraded"}
+			Message: "the Jobs could not be observed; see condition Degraded"}
 	case ptr.Deref(cj.Spec.Suspend, false):
 		return status.Condition{Status: metav1.ConditionFalse, Reason: tutorialv1.ReasonSuspended,
-			Message: "spec.suspend is true: no Job is made until it is false, and none for the time until then"}
+			Message: "spec.suspend is true: no Job is created, and times that pass meanwhile do not run later"}
 	case seen.plan.invalid != nil:
 		return status.Condition{Status: metav1.ConditionFalse, Reason: reasonOf(seen.plan.invalid),
 			Message: seen.plan.invalid.Error()}
-	case yetToCome(recorded, seen.now) != "":
+	case futureTime(recorded, seen.now) != "":
 		return status.Condition{Status: metav1.ConditionFalse, Reason: tutorialv1.ReasonClockBehind,
-			Message: yetToCome(recorded, seen.now) + ", which is yet to come; see condition Degraded"}
+			Message: futureTime(recorded, seen.now) + ", which is in the future; see condition Degraded"}
 	}
 	return status.Condition{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonScheduled,
-		Message: "Jobs are made at the times of the schedule"}
+		Message: "Jobs are created on schedule"}
 }
 
 func progressing(seen observed, activeJobs int32) status.Condition {
@@ -125,8 +124,8 @@ func progressing(seen observed, activeJobs int32) status.Condition {
 			Message: "see condition Degraded"}
 	case !seen.plan.waits.IsZero():
 		return status.Condition{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonWaitingForJob,
-			Message: fmt.Sprintf("what is due since %s waits until no Job is active (spec.concurrencyPolicy is Forbid)",
-				text(seen.plan.waits))}
+			Message: fmt.Sprintf("a run has been due since %s and waits until no Job is active "+
+				"(spec.concurrencyPolicy is Forbid)", text(seen.plan.waits))}
 	case activeJobs == 1:
 		return status.Condition{Status: metav1.ConditionTrue, Reason: tutorialv1.ReasonJobsRunning,
 			Message: "1 Job is active"}
@@ -137,7 +136,7 @@ func progressing(seen observed, activeJobs int32) status.Condition {
 	return status.Condition{Status: metav1.ConditionFalse, Reason: tutorialv1.ReasonIdle, Message: "no Job is active"}
 }
 
-// problems returns everything that is wrong with a CronJob, the worst first.
+// problems returns the problems of a CronJob, the worst first.
 func problems(cj *tutorialv1.CronJob, recorded *tutorialv1.CronJobStatus, seen observed, err error) []status.Problem {
 	return slices.DeleteFunc([]status.Problem{
 		nameTaken(cj, seen, err), requestFailed(err), scheduleProblem(seen), clockBehind(recorded, seen),
@@ -145,15 +144,15 @@ func problems(cj *tutorialv1.CronJob, recorded *tutorialv1.CronJobStatus, seen o
 	}, func(p status.Problem) bool { return p == status.Problem{} })
 }
 
-// nameTaken is the problem that the Job that is due cannot have its name.
+// nameTaken is the problem that the name of the Job that is due is taken.
 func nameTaken(cj *tutorialv1.CronJob, seen observed, err error) status.Problem {
-	foreign := child.AsNotControlled(err)
-	if foreign == nil {
+	notControlled := child.AsNotControlled(err)
+	if notControlled == nil {
 		return status.Problem{}
 	}
 	return status.Problem{Reason: tutorialv1.ReasonNameTaken,
 		Message: fmt.Sprintf("%v, and the run of %s needs that name; delete it (kubectl -n %s delete job %s)",
-			foreign, text(seen.plan.run), cj.Namespace, foreign.Name)}
+			notControlled, text(seen.plan.run), cj.Namespace, notControlled.Name)}
 }
 
 // requestFailed is the problem that the API server refused a request, or that one failed otherwise.
@@ -176,15 +175,15 @@ func scheduleProblem(seen observed) status.Problem {
 	return status.Problem{Reason: reasonOf(seen.plan.invalid), Message: seen.plan.invalid.Error()}
 }
 
-// clockBehind is the problem that the status has a time which is yet to come.
+// clockBehind is the problem that a time in the status is in the future.
 func clockBehind(recorded *tutorialv1.CronJobStatus, seen observed) status.Problem {
-	ahead := yetToCome(recorded, seen.now)
+	ahead := futureTime(recorded, seen.now)
 	if ahead == "" {
 		return status.Problem{}
 	}
 	return status.Problem{Reason: tutorialv1.ReasonClockBehind,
-		Message: ahead + ", which is yet to come: no Job is made until then. Put the clocks of the nodes right; " +
-			"if they are, delete the CronJob and make it again"}
+		Message: ahead + ", which is in the future: no Job is created until then. Correct the clocks of the nodes; " +
+			"if they are correct, delete the CronJob and create it again"}
 }
 
 // lastRunFailed is the problem that the Job that finished last has failed.
@@ -197,21 +196,21 @@ func lastRunFailed(cj *tutorialv1.CronJob, recorded *tutorialv1.CronJobStatus, s
 }
 
 // sharedName begins the message of [nameShared], which follows that of [lastRunFailed].
-const sharedName = "there is a CronJob of batch/v1 named"
+const sharedName = "a batch/v1 CronJob is also named"
 
-// nameShared is the problem that a CronJob of batch/v1 has the same name.
+// nameShared is the problem that a batch/v1 CronJob has the same name.
 func nameShared(cj *tutorialv1.CronJob, seen observed) status.Problem {
 	if !seen.isNameShared {
 		return status.Problem{}
 	}
 	return status.Problem{Reason: tutorialv1.ReasonNameShared,
-		Message: fmt.Sprintf(sharedName+" %s too, and Kubernetes takes Jobs for those of "+
-			"that one by its name: it may delete these. Give one of the two another name", cj.Name)}
+		Message: fmt.Sprintf(sharedName+" %s, and Kubernetes matches Jobs to owners by "+
+			"name alone: it may delete this one's Jobs. Rename one of the two", cj.Name)}
 }
 
-// yetToCome returns what the status says of a time that the clock is far behind, and after which alone there are runs;
-// nothing if there is none.
-func yetToCome(recorded *tutorialv1.CronJobStatus, now time.Time) string {
+// futureTime describes a time in the status that is in the future by more than clockTolerance; "" if there is none.
+// Only later times run.
+func futureTime(recorded *tutorialv1.CronJobStatus, now time.Time) string {
 	for _, known := range []struct {
 		field string
 		time  *metav1.Time
@@ -224,7 +223,7 @@ func yetToCome(recorded *tutorialv1.CronJobStatus, now time.Time) string {
 	return ""
 }
 
-// lastFailure describes the Job that failed last, unless one has succeeded since; also when that Job is deleted.
+// lastFailure describes the Job that failed last, even if it has been deleted; "" if a Job has succeeded since.
 func lastFailure(cj *tutorialv1.CronJob, recorded *tutorialv1.CronJobStatus, seen observed) string {
 	failed := timeOf(recorded.LastFailedTime)
 	if !failed.After(timeOf(recorded.LastSuccessfulTime)) {
@@ -245,12 +244,12 @@ func lastFailure(cj *tutorialv1.CronJob, recorded *tutorialv1.CronJobStatus, see
 		message, _, _ := strings.Cut(before.Message, "; "+sharedName)
 		return message
 	}
-	return fmt.Sprintf("a Job failed at %s and is gone; a higher spec.failedJobsHistoryLimit keeps more of them",
+	return fmt.Sprintf("a Job failed at %s and was deleted; a higher spec.failedJobsHistoryLimit keeps more failed Jobs",
 		text(failed))
 }
 
-// message describes times that are given up, when the latest time that was run is ran; nothing if an event has reported
-// all.
+// message describes missed times for an event; ran is the latest time that has run. It returns "" if an event has
+// reported all of them.
 func (m missed) message(ran time.Time) string {
 	if m.count == 0 {
 		return ""
@@ -263,12 +262,12 @@ func (m missed) message(ran time.Time) string {
 		what = fmt.Sprintf("missed %d runs, from %s to %s", m.count, text(m.first), text(m.last))
 	}
 	if m.late {
-		return what + ": spec.startingDeadlineSeconds has passed; a longer one lets the last of them start later"
+		return what + ": spec.startingDeadlineSeconds has passed; a longer deadline lets the latest of them start later"
 	}
-	return fmt.Sprintf("%s; ran that of %s, the last", what, text(ran))
+	return fmt.Sprintf("%s; ran the latest, %s", what, text(ran))
 }
 
-// reasonOf returns the reason of a condition for why there can be no runs.
+// reasonOf returns the condition reason for a schedule that allows no runs.
 func reasonOf(err error) string {
 	if invalid := (*scheduleError)(nil); errors.As(err, &invalid) {
 		return invalid.reason
@@ -276,7 +275,7 @@ func reasonOf(err error) string {
 	return tutorialv1.ReasonError
 }
 
-// later returns the later of a time that may not be there and one that may be zero.
+// later returns the later of two times, of which a may be nil and b may be zero.
 func later(a *metav1.Time, b time.Time) *metav1.Time {
 	if b.After(timeOf(a)) {
 		return at(b)
@@ -284,7 +283,7 @@ func later(a *metav1.Time, b time.Time) *metav1.Time {
 	return a
 }
 
-// at returns a time that may be zero as one that may not be there.
+// at converts a time to the API type; nil for the zero time.
 func at(t time.Time) *metav1.Time {
 	if t.IsZero() {
 		return nil

@@ -19,12 +19,12 @@ import (
 	"github.com/example/memcached-operator/internal/child"
 )
 
-// pass decides for a world at a time and carries it out, as far as err lets it. If that makes a Job, the pass after it
-// is what is seen.
-func (w world) pass(t time.Time, err error) observed {
-	seen := observed{isObserved: true, now: t, jobs: slices.Clone(w.jobs), plan: planOf(w.cj, w.jobs, remembered{}, t)}
+// pass returns what a pass at a time observes and does. If err is set, no request of it succeeds. If it creates a Job,
+// the plan is computed again.
+func (fx fixture) pass(t time.Time, err error) observed {
+	seen := observed{isObserved: true, now: t, jobs: slices.Clone(fx.jobs), plan: planOf(fx.cj, fx.jobs, remembered{}, t)}
 	var m memory
-	seen.known = m.noteDecision(w.cj, remembered{}, seen.plan)
+	seen.known = m.noteDecision(fx.cj, remembered{}, seen.plan)
 	if err != nil {
 		return seen
 	}
@@ -34,37 +34,37 @@ func (w world) pass(t time.Time, err error) observed {
 	if seen.plan.run.IsZero() {
 		return seen
 	}
-	made := job(w.cj, seen.plan.run)
-	made.UID, made.CreationTimestamp = "made", metav1.NewTime(t)
-	seen.jobs, seen.known = append(seen.jobs, made), m.noteRun(w.cj.UID, seen.plan, reference(made))
-	seen.plan = planOf(w.cj, seen.jobs, seen.known, t)
+	created := job(fx.cj, seen.plan.run)
+	created.UID, created.CreationTimestamp = "created", metav1.NewTime(t)
+	seen.jobs, seen.known = append(seen.jobs, created), m.noteRun(fx.cj.UID, seen.plan, reference(created))
+	seen.plan = planOf(fx.cj, seen.jobs, seen.known, t)
 	return seen
 }
 
-// after returns the world after a pass at a time.
-func (w world) after(t string) world {
-	seen := w.pass(moment(t), nil)
-	cj := w.cj.DeepCopy()
-	cj.Status = statusOf(w.cj, seen, nil)
-	return world{cj: cj, jobs: seen.jobs}
+// after returns the state after a pass at a time.
+func (fx fixture) after(t string) fixture {
+	seen := fx.pass(moment(t), nil)
+	cj := fx.cj.DeepCopy()
+	cj.Status = statusOf(fx.cj, seen, nil)
+	return fixture{cj: cj, jobs: seen.jobs}
 }
 
-// was has the status say why somebody has to act, and since when.
-func (w world) was(reason, message, since string) world {
-	w.cj.Status.Conditions = []metav1.Condition{{Type: tutorialv1.ConditionAvailable},
+// wasDegraded sets the condition Degraded in the status, with the time of its transition.
+func (fx fixture) wasDegraded(reason, message, since string) fixture {
+	fx.cj.Status.Conditions = []metav1.Condition{{Type: tutorialv1.ConditionAvailable},
 		{Type: tutorialv1.ConditionProgressing},
 		{Type: tutorialv1.ConditionDegraded, Status: metav1.ConditionTrue, Reason: reason, Message: message,
 			LastTransitionTime: metav1.NewTime(moment(since))}}
-	return w
+	return fx
 }
 
-// The reasons of the conditions that a status has, in the order of the conditions.
+// reasons returns the statuses and reasons of the conditions, in their order.
 func reasons(status tutorialv1.CronJobStatus) string {
-	var said []string
+	var actual []string
 	for _, c := range status.Conditions {
-		said = append(said, fmt.Sprintf("%s/%s", c.Status, c.Reason))
+		actual = append(actual, fmt.Sprintf("%s/%s", c.Status, c.Reason))
 	}
-	return strings.Join(said, " ")
+	return strings.Join(actual, " ")
 }
 
 func degradedMessage(status tutorialv1.CronJobStatus) string {
@@ -72,38 +72,39 @@ func degradedMessage(status tutorialv1.CronJobStatus) string {
 }
 
 func TestConditions(t *testing.T) {
-	const well = "nothing is wrong"
+	const none = "no problems"
 	const failure = "Job c-29540700 failed: BackoffLimitExceeded: it has failed too often; " +
 		"kubectl -n default logs --selector=batch.kubernetes.io/job-name=c-29540700 shows why"
-	const behind = ", which is yet to come: no Job is made until then. Put the clocks of the nodes right; if they are, " +
-		"delete the CronJob and make it again"
+	const behind = ", which is in the future: no Job is created until then. Correct the clocks of the nodes; " +
+		"if they are correct, delete the CronJob and create it again"
 	resource := schema.GroupResource{Group: "batch", Resource: "jobs"}
 	for _, test := range []struct {
 		name    string
-		world   world
+		fixture fixture
 		at      string
 		err     error
 		want    string
 		message string
 	}{
-		{"all is well", hourly().ran("09:00"), "09:30", nil, "True/Scheduled False/Idle False/AsExpected", well},
-		{"all is well, and the schedule was changed", hourly().becomes("30 * * * *"), "09:30", nil,
-			"True/Scheduled False/Idle False/AsExpected", well},
-		{"a Job is made", hourly(), "09:00", nil, "True/Scheduled True/JobsRunning False/AsExpected", well},
+		{"no problems", hourly().ran("09:00"), "09:30", nil, "True/Scheduled False/Idle False/AsExpected", none},
+		{"no problems, and the schedule was changed", hourly().becomes("30 * * * *"), "09:30", nil,
+			"True/Scheduled False/Idle False/AsExpected", none},
+		{"a Job is created", hourly(), "09:00", nil, "True/Scheduled True/JobsRunning False/AsExpected", none},
 		{"a Job is active", hourly().ran("09:00").active("09:00"), "09:30", nil,
-			"True/Scheduled True/JobsRunning False/AsExpected", well},
+			"True/Scheduled True/JobsRunning False/AsExpected", none},
 		{"Forbid waits", hourly().forbid().ran("09:00").active("09:00"), "10:30", nil,
-			"True/Scheduled True/WaitingForJob False/AsExpected", well},
+			"True/Scheduled True/WaitingForJob False/AsExpected", none},
 		{"it is too late to wait", hourly().forbid().deadline(brief).ran("09:00").active("09:00"), "10:30", nil,
-			"True/Scheduled True/JobsRunning False/AsExpected", well},
-		{"suspended", hourly().suspended(), "09:30", nil, "False/Suspended False/Idle False/AsExpected", well},
+			"True/Scheduled True/JobsRunning False/AsExpected", none},
+		{"suspended", hourly().suspended(), "09:30", nil, "False/Suspended False/Idle False/AsExpected", none},
 		{"suspended, and a Job is active", hourly().suspended().ran("09:00").active("09:00"), "09:30", nil,
-			"False/Suspended True/JobsRunning False/AsExpected", well},
+			"False/Suspended True/JobsRunning False/AsExpected", none},
 		{"no schedule", on("0 24 * * *"), "09:30", nil, "False/InvalidSchedule False/Blocked True/InvalidSchedule", ""},
 		{"no zone", hourly().in("Mars/Olympus"), "09:30", nil,
 			"False/UnknownTimeZone False/Blocked True/UnknownTimeZone", ""},
 		{"never", on("0 0 30 2 *"), "09:30", nil, "False/NeverFires False/Blocked True/NeverFires", ""},
-		{"the name is taken by nobody's", hourly(), "09:30", &child.NotControlledError{Kind: "Job", Name: "c-29540700"},
+		{"the name is taken by an object without a controller",
+			hourly(), "09:30", &child.NotControlledError{Kind: "Job", Name: "c-29540700"},
 			"True/Scheduled False/Blocked True/NameTaken",
 			`Job "c-29540700" exists and is not controlled by anything, and the run of 2026-03-02T09:00:00Z ` +
 				`needs that name; delete it (kubectl -n default delete job c-29540700)`},
@@ -119,7 +120,7 @@ func TestConditions(t *testing.T) {
 			"True/Scheduled False/Blocked True/Refused", `creating: jobs.batch "c-29540700" is forbidden: exceeded quota: q`},
 		{"a request fails", hourly(), "09:30", errors.New("connection reset"), "True/Scheduled False/Blocked True/Error",
 			"connection reset"},
-		{"what is wrong with a request goes before what is wrong with a Job", hourly().ran("09:00").failed("09:00"), "09:30",
+		{"a failed request comes before a failed Job", hourly().ran("09:00").failed("09:00"), "09:30",
 			errors.New("connection reset"),
 			"True/Scheduled False/Idle True/Error", "connection reset; " + failure},
 		{"a run that is due fails", hourly(), "10:01", errors.New("connection reset"),
@@ -129,17 +130,17 @@ func TestConditions(t *testing.T) {
 			"False/ClockBehind False/Idle True/ClockBehind",
 			"status.lastScheduleTime is 2026-03-02T10:00:00Z" + behind},
 		{"the clock is behind by a minute only", hourly().ran("10:00"), "09:59", nil,
-			"True/Scheduled False/Idle False/AsExpected", well},
+			"True/Scheduled False/Idle False/AsExpected", none},
 		{"the clock is behind by more than a minute", hourly().ran("10:00"), "09:58:59.9", nil,
 			"False/ClockBehind False/Idle True/ClockBehind",
 			"status.lastScheduleTime is 2026-03-02T10:00:00Z" + behind},
-		{"the clock is behind what was given up", hourly().gaveUp("2027-03-02 10:00"), "09:30", nil,
+		{"the clock is behind lastMissedTime", hourly().lastMissed("2027-03-02 10:00"), "09:30", nil,
 			"False/ClockBehind False/Idle True/ClockBehind",
 			"status.lastMissedTime is 2027-03-02T10:00:00Z" + behind},
-		{"the clock is behind when times began to count", hourly().since("2027-03-02 10:00"), "09:30", nil,
+		{"the clock is behind scheduledSince", hourly().since("2027-03-02 10:00"), "09:30", nil,
 			"False/ClockBehind False/Idle True/ClockBehind",
 			"status.scheduledSince is 2027-03-02T10:00:00Z" + behind},
-		{"the clock is behind when the CronJob was made", hourly().new().created("11:00"), "09:30", nil,
+		{"the clock is behind the creation of the CronJob", hourly().new().created("11:00"), "09:30", nil,
 			"False/ClockBehind False/Idle True/ClockBehind",
 			"status.scheduledSince is 2026-03-02T11:00:00Z" + behind},
 
@@ -149,12 +150,12 @@ func TestConditions(t *testing.T) {
 			hourly().ran("09:00").failed("09:00").active("09:00").named("by-hand"), "09:30", nil,
 			"True/Scheduled True/JobsRunning True/LastRunFailed", failure},
 		{"one failed, and one has succeeded since", hourly().ran("10:00").failed("09:00").done("10:00"), "10:30", nil,
-			"True/Scheduled False/Idle False/AsExpected", well},
+			"True/Scheduled False/Idle False/AsExpected", none},
 		{"one failed, and one that began before has succeeded since",
-			hourly().ran("09:00").failed("09:00").done("08:45").named("by-hand").ended("09:02"), "09:30", nil,
-			"True/Scheduled False/Idle False/AsExpected", well},
+			hourly().ran("09:00").failed("09:00").done("08:45").named("by-hand").finishedAt("09:02"), "09:30", nil,
+			"True/Scheduled False/Idle False/AsExpected", none},
 		{"one succeeded, and one that began before has failed since",
-			hourly().ran("09:00").failed("09:00").ended("10:05").done("10:00"), "10:30", nil,
+			hourly().ran("09:00").failed("09:00").finishedAt("10:05").done("10:00"), "10:30", nil,
 			"True/Scheduled False/Idle True/LastRunFailed", failure},
 		{"several failed", hourly().keep(3, 3).ran("09:00").failed("09:00").failed("08:45").named("by-hand"), "09:30", nil,
 			"True/Scheduled False/Idle True/LastRunFailed", failure},
@@ -166,47 +167,52 @@ func TestConditions(t *testing.T) {
 			"True/Scheduled False/Idle True/LastRunFailed", failure},
 		{"failed ones are not kept", hourly().keep(3, 0).ran("09:00").failed("09:00"), "09:30", nil,
 			"True/Scheduled False/Idle True/LastRunFailed", failure},
-		{"a failed one is being deleted", hourly().ran("09:00").failed("09:00").ending(), "09:30", nil,
+		{"a failed one is being deleted", hourly().ran("09:00").failed("09:00").terminating(), "09:30", nil,
 			"True/Scheduled False/Idle True/LastRunFailed", failure},
 
-		{"one failed, and is gone", hourly().ran("09:00").hadFailed("09:01").was("LastRunFailed", "it was so", "09:01"),
+		{"one failed, and was deleted",
+			hourly().ran("09:00").lastFailed("09:01").wasDegraded("LastRunFailed", "earlier message", "09:01"),
 			"09:30", nil,
-			"True/Scheduled False/Idle True/LastRunFailed", "it was so"},
-		{"one failed, and is gone, long after something else was wrong and one succeeded",
-			hourly().ran("12:00").succeeded("11:01").hadFailed("12:01").was("LastRunFailed", "it was so", "09:01"), "12:30", nil,
-			"True/Scheduled False/Idle True/LastRunFailed", "it was so"},
-		{"one failed, and is gone, and something else was wrong meanwhile",
-			hourly().ran("09:00").hadFailed("09:01").was("Error", "it was so", "09:10"), "09:30", nil,
+			"True/Scheduled False/Idle True/LastRunFailed", "earlier message"},
+		{"one failed, and was deleted, long after another problem and a success",
+			hourly().ran("12:00").succeeded("11:01").lastFailed("12:01").
+				wasDegraded("LastRunFailed", "earlier message", "09:01"), "12:30", nil,
+			"True/Scheduled False/Idle True/LastRunFailed", "earlier message"},
+		{"one failed, and was deleted, and there was another problem meanwhile",
+			hourly().ran("09:00").lastFailed("09:01").wasDegraded("Error", "earlier message", "09:10"), "09:30", nil,
 			"True/Scheduled False/Idle True/LastRunFailed",
-			"a Job failed at 2026-03-02T09:01:00Z and is gone; a higher spec.failedJobsHistoryLimit keeps more of them"},
+			"a Job failed at 2026-03-02T09:01:00Z and was deleted; a higher spec.failedJobsHistoryLimit keeps more failed Jobs"},
 		{"another one failed after it",
-			hourly().ran("10:00").hadFailed("09:01").was("LastRunFailed", "it was so", "09:01").failed("10:00").named("b"),
+			hourly().ran("10:00").lastFailed("09:01").wasDegraded("LastRunFailed", "earlier message", "09:01").
+				failed("10:00").named("b"),
 			"10:30", nil,
 			"True/Scheduled False/Idle True/LastRunFailed",
 			"Job b failed: BackoffLimitExceeded: it has failed too often; kubectl -n default logs " +
 				"--selector=batch.kubernetes.io/job-name=b shows why"},
-		{"one failed, and is gone, and one has succeeded",
-			hourly().ran("10:00").hadFailed("09:01").was("LastRunFailed", "it was so", "09:01").done("10:00"), "10:30", nil,
-			"True/Scheduled False/Idle False/AsExpected", well},
-		{"one failed, and one has succeeded before that was told",
-			hourly().ran("09:00").was("LastRunFailed", failure, "09:07").
-				failed("09:00").done("09:01").named("by-hand"), "09:30", nil, "True/Scheduled False/Idle False/AsExpected", well},
-		{"what else was wrong is not for ever", hourly().ran("09:00").was("Error", "it was so", "09:01"), "09:30", nil,
-			"True/Scheduled False/Idle False/AsExpected", well},
-		{"nor that the clock was behind", hourly().ran("10:00").was("ClockBehind", "it was so", "09:01"), "10:30", nil,
-			"True/Scheduled False/Idle False/AsExpected", well},
-		{"nor that the schedule was none", hourly().ran("09:00").was("InvalidSchedule", "it was so", "09:01"),
-			"09:30", nil, "True/Scheduled False/Idle False/AsExpected", well},
+		{"one failed, and was deleted, and one has succeeded",
+			hourly().ran("10:00").lastFailed("09:01").wasDegraded("LastRunFailed", "earlier message", "09:01").done("10:00"),
+			"10:30", nil,
+			"True/Scheduled False/Idle False/AsExpected", none},
+		{"one failed, and one has succeeded before that was reported",
+			hourly().ran("09:00").wasDegraded("LastRunFailed", failure, "09:07").
+				failed("09:00").done("09:01").named("by-hand"), "09:30", nil, "True/Scheduled False/Idle False/AsExpected", none},
+		{"another problem is cleared", hourly().ran("09:00").wasDegraded("Error", "earlier message", "09:01"), "09:30", nil,
+			"True/Scheduled False/Idle False/AsExpected", none},
+		{"a clock that was behind is cleared",
+			hourly().ran("10:00").wasDegraded("ClockBehind", "earlier message", "09:01"), "10:30", nil,
+			"True/Scheduled False/Idle False/AsExpected", none},
+		{"an invalid schedule is cleared", hourly().ran("09:00").wasDegraded("InvalidSchedule", "earlier message", "09:01"),
+			"09:30", nil, "True/Scheduled False/Idle False/AsExpected", none},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := statusOf(test.world.cj, test.world.pass(moment(test.at), test.err), test.err)
-			if said := reasons(got); said != test.want {
-				t.Errorf("\n   is: %s\n want: %s", said, test.want)
+			got := statusOf(test.fixture.cj, test.fixture.pass(moment(test.at), test.err), test.err)
+			if actual := reasons(got); actual != test.want {
+				t.Errorf("\n   is: %s\n want: %s", actual, test.want)
 			}
-			if said := degradedMessage(got); test.message != "" && said != test.message {
-				t.Errorf("message: %s\n   want: %s", said, test.message)
+			if actual := degradedMessage(got); test.message != "" && actual != test.message {
+				t.Errorf("message: %s\n   want: %s", actual, test.message)
 			}
-			if g := test.world.cj.Generation; got.ObservedGeneration != g || got.Conditions[2].ObservedGeneration != g {
+			if g := test.fixture.cj.Generation; got.ObservedGeneration != g || got.Conditions[2].ObservedGeneration != g {
 				t.Errorf("it is of generation %d, its conditions of %d", got.ObservedGeneration,
 					got.Conditions[2].ObservedGeneration)
 			}
@@ -216,24 +222,23 @@ func TestConditions(t *testing.T) {
 
 // The message of Degraded lists every problem, the worst first.
 func TestDegradedListsEveryProblem(t *testing.T) {
-	const shared = "there is a CronJob of batch/v1 named c too, and Kubernetes takes Jobs for those of that one by " +
-		"its name: " +
-		"it may delete these. Give one of the two another name"
-	w := hourly().ran("09:00").hadFailed("09:01").was("LastRunFailed", "it was so", "09:01")
+	const shared = "a batch/v1 CronJob is also named c, and Kubernetes matches Jobs to owners by name alone: " +
+		"it may delete this one's Jobs. Rename one of the two"
+	fx := hourly().ran("09:00").lastFailed("09:01").wasDegraded("LastRunFailed", "earlier message", "09:01")
 	for range 2 { // the second pass reads what the first has recorded
-		seen := w.pass(moment("09:30"), nil)
+		seen := fx.pass(moment("09:30"), nil)
 		seen.isNameShared = true
-		w.cj.Status = statusOf(w.cj, seen, nil)
-		if got := degradedMessage(w.cj.Status); got != "it was so; "+shared ||
-			reasonOfDegraded(w) != tutorialv1.ReasonLastRunFailed {
-			t.Errorf("%s: %s", reasonOfDegraded(w), got)
+		fx.cj.Status = statusOf(fx.cj, seen, nil)
+		if got := degradedMessage(fx.cj.Status); got != "earlier message; "+shared ||
+			reasonOfDegraded(fx) != tutorialv1.ReasonLastRunFailed {
+			t.Errorf("%s: %s", reasonOfDegraded(fx), got)
 		}
 	}
-	w = on("x").gaveUp("2027-01-01 00:00")
-	seen := w.pass(moment("09:30"), nil)
+	fx = on("x").lastMissed("2027-01-01 00:00")
+	seen := fx.pass(moment("09:30"), nil)
 	seen.isNameShared = true
-	w.cj.Status = statusOf(w.cj, seen, errors.New("connection reset"))
-	message, last := degradedMessage(w.cj.Status), -1
+	fx.cj.Status = statusOf(fx.cj, seen, errors.New("connection reset"))
+	message, last := degradedMessage(fx.cj.Status), -1
 	for _, part := range []string{"connection reset; ", "is not valid", "status.lastMissedTime is", shared} {
 		at := strings.Index(message, part)
 		if at <= last {
@@ -241,84 +246,83 @@ func TestDegradedListsEveryProblem(t *testing.T) {
 		}
 		last = at
 	}
-	if reasonOfDegraded(w) != tutorialv1.ReasonError {
-		t.Error(reasonOfDegraded(w))
+	if reasonOfDegraded(fx) != tutorialv1.ReasonError {
+		t.Error(reasonOfDegraded(fx))
 	}
 }
 
-func TestStatusWhenJobsCannotBeSeen(t *testing.T) {
-	w := hourly().ran("10:00").gaveUp("09:00").succeeded("10:01").becomes("30 * * * *")
-	w.cj.Status.Active, w.cj.Status.ActiveJobs, w.cj.Status.NextScheduleTime = []corev1.ObjectReference{{Name: "x"}}, 1,
+func TestStatusWhenJobsCannotBeRead(t *testing.T) {
+	fx := hourly().ran("10:00").lastMissed("09:00").succeeded("10:01").becomes("30 * * * *")
+	fx.cj.Status.Active, fx.cj.Status.ActiveJobs, fx.cj.Status.NextScheduleTime = []corev1.ObjectReference{{Name: "x"}}, 1,
 		at(moment("11:00"))
-	got := statusOf(w.cj, observed{now: moment("10:30")}, errors.New("connection reset"))
-	if said, want := reasons(got), "Unknown/NotObserved False/Blocked True/Error"; said != want {
-		t.Errorf("conditions: %s; want %s", said, want)
+	got := statusOf(fx.cj, observed{now: moment("10:30")}, errors.New("connection reset"))
+	if actual, want := reasons(got), "Unknown/NotObserved False/Blocked True/Error"; actual != want {
+		t.Errorf("conditions: %s; want %s", actual, want)
 	}
-	want := *w.cj.Status.DeepCopy()
+	want := *fx.cj.Status.DeepCopy()
 	want.ObservedGeneration, want.Conditions = 2, nil
 	got.Conditions = nil
 	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("what was known is lost:\n   is: %+v\n want: %+v", got, want)
+		t.Errorf("the earlier status is lost:\n   is: %+v\n want: %+v", got, want)
 	}
 }
 
 func TestMessages(t *testing.T) {
 	for _, test := range []struct {
-		name  string
-		world world
-		at    string
-		index int
-		want  string
+		name    string
+		fixture fixture
+		at      string
+		index   int
+		want    string
 	}{
-		{"scheduled", hourly().ran("09:00"), "09:30", 0, "Jobs are made at the times of the schedule"},
+		{"scheduled", hourly().ran("09:00"), "09:30", 0, "Jobs are created on schedule"},
 		{"suspended", hourly().suspended(), "09:30", 0,
-			"spec.suspend is true: no Job is made until it is false, and none for the time until then"},
+			"spec.suspend is true: no Job is created, and times that pass meanwhile do not run later"},
 		{"never", on("0 0 30 2 *"), "09:30", 0,
-			`spec.schedule "0 0 30 2 *" never fires: no month that it names has such a day; correct its day of month or its month`},
+			`spec.schedule "0 0 30 2 *" never fires: no month in it has such a day; correct the day of month or the month`},
 		{"blocked", on("0 0 30 2 *"), "09:30", 1, "see condition Degraded"},
 		{"none", hourly().ran("09:00"), "09:30", 1, "no Job is active"},
 		{"one", hourly().ran("09:00").active("09:00"), "09:30", 1, "1 Job is active"},
 		{"two", hourly().ran("10:00").active("09:00", "10:00"), "10:30", 1, "2 Jobs are active"},
 		{"waits", hourly().forbid().ran("09:00").active("09:00"), "12:30", 1,
-			"what is due since 2026-03-02T10:00:00Z waits until no Job is active (spec.concurrencyPolicy is Forbid)"},
+			"a run has been due since 2026-03-02T10:00:00Z and waits until no Job is active (spec.concurrencyPolicy is Forbid)"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := statusOf(test.world.cj, test.world.pass(moment(test.at), nil), nil)
-			if said := got.Conditions[test.index].Message; said != test.want {
-				t.Errorf("\n   is: %s\n want: %s", said, test.want)
+			got := statusOf(test.fixture.cj, test.fixture.pass(moment(test.at), nil), nil)
+			if actual := got.Conditions[test.index].Message; actual != test.want {
+				t.Errorf("\n   is: %s\n want: %s", actual, test.want)
 			}
 		})
 	}
 }
 
 func TestMissedMessage(t *testing.T) {
-	const late = ": spec.startingDeadlineSeconds has passed; a longer one lets the last of them start later"
+	const late = ": spec.startingDeadlineSeconds has passed; a longer deadline lets the latest of them start later"
 	for _, test := range []struct {
-		name  string
-		world world
-		at    string
-		want  string
+		name    string
+		fixture fixture
+		at      string
+		want    string
 	}{
 		{"none", hourly().ran("09:00"), "10:00", ""},
 		{"none, as it waits", hourly().forbid().ran("09:00").active("09:00"), "12:00", ""},
 		{"none, as it is suspended", hourly().suspended().ran("09:00"), "12:00", ""},
 		{"one", hourly().ran("09:00"), "11:00",
-			"missed the run of 2026-03-02T10:00:00Z; ran that of 2026-03-02T11:00:00Z, the last"},
+			"missed the run of 2026-03-02T10:00:00Z; ran the latest, 2026-03-02T11:00:00Z"},
 		{"two", hourly().ran("09:00"), "12:00",
-			"missed 2 runs, from 2026-03-02T10:00:00Z to 2026-03-02T11:00:00Z; ran that of 2026-03-02T12:00:00Z, the last"},
+			"missed 2 runs, from 2026-03-02T10:00:00Z to 2026-03-02T11:00:00Z; ran the latest, 2026-03-02T12:00:00Z"},
 		{"one, too late", hourly().deadline(brief).ran("09:00"), "10:01", "missed the run of 2026-03-02T10:00:00Z" + late},
 		{"two, too late", hourly().deadline(brief).ran("09:00"), "11:01",
 			"missed 2 runs, from 2026-03-02T10:00:00Z to 2026-03-02T11:00:00Z" + late},
 		{"as many as are counted but one", on("* * * * *").ran("09:00"), "2026-03-03 01:40",
-			"missed 999 runs, from 2026-03-02T09:01:00Z to 2026-03-03T01:39:00Z; ran that of 2026-03-03T01:40:00Z, the last"},
+			"missed 999 runs, from 2026-03-02T09:01:00Z to 2026-03-03T01:39:00Z; ran the latest, 2026-03-03T01:40:00Z"},
 		{"as many as are counted", on("* * * * *").ran("09:00"), "2026-03-03 01:41",
-			"missed 1000 runs or more, from 2026-03-02T09:01:00Z to 2026-03-03T01:40:00Z; ran that of 2026-03-03T01:41:00Z, " +
-				"the last"},
+			"missed 1000 runs or more, from 2026-03-02T09:01:00Z to 2026-03-03T01:40:00Z; ran the latest, 2026-03-03T01:41:00Z"},
 		{"more than are counted, too late", on("* * * * *").deadline(brief).ran("09:00"), "2026-04-03 01:41:30",
 			"missed 1000 runs or more, from 2026-03-02T09:01:00Z to 2026-04-03T01:41:00Z" + late},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			p := planOf(test.world.cj, test.world.jobs, remembered{}, moment(test.at))
+			p := planOf(test.fixture.cj, test.fixture.jobs, remembered{}, moment(test.at))
 			if got := p.missed.message(p.run); got != test.want {
 				t.Errorf("\n   is: %s\n want: %s", got, test.want)
 			}
@@ -328,36 +332,37 @@ func TestMissedMessage(t *testing.T) {
 
 func TestTimesOfStatus(t *testing.T) {
 	for _, test := range []struct {
-		name  string
-		world world
-		at    string
-		err   error
-		want  string // lastScheduleTime, lastMissedTime, lastSuccessfulTime, nextScheduleTime, scheduledSince
+		name    string
+		fixture fixture
+		at      string
+		err     error
+		want    string // lastScheduleTime, lastMissedTime, lastSuccessfulTime, nextScheduleTime, scheduledSince
 	}{
 		{"nothing has happened yet", hourly().new(), "08:40", nil, "- - - 09:00 08:30"},
-		{"a Job is made", hourly(), "09:01", nil, "09:00 - - 10:00 08:30"},
-		{"a Job cannot be made", hourly(), "09:01", errors.New("no"), "- - - 10:00 08:30"},
-		{"a Job cannot be made, and one that the status did not know of is there", hourly().active("09:00"), "10:01",
+		{"a Job is created", hourly(), "09:01", nil, "09:00 - - 10:00 08:30"},
+		{"a Job cannot be created", hourly(), "09:01", errors.New("no"), "- - - 10:00 08:30"},
+		{"a Job cannot be created, and an unrecorded one exists", hourly().active("09:00"), "10:01",
 			errors.New("no"), "09:00 - - 11:00 08:30"},
-		{"a Job that the status did not know of is there", hourly().active("09:00"), "09:30", nil, "09:00 - - 10:00 08:30"},
+		{"an unrecorded Job exists", hourly().active("09:00"), "09:30", nil, "09:00 - - 10:00 08:30"},
 		{"the last run only moves forward", hourly().ran("11:00").done("09:00"), "10:30", nil, "11:00 - 09:01 12:00 08:30"},
-		{"a name of a time to come is not run yet", hourly().ran("09:00").active("11:00"), "09:30", nil,
+		{"a Job named for a future time is not a run yet", hourly().ran("09:00").active("11:00"), "09:30", nil,
 			"09:00 - - 10:00 08:30"},
 
 		{"one is missed, and the last runs", hourly().ran("09:00"), "11:01", nil, "11:00 10:00 - 12:00 08:30"},
 		{"several are missed, and the last runs", hourly().ran("09:00"), "13:01", nil, "13:00 12:00 - 14:00 08:30"},
-		{"the last of them cannot run: nothing is given up yet", hourly().ran("09:00"), "13:01", errors.New("no"),
+		{"the last of them cannot run: nothing is missed yet", hourly().ran("09:00"), "13:01", errors.New("no"),
 			"09:00 - - 14:00 08:30"},
 		{"it is too late", hourly().deadline(brief).ran("09:00"), "11:01", nil, "09:00 11:00 - 12:00 08:30"},
 		{"it is too late, whatever else fails", hourly().deadline(brief).ran("09:00"), "11:01", errors.New("no"),
 			"09:00 11:00 - 12:00 08:30"},
-		{"what is missed only moves forward", hourly().ran("09:00").gaveUp("12:00"), "10:01", nil,
+		{"the last missed time only moves forward", hourly().ran("09:00").lastMissed("12:00"), "10:01", nil,
 			"09:00 12:00 - 13:00 08:30"},
-		{"Forbid gives nothing up while it waits", hourly().forbid().ran("09:00").active("09:00"), "12:01", nil,
+		{"Forbid misses no time while it waits", hourly().forbid().ran("09:00").active("09:00"), "12:01", nil,
 			"09:00 - - 13:00 08:30"},
 
 		{"one succeeds", hourly().ran("09:00").done("09:00"), "09:30", nil, "09:00 - 09:01 10:00 08:30"},
-		{"the last to succeed is not the last to begin", hourly().ran("10:00").done("09:00").ended("10:20").done("10:00"),
+		{"the last to succeed is not the last to begin",
+			hourly().ran("10:00").done("09:00").finishedAt("10:20").done("10:00"),
 			"10:30", nil, "10:00 - 10:20 11:00 08:30"},
 		{"one succeeds that is not kept", hourly().keep(0, 0).ran("09:00").done("09:00"), "09:30", nil,
 			"09:00 - 09:01 10:00 08:30"},
@@ -369,30 +374,30 @@ func TestTimesOfStatus(t *testing.T) {
 			"09:00 - 09:01 10:00 08:30"},
 		{"the last success only moves forward", hourly().ran("10:00").succeeded("10:01").done("09:00"), "10:30", nil,
 			"10:00 - 10:01 11:00 08:30"},
-		{"it stays when the Job is gone", hourly().ran("10:00").succeeded("10:01"), "10:30", nil,
+		{"it stays when the Job is deleted", hourly().ran("10:00").succeeded("10:01"), "10:30", nil,
 			"10:00 - 10:01 11:00 08:30"},
 		{"a failure is no success", hourly().ran("09:00").failed("09:00"), "09:30", nil, "09:00 - - 10:00 08:30"},
 
 		{"nothing is due while it is suspended", hourly().suspended().ran("09:00"), "09:30", nil, "09:00 - - - -"},
 		{"it is resumed", hourly().resumes().ran("09:00"), "11:30", nil, "09:00 - - 12:00 11:30"},
 		{"the schedule changes", hourly().ran("09:00").becomes("45 * * * *"), "09:30", nil, "09:00 - - 09:45 09:30"},
-		{"the schedule is none", hourly().ran("09:00").becomes("x"), "09:30", nil, "09:00 - - - 09:30"},
+		{"the schedule is invalid", hourly().ran("09:00").becomes("x"), "09:30", nil, "09:00 - - - 09:30"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := statusOf(test.world.cj, test.world.pass(moment(test.at), test.err), test.err)
+			got := statusOf(test.fixture.cj, test.fixture.pass(moment(test.at), test.err), test.err)
 			var times []string
 			for _, t := range []*metav1.Time{got.LastScheduleTime, got.LastMissedTime, got.LastSuccessfulTime,
 				got.NextScheduleTime, got.ScheduledSince} {
 				if t == nil {
 					times = append(times, "-")
 				} else {
-					times = append(times, said(t.Time))
+					times = append(times, formatTime(t.Time))
 				}
 			}
 			if is := strings.Join(times, " "); is != test.want {
 				t.Errorf("\n   is: %s\n want: %s", is, test.want)
 			}
-			if zone := test.world.cj.Spec.TimeZone; got.ObservedSchedule != test.world.cj.Spec.Schedule ||
+			if zone := test.fixture.cj.Spec.TimeZone; got.ObservedSchedule != test.fixture.cj.Spec.Schedule ||
 				got.ObservedTimeZone != "" || zone != nil {
 				t.Errorf("it is of the schedule %q in %q", got.ObservedSchedule, got.ObservedTimeZone)
 			}
@@ -400,7 +405,7 @@ func TestTimesOfStatus(t *testing.T) {
 	}
 }
 
-func TestStatusSaysByWhatTimesCount(t *testing.T) {
+func TestStatusRecordsScheduleAndZone(t *testing.T) {
 	got := statusOf(hourly().moves("Asia/Tokyo").cj, hourly().moves("Asia/Tokyo").pass(moment("09:30"), nil), nil)
 	if got.ObservedTimeZone != "Asia/Tokyo" || got.ObservedSchedule != "0 * * * *" {
 		t.Errorf("it is of the schedule %q in %q", got.ObservedSchedule, got.ObservedTimeZone)
@@ -415,9 +420,9 @@ func TestActive(t *testing.T) {
 		}
 		return strings.Join(all, " ")
 	}
-	t.Run("finished ones are not, those that are being deleted are, and what is made is", func(t *testing.T) {
-		w := hourly().ran("11:00").done("08:45").failed("08:50").active("11:00").active("10:00").ending()
-		got := statusOf(w.cj, w.pass(moment("12:00"), nil), nil)
+	t.Run("lists unfinished Jobs, also those being deleted, and the created one", func(t *testing.T) {
+		fx := hourly().ran("11:00").done("08:45").failed("08:50").active("11:00").active("10:00").terminating()
+		got := statusOf(fx.cj, fx.pass(moment("12:00"), nil), nil)
 		if is, want := names(got.Active), "c-29540760 c-29540820 c-29540880"; is != want || got.ActiveJobs != 3 {
 			t.Errorf("%d: %s; want %s", got.ActiveJobs, is, want)
 		}
@@ -426,26 +431,26 @@ func TestActive(t *testing.T) {
 			t.Errorf("%+v; want %+v", got.Active[0], want)
 		}
 	})
-	t.Run("what is replaced is not", func(t *testing.T) {
-		w := hourly().replace().ran("11:00").active("11:00")
-		if got := statusOf(w.cj, w.pass(moment("12:00"), nil), nil); names(got.Active) != "c-29540880" {
+	t.Run("does not list a replaced Job", func(t *testing.T) {
+		fx := hourly().replace().ran("11:00").active("11:00")
+		if got := statusOf(fx.cj, fx.pass(moment("12:00"), nil), nil); names(got.Active) != "c-29540880" {
 			t.Errorf("%+v", got.Active)
 		}
 	})
-	t.Run("what the status listed, and is not there, is not", func(t *testing.T) {
-		w := hourly().ran("09:00")
-		w.cj.Status.Active, w.cj.Status.ActiveJobs = []corev1.ObjectReference{{Name: "x"}}, 1
-		if got := statusOf(w.cj, w.pass(moment("09:30"), nil), nil); len(got.Active) != 0 || got.ActiveJobs != 0 {
+	t.Run("does not list a Job that does not exist any more", func(t *testing.T) {
+		fx := hourly().ran("09:00")
+		fx.cj.Status.Active, fx.cj.Status.ActiveJobs = []corev1.ObjectReference{{Name: "x"}}, 1
+		if got := statusOf(fx.cj, fx.pass(moment("09:30"), nil), nil); len(got.Active) != 0 || got.ActiveJobs != 0 {
 			t.Errorf("%+v", got.Active)
 		}
 	})
-	t.Run("of more than a hundred, the latest are listed, by name", func(t *testing.T) {
-		w, first := on("@every 90s"), moment("09:00")
+	t.Run("lists the latest hundred, by name", func(t *testing.T) {
+		fx, first := on("@every 90s"), moment("09:00")
 		for i := range 150 {
 			// the names of half of them end in minutes, of half in seconds
-			w = w.active(said(first.Add(time.Duration(150-i) * 90 * time.Second)))
+			fx = fx.active(formatTime(first.Add(time.Duration(150-i) * 90 * time.Second)))
 		}
-		got := statusOf(w.cj, w.pass(first.Add(151*90*time.Second-1), nil), nil)
+		got := statusOf(fx.cj, fx.pass(first.Add(151*90*time.Second-1), nil), nil)
 		if len(got.Active) != 100 || got.ActiveJobs != 150 {
 			t.Fatalf("%d are listed of %d", len(got.Active), got.ActiveJobs)
 		}
@@ -462,44 +467,44 @@ func TestActive(t *testing.T) {
 	})
 }
 
-// A failure that nobody has read is not forgotten because its Job is not kept, nor because more passes are made.
+// A failure is reported until a Job succeeds, even if its Job is deleted and more passes follow.
 func TestFailureLastsUntilSuccess(t *testing.T) {
-	w := hourly().keep(0, 0).after("09:00")
-	finish(w.jobs[0], batchv1.JobFailed, moment("09:20"))
+	fx := hourly().keep(0, 0).after("09:00")
+	finish(fx.jobs[0], batchv1.JobFailed, moment("09:20"))
 	for _, now := range []string{"09:20", "09:21", "09:22", "10:00"} {
-		if w = w.after(now); reasonOfDegraded(w) != tutorialv1.ReasonLastRunFailed {
-			t.Fatalf("at %s: %s", now, reasons(w.cj.Status))
+		if fx = fx.after(now); reasonOfDegraded(fx) != tutorialv1.ReasonLastRunFailed {
+			t.Fatalf("at %s: %s", now, reasons(fx.cj.Status))
 		}
 	}
-	if len(w.jobs) != 1 {
-		t.Fatalf("there are %d Jobs", len(w.jobs))
+	if len(fx.jobs) != 1 {
+		t.Fatalf("there are %d Jobs", len(fx.jobs))
 	}
-	finish(w.jobs[0], batchv1.JobComplete, moment("10:10"))
-	if w = w.after("10:10"); reasonOfDegraded(w) != tutorialv1.ReasonAsExpected || len(w.jobs) != 1 {
-		t.Errorf("%s, and %d Jobs", reasons(w.cj.Status), len(w.jobs))
+	finish(fx.jobs[0], batchv1.JobComplete, moment("10:10"))
+	if fx = fx.after("10:10"); reasonOfDegraded(fx) != tutorialv1.ReasonAsExpected || len(fx.jobs) != 1 {
+		t.Errorf("%s, and %d Jobs", reasons(fx.cj.Status), len(fx.jobs))
 	}
-	if w = w.after("10:11"); reasonOfDegraded(w) != tutorialv1.ReasonAsExpected || len(w.jobs) != 0 {
-		t.Errorf("%s, and %d Jobs", reasons(w.cj.Status), len(w.jobs))
+	if fx = fx.after("10:11"); reasonOfDegraded(fx) != tutorialv1.ReasonAsExpected || len(fx.jobs) != 0 {
+		t.Errorf("%s, and %d Jobs", reasons(fx.cj.Status), len(fx.jobs))
 	}
 }
 
-func reasonOfDegraded(w world) string {
-	return meta.FindStatusCondition(w.cj.Status.Conditions, tutorialv1.ConditionDegraded).Reason
+func reasonOfDegraded(fx fixture) string {
+	return meta.FindStatusCondition(fx.cj.Status.Conditions, tutorialv1.ConditionDegraded).Reason
 }
 
-// A pass that finds everything as it was writes nothing.
+// A pass that observes no change writes nothing.
 func TestStatusIsTheSameAgain(t *testing.T) {
-	for _, w := range []world{hourly(), hourly().suspended(), on("x"), hourly().ran("09:00").failed("08:45", "09:00"),
+	for _, fx := range []fixture{hourly(), hourly().suspended(), on("x"), hourly().ran("09:00").failed("08:45", "09:00"),
 		hourly().forbid().active("09:00"),
-		hourly().deadline(brief), hourly().gaveUp("2027-01-01 00:00")} {
-		once := w.after("10:20")
+		hourly().deadline(brief), hourly().lastMissed("2027-01-01 00:00")} {
+		once := fx.after("10:20")
 		if twice := once.after("10:20"); fmt.Sprint(twice.cj.Status) != fmt.Sprint(once.cj.Status) {
 			t.Errorf("\n once: %+v\ntwice: %+v", once.cj.Status, twice.cj.Status)
 		}
 	}
 }
 
-// A Job that the cache does not show may be deleted before any watch shows it: the next pass finds out.
+// A Job that the cache does not show may be deleted before any watch shows it: the next pass checks that.
 func TestWakeWhileTheCacheIsBehind(t *testing.T) {
 	now := moment("09:30")
 	for _, test := range []struct {
@@ -507,7 +512,7 @@ func TestWakeWhileTheCacheIsBehind(t *testing.T) {
 		observed observed
 		want     time.Time
 	}{
-		{"at rest", observed{now: now, plan: plan{wake: moment("10:00")}}, moment("10:00")},
+		{"settled", observed{now: now, plan: plan{wake: moment("10:00")}}, moment("10:00")},
 		{"never", observed{now: now}, time.Time{}},
 		{"ahead of the cache", observed{now: now, isAhead: true, plan: plan{wake: moment("10:00")}}, moment("09:30:01")},
 		{"ahead of the cache, and nothing is due", observed{now: now, isAhead: true}, moment("09:30:01")},

@@ -30,9 +30,9 @@ import (
 type Reconciler struct {
 	// Image is the nginx image. Changing it restarts the pods of every Foo.
 	Image operand.Image
-	// Platform is what the cluster does by itself.
+	// Platform describes how the cluster treats pods.
 	Platform operand.Platform
-	// Clock tells the time.
+	// Clock is the source of the time.
 	Clock clock.PassiveClock
 
 	client   client.Client
@@ -50,16 +50,16 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
-// Children are empty objects of the types that a Foo has children of. They are watched and cached.
+// Children has one empty object of each type of child. These types are watched and cached.
 var Children = []client.Object{&appsv1.Deployment{}}
 
-// nameIndex finds Foos by the Deployment that they want and may not have.
+// nameIndex finds Foos by spec.deploymentName, except those whose rollout is complete; see [indexName].
 const nameIndex = "spec.deploymentName"
 
-// indexName is the function of that index. A Foo whose status says that its rollout is complete has its Deployment,
-// whose owner reference names it: it need not be found by a name, and of very many Foos nearly all are so. When such a
-// Foo loses its Deployment, that Deployment's event triggers a pass; the status written then triggers another one, so
-// nothing is missed of what happened before the index had the Foo again.
+// indexName is the function of that index. To save memory, a Foo whose rollout is complete is left out: the owner
+// reference of its Deployment names it. When such a Foo loses its Deployment, the Deployment's event triggers a pass.
+// The status written by that pass puts the Foo into the index and triggers another pass, so no event in between is
+// lost.
 func indexName(object client.Object) []string {
 	foo := object.(*samplev1alpha1.Foo)
 	progressing := meta.FindStatusCondition(foo.Status.Conditions, samplev1alpha1.ConditionProgressing)
@@ -91,7 +91,7 @@ func forgetDeleted(children *child.Client) builder.Predicates {
 	return builder.WithPredicates(children.ForgetDeleted())
 }
 
-// mapDeploymentToFoos returns the Foo that controls a Deployment, and those that want its name and may not have it.
+// mapDeploymentToFoos returns the Foo that controls a Deployment, and the Foos in [nameIndex] that specify its name.
 func (r *Reconciler) mapDeploymentToFoos(ctx context.Context, deployment client.Object) []reconcile.Request {
 	var requests []reconcile.Request
 	if c := metav1.GetControllerOfNoCopy(deployment); c != nil && c.Kind == "Foo" {
@@ -142,8 +142,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, foo *samplev1alpha1.Foo) (ct
 	return ctrl.Result{RequeueAfter: status.Sooner(wait, done.wait, pass.RetryAfter())}, nil
 }
 
-// sync writes the Deployment of a Foo, and deletes those under former names, or keeps them while it cannot have the
-// one.
+// sync applies the Deployment of a Foo. If that succeeds, it deletes the Deployments under former names; if not, it
+// keeps them.
 func (r *Reconciler) sync(ctx context.Context, pass *child.Pass, foo *samplev1alpha1.Foo) result {
 	observed, err := r.observe(ctx, foo)
 	if err != nil {
@@ -174,7 +174,7 @@ func (r *Reconciler) sync(ctx context.Context, pass *child.Pass, foo *samplev1al
 	return done
 }
 
-// observe reads the Deployment of the name that a Foo wants, and those that it controls.
+// observe reads the Deployment named spec.deploymentName, and the Deployments that the Foo controls.
 func (r *Reconciler) observe(ctx context.Context, foo *samplev1alpha1.Foo) (observed observed, err error) {
 	observed.owned, err = child.List[appsv1.Deployment](ctx, r.children, foo, &appsv1.DeploymentList{})
 	if err != nil {
@@ -184,17 +184,18 @@ func (r *Reconciler) observe(ctx context.Context, foo *samplev1alpha1.Foo) (obse
 	return observed, err
 }
 
-// observeClaims follows a name that is taken to the Foo that has it, the name that one wants, and so on, until a name
-// is free, has no Foo, or has been met before.
+// observeClaims follows a chain of claims: from a name that is taken to the Foo that controls the Deployment of that
+// name, to the spec.deploymentName of that Foo, and so on. The chain ends at a name that is free, that no Foo controls,
+// or that occurred before.
 func (r *Reconciler) observeClaims(ctx context.Context, foo *samplev1alpha1.Foo,
 	taken *child.NotControlledError) []claim {
 	if taken == nil {
 		return nil
 	}
 	var claims []claim
-	name, controller, isMet := taken.Name, taken.Controller, map[string]bool{}
-	for !isMet[name] {
-		isMet[name] = true
+	name, controller, isVisited := taken.Name, taken.Controller, map[string]bool{}
+	for !isVisited[name] {
+		isVisited[name] = true
 		holder := r.fooOf(ctx, foo.Namespace, controller)
 		claims = append(claims, claim{name: name, controller: controller, holder: holder})
 		if holder == nil {
@@ -224,7 +225,7 @@ func (r *Reconciler) fooOf(ctx context.Context, namespace string,
 	return &foo
 }
 
-// deleteFormer deletes the Deployments of a Foo under other names than it wants.
+// deleteFormer deletes the Deployments of a Foo that have other names than spec.deploymentName.
 func (r *Reconciler) deleteFormer(ctx context.Context, foo *samplev1alpha1.Foo, former []*appsv1.Deployment) error {
 	if len(former) == 0 {
 		return nil
@@ -239,8 +240,8 @@ func (r *Reconciler) deleteFormer(ctx context.Context, foo *samplev1alpha1.Foo, 
 	return errors.Join(errs...)
 }
 
-// keepFormer applies the spec of a Foo to the Deployments that it has under other names than it wants: they serve as
-// long as it cannot have that one.
+// keepFormer applies the spec of a Foo to its Deployments of other names: they stay in service while
+// spec.deploymentName is taken.
 func (r *Reconciler) keepFormer(
 	ctx context.Context, pass *child.Pass, foo *samplev1alpha1.Foo, former []*appsv1.Deployment, done *result,
 ) {
@@ -255,7 +256,7 @@ func (r *Reconciler) keepFormer(
 	}
 }
 
-// recordEvents records an event of a transition that the status stored has made.
+// recordEvents records an event for a transition between two stored statuses.
 func (r *Reconciler) recordEvents(before, after *samplev1alpha1.Foo) {
 	was, is := before.Status.Conditions, after.Status.Conditions
 	degraded := meta.FindStatusCondition(is, samplev1alpha1.ConditionDegraded)

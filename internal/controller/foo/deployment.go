@@ -43,8 +43,8 @@ func deployment(foo *samplev1alpha1.Foo, name string, observed *appsv1.Deploymen
 	case foo.Spec.Replicas != nil:
 		want.Spec.WithReplicas(*foo.Spec.Replicas)
 	case observed != nil && observed.Spec.Replicas != nil:
-		// Leaving the count out would take it back, and the API server would make it 1. So whatever is there is said
-		// again, and the resource version refuses that if somebody has scaled meanwhile.
+		// If an apply that set the count is followed by one without it, the API server resets it to 1. So the observed
+		// count is applied; the resource version makes the API server refuse that if it was scaled meanwhile.
 		want.Spec.WithReplicas(*observed.Spec.Replicas)
 		want.WithResourceVersion(observed.ResourceVersion)
 	default:

@@ -41,11 +41,11 @@ func TestDeploymentReplicas(t *testing.T) {
 		resourceVersion *string
 	}{
 		{"managed, no Deployment yet", ptr.To[int32](3), nil, 3, nil},
-		{"managed, scaled by somebody else", ptr.To[int32](3), seen, 3, nil},
+		{"managed, scaled by another client", ptr.To[int32](3), seen, 3, nil},
 		{"managed, none", ptr.To[int32](0), seen, 0, nil},
 		{"not managed, no Deployment yet", nil, nil, 1, nil},
-		{"not managed, scaled by somebody else", nil, seen, 5, ptr.To("7")},
-		{"not managed, a stranger's Deployment of which the cache keeps no spec", nil, &appsv1.Deployment{}, 1, nil},
+		{"not managed, scaled by another client", nil, seen, 5, ptr.To("7")},
+		{"not managed, an uncontrolled Deployment, whose spec the cache does not keep", nil, &appsv1.Deployment{}, 1, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			foo := &samplev1alpha1.Foo{Spec: samplev1alpha1.FooSpec{DeploymentName: "web", Replicas: test.replicas}}

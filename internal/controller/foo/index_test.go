@@ -8,7 +8,7 @@ import (
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
 )
 
-func TestWhoIsFoundByAName(t *testing.T) {
+func TestIndexName(t *testing.T) {
 	progressing := func(reason string, generation int64) []metav1.Condition {
 		return []metav1.Condition{{Type: samplev1alpha1.ConditionProgressing, Reason: reason, ObservedGeneration: generation}}
 	}
@@ -19,9 +19,9 @@ func TestWhoIsFoundByAName(t *testing.T) {
 	}{
 		{"a new one", nil, true},
 		{"one whose Deployment is being rolled out", progressing(samplev1alpha1.ReasonRollingOut, 2), true},
-		{"one that cannot have the name", progressing(samplev1alpha1.ReasonBlocked, 2), true},
-		{"one that is done", progressing(samplev1alpha1.ReasonRolloutComplete, 2), false},
-		{"one that was done before it was changed", progressing(samplev1alpha1.ReasonRolloutComplete, 1), true},
+		{"one whose name is taken", progressing(samplev1alpha1.ReasonBlocked, 2), true},
+		{"one whose rollout is complete", progressing(samplev1alpha1.ReasonRolloutComplete, 2), false},
+		{"one whose rollout was complete before a change", progressing(samplev1alpha1.ReasonRolloutComplete, 1), true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			foo := &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Generation: 2},

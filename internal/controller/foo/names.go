@@ -27,20 +27,20 @@ func selector(foo *samplev1alpha1.Foo) map[string]string {
 
 // observed is the state that a pass has read.
 type observed struct {
-	// current is the Deployment of the name that the Foo wants, whoever controls it; nil if there is none.
+	// current is the Deployment named spec.deploymentName, whatever controls it; nil if there is none.
 	current *appsv1.Deployment
-	// owned are the Deployments that the Foo controls, under whatever names.
+	// owned are the Deployments that the Foo controls, under any name.
 	owned []*appsv1.Deployment
 }
 
-// former returns the Deployments that a Foo has under other names than it wants, and that are not being deleted yet.
+// former returns the Foo's Deployments that have other names than spec.deploymentName and are not being deleted yet.
 func (o observed) former(foo *samplev1alpha1.Foo) []*appsv1.Deployment {
 	return slices.DeleteFunc(slices.Clone(o.owned), func(d *appsv1.Deployment) bool {
 		return d.Name == foo.Spec.DeploymentName || !d.DeletionTimestamp.IsZero()
 	})
 }
 
-// serving returns the Deployment that serves for a Foo until the one that it wants is there; nil if it has none.
+// serving returns the Deployment that the status describes until the desired one exists; nil if the Foo has none.
 func (o observed) serving(foo *samplev1alpha1.Foo) *appsv1.Deployment {
 	switch {
 	case o.current != nil && child.IsControlled(o.current, foo):
@@ -51,22 +51,24 @@ func (o observed) serving(foo *samplev1alpha1.Foo) *appsv1.Deployment {
 	return nil
 }
 
-// claim is a Deployment whose name a Foo wants and another object has.
+// claim is a Deployment whose name a Foo specifies, but which another resource may control.
 type claim struct {
 	name       string
 	controller *metav1.OwnerReference // of the Deployment; nil if it has none
 	holder     *samplev1alpha1.Foo    // the Foo that is its controller; nil if none is
 }
 
-// isSwap reports whether the Foo that has the wanted name wants to leave it and cannot, because the name that one wants
-// is, directly or by way of others, taken by this Foo. One of them has to let go then. The claims begin with the name
-// that this Foo wants; each is for the name that the holder of the one before wants.
+// isSwap reports whether Foos wait for one another in a cycle: the holder of the desired name specifies another name,
+// which is, directly or through further Foos, taken by this Foo. One of them has to delete its Deployment first. The
+// first claim is for the name that this Foo specifies, each further one for the name that the previous holder
+// specifies.
 func isSwap(foo *samplev1alpha1.Foo, claims []claim) bool {
 	return slices.ContainsFunc(claims, func(c claim) bool { return c.controller != nil && c.controller.UID == foo.UID })
 }
 
-// isPassing reports whether the wanted name is taken for a moment only: by a Foo that wants another name, or by an
-// earlier Foo of this name whose Deployment is yet to be collected. It is a problem to report only if it stays.
+// isPassing reports whether the desired name is taken only temporarily: by a Foo that is moving to another name, or by
+// an earlier Foo of the same name whose Deployment the garbage collector has not deleted yet. This is reported only if
+// it persists.
 func isPassing(foo *samplev1alpha1.Foo, claims []claim) bool {
 	if len(claims) == 0 {
 		return false

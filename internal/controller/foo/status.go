@@ -14,13 +14,13 @@ import (
 
 // result is what a pass has observed and done.
 type result struct {
-	// deployment is the Foo's Deployment as the API server has it; nil if it has none, and then err says why.
+	// deployment is the Foo's Deployment as the API server has it; nil if it has none, and then err is the reason.
 	deployment *appsv1.Deployment
-	// isApplied tells whether that is the one of the spec, and everything in it has been applied.
+	// isApplied reports whether deployment is the one in the spec and everything in it has been applied.
 	isApplied bool
-	// claims are the names that stand in the way, if the wanted one is taken.
+	// claims are set if the desired name is taken; see [claim].
 	claims []claim
-	// wait is how long the image hold-off keeps another image; 0 if the image is the operator's.
+	// wait is how long the image hold-off still keeps the old image; 0 if the Deployment has the configured one.
 	wait time.Duration
 	err  error
 }
@@ -43,14 +43,14 @@ func statusOf(foo *samplev1alpha1.Foo, done result) samplev1alpha1.FooStatus {
 func available(done result) status.Condition {
 	if done.deployment == nil {
 		return status.Condition{Status: metav1.ConditionUnknown, Reason: samplev1alpha1.ReasonNotObserved,
-			Message: "the Deployment could not be looked at; see condition Degraded"}
+			Message: "the Deployment could not be observed; see condition Degraded"}
 	}
 	rollout := status.RolloutOf(done.deployment)
 	message := fmt.Sprintf("%d of %d pods are available", rollout.Available, rollout.Desired)
 	switch {
 	case rollout.Desired == 0:
 		return status.Condition{Status: metav1.ConditionTrue, Reason: samplev1alpha1.ReasonScaledToZero,
-			Message: "no pod is wanted"}
+			Message: "the desired number of pods is 0"}
 	case rollout.Available >= rollout.Desired:
 		return status.Condition{Status: metav1.ConditionTrue, Reason: samplev1alpha1.ReasonAllReplicasAvailable,
 			Message: message}
@@ -77,7 +77,7 @@ func progressing(done result) status.Condition {
 		Message: rollout.Progress}
 }
 
-// problems returns everything that is wrong with a Foo, the worst first.
+// problems returns the problems of a Foo, the worst first.
 func problems(foo *samplev1alpha1.Foo, done result) []status.Problem {
 	all := status.ChildProblems(done.err, foo.Namespace, " or choose another spec.deploymentName")
 	if done.isApplied && foo.Spec.Replicas != nil {

@@ -26,8 +26,8 @@ func TestStatusOf(t *testing.T) {
 				AvailableReplicas: available, Conditions: conditions},
 		}
 	}
-	unseen := deployment(3, 3, 3, 3)
-	unseen.Status.ObservedGeneration = 1
+	unobserved := deployment(3, 3, 3, 3)
+	unobserved.Status.ObservedGeneration = 1
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "web",
 		errors.New("exceeded quota: q"))
 
@@ -40,31 +40,34 @@ func TestStatusOf(t *testing.T) {
 		replicas, availableReplicas      int32
 		wanted                           *int32 // what the Deployment has, if nil
 	}{
-		{"all is well", deployment(3, 3, 3, 3), nil,
-			"True/AllReplicasAvailable", "False/RolloutComplete", "False/AsExpected", "nothing is wrong", 3, 3, nil},
-		{"nothing is there yet", deployment(3, 0, 0, 0), nil,
-			"False/NoReplicasAvailable", "True/RollingOut", "False/AsExpected", "nothing is wrong", 0, 0, nil},
-		{"some are there", deployment(3, 3, 3, 1), nil,
-			"True/SomeReplicasAvailable", "True/RollingOut", "False/AsExpected", "nothing is wrong", 3, 1, nil},
-		{"old ones are still there", deployment(3, 4, 3, 3), nil,
-			"True/AllReplicasAvailable", "True/RollingOut", "False/AsExpected", "nothing is wrong", 4, 3, nil},
-		{"the Deployment controller has not seen the change", unseen, nil,
-			"True/AllReplicasAvailable", "True/RollingOut", "False/AsExpected", "nothing is wrong", 3, 3, nil},
-		{"none are wanted", deployment(0, 0, 0, 0), nil,
-			"True/ScaledToZero", "False/RolloutComplete", "False/AsExpected", "nothing is wrong", 0, 0, nil},
+		{"no problems", deployment(3, 3, 3, 3), nil,
+			"True/AllReplicasAvailable", "False/RolloutComplete", "False/AsExpected", "no problems", 3, 3, nil},
+		{"no pods yet", deployment(3, 0, 0, 0), nil,
+			"False/NoReplicasAvailable", "True/RollingOut", "False/AsExpected", "no problems", 0, 0, nil},
+		{"some pods are available", deployment(3, 3, 3, 1), nil,
+			"True/SomeReplicasAvailable", "True/RollingOut", "False/AsExpected", "no problems", 3, 1, nil},
+		{"old pods still exist", deployment(3, 4, 3, 3), nil,
+			"True/AllReplicasAvailable", "True/RollingOut", "False/AsExpected", "no problems", 4, 3, nil},
+		{"the Deployment controller has not observed the change", unobserved, nil,
+			"True/AllReplicasAvailable", "True/RollingOut", "False/AsExpected", "no problems", 3, 3, nil},
+		{"no replicas", deployment(0, 0, 0, 0), nil,
+			"True/ScaledToZero", "False/RolloutComplete", "False/AsExpected", "no problems", 0, 0, nil},
 		{"the rollout is stuck", deployment(1, 1, 1, 0, appsv1.DeploymentCondition{
 			Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded",
 			Message: "it has timed out"}), nil,
 			"False/NoReplicasAvailable", "True/RollingOut", "True/RolloutStuck",
 			"Deployment web: ProgressDeadlineExceeded: it has timed out", 1, 0, nil},
-		{"the name is taken by nobody's", nil, &child.NotControlledError{Kind: "Deployment", Name: "web"},
+		{"the name is taken by an object without a controller", nil,
+			&child.NotControlledError{Kind: "Deployment", Name: "web"},
 			"Unknown/NotObserved", "False/Blocked", "True/NameTaken",
-			`Deployment "web" exists and is not controlled by anything; delete it (kubectl -n default delete deployment web) or choose another spec.deploymentName`, 0, 0, nil},
-		{"the name is taken, and the old Deployment still serves", deployment(1, 1, 1, 1),
+			`Deployment "web" exists and is not controlled by anything; delete it (kubectl -n default delete ` +
+				`deployment web) or choose another spec.deploymentName`, 0, 0, nil},
+		{"the name is taken, and the old Deployment is still available", deployment(1, 1, 1, 1),
 			&child.NotControlledError{Kind: "Deployment", Name: "web",
 				Controller: &metav1.OwnerReference{Kind: "Foo", Name: "other"}},
 			"True/AllReplicasAvailable", "False/Blocked", "True/NameTaken",
-			`Deployment "web" exists and is controlled by Foo "other"; delete it (kubectl -n default delete deployment web) or choose another spec.deploymentName`, 1, 1, nil},
+			`Deployment "web" exists and is controlled by Foo "other"; delete it (kubectl -n default delete ` +
+				`deployment web) or choose another spec.deploymentName`, 1, 1, nil},
 		{"a quota refuses", nil, fmt.Errorf("applying: %w", forbidden),
 			"Unknown/NotObserved", "False/Blocked", "True/Refused",
 			`applying: deployments "web" is forbidden: exceeded quota: q`, 0, 0, nil},
@@ -72,7 +75,7 @@ func TestStatusOf(t *testing.T) {
 			"True/AllReplicasAvailable", "False/Blocked", "True/Error", "connection reset", 1, 1, nil},
 		{"a policy caps the count", deployment(5, 5, 5, 5), nil,
 			"True/AllReplicasAvailable", "False/RolloutComplete", "True/Refused",
-			"Deployment web was given 10 replicas and has 5: a policy or webhook of the cluster changes what is applied", 5, 5,
+			"Deployment web was applied with 10 replicas and has 5: a policy or webhook of the cluster changes it", 5, 5,
 			ptr.To[int32](10)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -94,9 +97,9 @@ func TestStatusOf(t *testing.T) {
 				t.Fatalf("conditions: %v", got.Conditions)
 			}
 			for i, c := range got.Conditions {
-				if said := fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason); said != want[i] || c.ObservedGeneration != 4 ||
+				if actual := fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason); actual != want[i] || c.ObservedGeneration != 4 ||
 					c.LastTransitionTime.IsZero() {
-					t.Errorf("condition %s of generation %d; want %s of 4", said, c.ObservedGeneration, want[i])
+					t.Errorf("condition %s of generation %d; want %s of 4", actual, c.ObservedGeneration, want[i])
 				}
 			}
 			if got := got.Conditions[2].Message; got != test.degradedMessage {

@@ -15,7 +15,7 @@ func TestGoldenChildren(t *testing.T) {
 		golden     string
 	}{
 		{"of the tutorial's sample", "minimal", operand.Platform{}, "minimal"},
-		{"of a name that can be neither a label nor a Service's", "long", operand.Platform{}, "long"},
+		{"with a name that is too long for a label and a Service", "long", operand.Platform{}, "long"},
 		{"where the cluster assigns users", "minimal", operand.Platform{AssignsUsers: true}, "openshift"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

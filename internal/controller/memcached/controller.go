@@ -32,9 +32,9 @@ import (
 type Reconciler struct {
 	// Image is the memcached image. Changing it restarts the nodes of every Memcached, one at a time.
 	Image operand.Image
-	// Platform is what the cluster does by itself.
+	// Platform describes how the cluster treats pods.
 	Platform operand.Platform
-	// Clock tells the time.
+	// Clock is the source of the time.
 	Clock clock.PassiveClock
 
 	client   client.Client
@@ -56,10 +56,10 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
 
-// Children are empty objects of the types that a Memcached has children of. They are watched and cached.
+// Children has one empty object of each type of child. These types are watched and cached.
 var Children = []client.Object{&appsv1.Deployment{}, &corev1.Service{}, &policyv1.PodDisruptionBudget{}}
 
-// Indexes by which Memcacheds are found: the names their children have, and the label their pods carry.
+// Indexes of Memcacheds: by the names of their children, and by the label of their pods.
 const (
 	childNameIndex = "child.name"
 	podLabelIndex  = "pod.label"
@@ -75,7 +75,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	builder := ctrl.NewControllerManagedBy(mgr).For(&cachev1alpha1.Memcached{}).WithOptions(options)
 	errs := []error{r.index(mgr)}
 	for _, object := range Children {
-		// With its informer, the cache exists from now on, and the manager is not ready before it is filled.
+		// This starts the informer together with the manager, which is not ready before the informer has synced.
 		_, err := mgr.GetCache().GetInformer(context.Background(), object, cache.BlockUntilSynced(false))
 		errs = append(errs, err)
 		builder.Watches(object, handler.EnqueueRequestsFromMapFunc(r.mapChildToMemcacheds), when(r.children.ForgetDeleted()))
@@ -105,7 +105,7 @@ func (r *Reconciler) index(mgr ctrl.Manager) error {
 	)
 }
 
-// mapChildToMemcacheds returns the Memcacheds that have, or want, a child of this name.
+// mapChildToMemcacheds returns the Memcacheds that specify a child of this name.
 func (r *Reconciler) mapChildToMemcacheds(ctx context.Context, object client.Object) []reconcile.Request {
 	return r.find(ctx, object.GetNamespace(), childNameIndex, object.GetName())
 }
@@ -170,7 +170,7 @@ func (r *Reconciler) sync(ctx context.Context, pass *child.Pass, mc *cachev1alph
 	}
 	done := result{pods: observed.pods}
 	if observed.deployment != nil && child.IsControlled(observed.deployment, mc) {
-		done.deployment = observed.deployment // it may serve even if it cannot be changed
+		done.deployment = observed.deployment // reported even if applying the spec fails
 	}
 	image, wait := r.Image.For(observed.deployment, containerName)
 	done.wait = wait
@@ -180,7 +180,7 @@ func (r *Reconciler) sync(ctx context.Context, pass *child.Pass, mc *cachev1alph
 		done.deployment, done.isApplied = applied, true
 	}
 	if child.IsNamespaceTerminating(err) || isPassing(mc, err) {
-		done.err = err // the others cannot be written either, or they belong to an earlier Memcached of the name
+		done.err = err // the others fail too, or belong to an earlier Memcached of that name
 		return done
 	}
 	_, serviceErr := child.Apply(ctx, r.children, pass, observed.service, service(mc))
@@ -207,7 +207,7 @@ func (r *Reconciler) observe(ctx context.Context, mc *cachev1alpha1.Memcached) (
 	return observed{deployment, service, budget, pods}, err
 }
 
-// recordEvents records an event of a transition that the status stored has made.
+// recordEvents records an event for a transition between two stored statuses.
 func (r *Reconciler) recordEvents(before, after *cachev1alpha1.Memcached) {
 	was, is := before.Status.Conditions, after.Status.Conditions
 	switch {

@@ -13,18 +13,17 @@ import (
 	"github.com/example/memcached-operator/internal/operand"
 )
 
-// memcachedUser is the user of the official image, which names it in words, so that Kubernetes cannot tell it from
-// root.
+// memcachedUser is the user of the official image. The image has its name and not its number, so runAsNonRoot alone
+// would fail.
 const memcachedUser = 11211
 
-// command is what a node runs: 64 MB of items. It is --memory-limit=64 and not -m=64, which memcached reads as 0 and
-// ends.
+// command runs memcached with 64 MB of items. It has --memory-limit=64 because memcached parses -m=64 as 0 and exits.
 var command = []string{"memcached", "--memory-limit=64", "-o", "modern", "-v"}
 
-// memory is what a node with 64 MB of items may need at most, in all: 64 MB of items and 7 % of hash table, the first
-// 1 MiB page of each of about 40 slab classes, 32 MiB of program, 1 MiB for each of 4 threads, and for 1024
-// connections 8 KiB each and 32 KiB for a quarter of them that are busy; and 5 % to spare. A cache is always
-// full in the end, so it is requested as well.
+// memory is the most that a node with 64 MB of items needs: 64 MB of items, 7 % of that for the hash table, the first
+// 1 MiB page of each of about 40 slab classes, 32 MiB for the program, 1 MiB for each of 4 threads, 8 KiB for each of
+// 1024 connections, 32 KiB for each of the quarter of them that is busy, and a margin of 5 %. Every cache fills up, so
+// the request equals the limit.
 var memory = resource.MustParse("168Mi")
 
 // containerName is the name of the one container.
@@ -32,8 +31,8 @@ const containerName = "memcached"
 
 // Seconds.
 const (
-	drainSeconds       = 5  // between leaving the Service and stopping, for clients to look the Service up again
-	terminationSeconds = 30 // after which a node is killed; memcached itself ends at once
+	drainSeconds       = 5  // between leaving the Service and stopping, for clients to resolve the Service again
+	terminationSeconds = 30 // after which a node is killed; memcached itself stops at once
 )
 
 // deployment returns the Deployment of a Memcached.
@@ -52,8 +51,8 @@ func deployment(mc *cachev1alpha1.Memcached, platform operand.Platform,
 			WithStrategy(appsv1ac.DeploymentStrategy().
 				WithType(appsv1.RollingUpdateDeploymentStrategyType).
 				WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
-					// One node's items are lost at a time, and clients never see more nodes than there are to be:
-					// a surge would move keys to the new node and, when the old one ends, once more.
+					// One node's items are lost at a time, and clients never see more than spec.size nodes: a surge
+					// would move keys to the new node and move them again when the old node stops.
 					WithMaxUnavailable(intstr.FromInt32(1)).
 					WithMaxSurge(intstr.FromInt32(0)))).
 			WithTemplate(corev1ac.PodTemplateSpec().
@@ -87,11 +86,11 @@ func podSpec(pods map[string]string, platform operand.Platform, image string) *c
 			WithLivenessProbe(probe(10, 6)). // a minute: a restart costs all items
 			WithLifecycle(corev1ac.Lifecycle().
 													WithPreStop(corev1ac.LifecycleHandler().WithSleep(corev1ac.SleepAction().WithSeconds(drainSeconds)))).
-			WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError). // memcached says on stderr why it ends
+			WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError). // memcached logs the cause to stderr
 			WithSecurityContext(operand.ContainerSecurity()))
 }
 
-// spread asks for nodes to be spread evenly over the domains of a topology, where that can be had.
+// spread distributes nodes evenly over the domains of a topology, where possible.
 func spread(topology string, pods map[string]string) *corev1ac.TopologySpreadConstraintApplyConfiguration {
 	return corev1ac.TopologySpreadConstraint().
 		WithTopologyKey(topology).
@@ -101,7 +100,7 @@ func spread(topology string, pods map[string]string) *corev1ac.TopologySpreadCon
 		WithMatchLabelKeys(appsv1.DefaultDeploymentUniqueLabelKey)
 }
 
-// probe asks every so many seconds whether the port accepts a connection, and gives up after that many failures.
+// probe checks every periodSeconds whether the port accepts a connection; failures is the failure threshold.
 func probe(periodSeconds, failures int32) *corev1ac.ProbeApplyConfiguration {
 	return corev1ac.Probe().
 		WithTCPSocket(corev1ac.TCPSocketAction().WithPort(intstr.FromString(portName))).

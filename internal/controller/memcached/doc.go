@@ -1,8 +1,8 @@
-// Package memcached reconciles Memcached: a number of memcached nodes, one pod each, and how clients find them.
+// Package memcached reconciles Memcached: a number of memcached nodes, one pod each, and a Service that lists them.
 //
 // It guarantees:
 //   - A Deployment of the Memcached's name with spec.size nodes, a headless Service for discovery by DNS, and a
-//     PodDisruptionBudget that lets one node go at a time.
+//     PodDisruptionBudget that allows the eviction of one node at a time.
 //   - status.nodes are the names of exactly the pods that are its nodes: found by their controllers, not by labels, so
 //     neither the pods of another Memcached nor a stray pod are ever among them, nor pods that are being deleted. It is
 //     written at once when it is complete, and rate-limited while nodes come and go.
@@ -11,14 +11,14 @@
 //
 // It never:
 //   - restarts a node for a change of the size, nor stops more than one node at a time for any other change;
-//   - writes an object that the Memcached does not control (condition Degraded, reason NameTaken); it writes the
-//     others;
+//   - writes an object that the Memcached does not control (condition Degraded, reason NameTaken); it writes
+//     its other children;
 //   - writes when nothing has changed.
 //
 // One pass, from top to bottom of controller.go:
 //
 //	observe  the children and the pods                      controller.go, pods.go
-//	decide   what the children should be                    names.go, deployment.go, service.go, poddisruptionbudget.go
+//	decide   the desired children                           names.go, deployment.go, service.go, poddisruptionbudget.go
 //	apply    write the children                             controller.go
 //	report   the status, whole and once, then the event     status.go
 package memcached

@@ -18,8 +18,8 @@ const (
 	portNumber = 11211
 )
 
-// selector returns the labels that the pods of a Memcached carry. Pods that carry them are not for that its pods: see
-// pods.go.
+// selector returns the labels that the pods of a Memcached carry. Other pods may carry them, too: pods.go finds pods by
+// their controllers.
 func selector(mc *cachev1alpha1.Memcached) map[string]string {
 	return map[string]string{
 		labelApp:      "memcached",

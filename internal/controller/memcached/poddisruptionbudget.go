@@ -10,8 +10,8 @@ import (
 	"github.com/example/memcached-operator/internal/operand"
 )
 
-// podDisruptionBudget returns the budget that makes drains of the cluster's machines take one node at a time.
-// Nodes that do not answer anyway never hold up a drain.
+// podDisruptionBudget returns the budget that allows the eviction of one node at a time when machines are drained.
+// Nodes that are not ready never block a drain.
 func podDisruptionBudget(mc *cachev1alpha1.Memcached) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
 	pods := selector(mc)
 	return policyv1ac.PodDisruptionBudget(mc.Name, mc.Namespace).

@@ -22,23 +22,23 @@ import (
 	"github.com/example/memcached-operator/internal/child"
 )
 
-// Caches returns what the cache keeps of the pods and ReplicaSets of the cluster: those with our label that have not
-// terminated, and of those only what is read.
+// Caches returns the cache options for pods and ReplicaSets: only those that carry the label of a Memcached, without
+// terminated pods, and only the fields that this package reads.
 func Caches() map[client.Object]cache.ByObject {
 	labelled, err := labels.NewRequirement(labelInstance, selection.Exists, nil)
 	if err != nil {
 		panic(err) // the label is a constant
 	}
-	ours := labels.NewSelector().Add(*labelled)
+	selector := labels.NewSelector().Add(*labelled)
 	return map[client.Object]cache.ByObject{
 		&corev1.Pod{}: {
-			Label: ours,
+			Label: selector,
 			Field: fields.AndSelectors(
 				fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
 				fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed))),
 			Transform: slimPod,
 		},
-		replicaSets(): {Label: ours},
+		replicaSets(): {Label: selector},
 	}
 }
 
@@ -81,8 +81,8 @@ func slimPod(in any) (any, error) {
 	return slim, nil
 }
 
-// pods returns the pods of a Memcached's Deployment, sorted by name: those whose controller is a ReplicaSet whose
-// controller it is. Pods that are being deleted are left out, also those that stay because their machine is lost.
+// pods returns the pods of a Memcached's Deployment, sorted by name: those controlled by a ReplicaSet that the
+// Deployment controls. Pods that are being deleted are left out, even those that remain because their machine is lost.
 func (r *Reconciler) pods(ctx context.Context, mc *cachev1alpha1.Memcached,
 	deployment *appsv1.Deployment) ([]corev1.Pod, error) {
 	if deployment == nil || !child.IsControlled(deployment, mc) {
@@ -111,13 +111,13 @@ func (r *Reconciler) listControlledBy(ctx context.Context, list client.ObjectLis
 		client.MatchingFields{child.ControllerIndex: string(controller.GetUID())}, client.UnsafeDisableDeepCopy)
 }
 
-// controllerChanged lets an object pass when it appears, disappears or gets another controller.
+// controllerChanged accepts creations, deletions and changes of the controller.
 var controllerChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	was, is := metav1.GetControllerOfNoCopy(e.ObjectOld), metav1.GetControllerOfNoCopy(e.ObjectNew)
 	return !equality.Semantic.DeepEqual(was, is)
 }}
 
-// podChanged lets a pod pass when something of it has changed that the cache keeps.
+// podChanged accepts creations, deletions and changes of the fields that the cache keeps.
 var podChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	was, is := e.ObjectOld.(*corev1.Pod), e.ObjectNew.(*corev1.Pod)
 	return was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero() ||

@@ -45,18 +45,18 @@ func TestPodProblems(t *testing.T) {
 		{"all ready", []corev1.Pod{pod("a", true), pod("b", true)}, nil},
 		{"one is starting",
 			[]corev1.Pod{pod("a", false, corev1.ContainerStatus{State: waiting("ContainerCreating", "")})}, nil},
-		{"one has just been made", []corev1.Pod{pod("a", false)}, nil},
+		{"one has just been created", []corev1.Pod{pod("a", false)}, nil},
 		{"one has crashed and is ready again", []corev1.Pod{pod("a", true, crashed)}, nil},
 		{"one crashes again and again", []corev1.Pod{pod("a", true), pod("b", false, crashed)},
-			[]status.Problem{{Reason: "NodeCrashing", Message: "node b ended (Error, exit code 64): bad option"}}},
+			[]status.Problem{{Reason: "NodeCrashing", Message: "node b terminated (Error, exit code 64): bad option"}}},
 		{"one has crashed and is not started yet",
 			[]corev1.Pod{pod("a", false, corev1.ContainerStatus{State: terminated("OOMKilled", 137, "")})},
 			[]status.Problem{{Reason: "NodeCrashing",
-				Message: "node a ended (OOMKilled, exit code 137): no termination message"}}},
-		{"one has said much before it crashed",
+				Message: "node a terminated (OOMKilled, exit code 137): no termination message"}}},
+		{"one has a long termination message",
 			[]corev1.Pod{pod("a", false,
 				corev1.ContainerStatus{State: terminated("Error", 1, strings.Repeat("x", 2000)+"\nthe reason")})},
-			[]status.Problem{{Reason: "NodeCrashing", Message: "node a ended (Error, exit code 1): …" +
+			[]status.Problem{{Reason: "NodeCrashing", Message: "node a terminated (Error, exit code 1): …" +
 				strings.Repeat("x", 689) + "\nthe reason"}}},
 		{"the image cannot be pulled",
 			[]corev1.Pod{pod("a", false, corev1.ContainerStatus{State: waiting("ErrImagePull", "not found")})},
@@ -65,7 +65,7 @@ func TestPodProblems(t *testing.T) {
 			[]status.Problem{{Reason: "NodeUnschedulable", Message: "node c: 0/1 nodes are available"}}},
 		{"several problems, the worst first, each once",
 			[]corev1.Pod{unschedulable, pod("d", false, crashed), pod("e", false, crashed)},
-			[]status.Problem{{Reason: "NodeCrashing", Message: "node d ended (Error, exit code 64): bad option"},
+			[]status.Problem{{Reason: "NodeCrashing", Message: "node d terminated (Error, exit code 64): bad option"},
 				{Reason: "NodeUnschedulable", Message: "node c: 0/1 nodes are available"}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestPodProblems(t *testing.T) {
 	}
 }
 
-func TestSlimPodKeepsWhatIsRead(t *testing.T) {
+func TestSlimPodKeepsFieldsThatAreRead(t *testing.T) {
 	controller := metav1.OwnerReference{Kind: "ReplicaSet", Name: "rs", UID: "2", Controller: ptr.To(true)}
 	full := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "1", ResourceVersion: "5",

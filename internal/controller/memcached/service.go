@@ -11,8 +11,7 @@ import (
 )
 
 // service returns the headless Service by which clients find the nodes: one DNS address and one SRV record for each
-// that is ready. It has no address of its own, because a client that is sent to a different node each time finds
-// nothing.
+// that is ready. It is headless because each key is on one node: clients have to choose the node, not a load balancer.
 func service(mc *cachev1alpha1.Memcached) *corev1ac.ServiceApplyConfiguration {
 	pods := selector(mc)
 	return corev1ac.Service(names.Service(mc.Name), mc.Namespace).

@@ -19,8 +19,8 @@ import (
 	"github.com/example/memcached-operator/internal/status"
 )
 
-// observed is the state that a pass has read: objects of the names of the children, whoever controls them, nil where
-// there are none; and the pods of the Memcached, sorted by name.
+// observed is the state that a pass has read: the objects that have the names of the children, whatever controls them,
+// nil where there are none; and the pods of the Memcached, sorted by name.
 type observed struct {
 	deployment *appsv1.Deployment
 	service    *corev1.Service
@@ -30,13 +30,14 @@ type observed struct {
 
 // result is what a pass has observed and done.
 type result struct {
-	// deployment is the Deployment as the API server has it; nil if there is none of the Memcached, and then err says why.
+	// deployment is the Deployment as the API server has it; nil if the Memcached controls none, and then err is
+	// the reason.
 	deployment *appsv1.Deployment
-	// isApplied tells whether everything in it has been applied.
+	// isApplied reports whether everything in it has been applied.
 	isApplied bool
 	// pods are the pods of that Deployment, sorted by name.
 	pods []corev1.Pod
-	// wait is how long the image hold-off keeps another image; 0 if the image is the operator's.
+	// wait is how long the image hold-off still keeps the old image; 0 if the Deployment has the configured one.
 	wait time.Duration
 	err  error
 }
@@ -51,8 +52,8 @@ func (done result) readyNodes() int32 {
 	return ready
 }
 
-// isPassing reports whether an error is that of a name which is taken for a moment only, by a child of an earlier
-// Memcached of this name that is yet to be collected. It is a problem to report only if it stays.
+// isPassing reports whether a name is taken only temporarily: by a child of an earlier Memcached of the same name that
+// the garbage collector has not deleted yet. This is reported only if it persists.
 func isPassing(mc *cachev1alpha1.Memcached, err error) bool {
 	taken := child.AsNotControlled(err)
 	return taken != nil && child.IsPredecessor(taken.Controller, mc, cachev1alpha1.GroupVersion.WithKind("Memcached"))
@@ -81,10 +82,10 @@ func available(mc *cachev1alpha1.Memcached, done result) status.Condition {
 	switch {
 	case done.deployment == nil:
 		return status.Condition{Status: metav1.ConditionUnknown, Reason: cachev1alpha1.ReasonNotObserved,
-			Message: "the nodes could not be looked at; see condition Degraded"}
+			Message: "the nodes could not be observed; see condition Degraded"}
 	case mc.Spec.Size == 0:
 		return status.Condition{Status: metav1.ConditionTrue, Reason: cachev1alpha1.ReasonScaledToZero,
-			Message: "no node is wanted"}
+			Message: "spec.size is 0"}
 	case ready >= mc.Spec.Size:
 		return status.Condition{Status: metav1.ConditionTrue, Reason: cachev1alpha1.ReasonAllNodesReady, Message: message}
 	case ready > 0:
@@ -99,7 +100,7 @@ func progressing(mc *cachev1alpha1.Memcached, done result) status.Condition {
 		return status.Condition{Status: metav1.ConditionFalse, Reason: cachev1alpha1.ReasonBlocked,
 			Message: "see condition Degraded"}
 	}
-	// The pods come by another watch than the Deployment: it is over when both say so.
+	// Pods and Deployments have separate watches: the rollout is complete when both show it.
 	rollout := status.RolloutOf(done.deployment)
 	if !rollout.IsOver || int32(len(done.pods)) != mc.Spec.Size || done.readyNodes() != mc.Spec.Size {
 		return status.Condition{Status: metav1.ConditionTrue, Reason: cachev1alpha1.ReasonRollingOut,
@@ -109,7 +110,7 @@ func progressing(mc *cachev1alpha1.Memcached, done result) status.Condition {
 		Message: rollout.Progress}
 }
 
-// problems returns everything that is wrong with a Memcached, the worst first.
+// problems returns the problems of a Memcached, the worst first.
 func problems(mc *cachev1alpha1.Memcached, done result) []status.Problem {
 	all := status.ChildProblems(done.err, mc.Namespace, " or give the Memcached another name")
 	if done.isApplied {
@@ -125,8 +126,8 @@ func isReady(pod *corev1.Pod) bool {
 	})
 }
 
-// podProblems evaluates the pods that do not become ready, the worst problem first: a container has crashed, cannot
-// start, or the pod cannot be scheduled. Of several pods with the same problem the first is reported.
+// podProblems returns the problems of pods that do not become ready, the worst first: a container crashed, a container
+// cannot start, the pod cannot be scheduled. If several pods have the same problem, only the first is reported.
 func podProblems(pods []corev1.Pod) []status.Problem {
 	var problems []status.Problem
 	for i := range pods {
@@ -144,7 +145,7 @@ func podProblems(pods []corev1.Pod) []status.Problem {
 	return problems
 }
 
-// podProblem returns why a pod does not become ready; nothing while it only has to wait.
+// podProblem returns why a pod does not become ready; the zero Problem while it is only starting.
 func podProblem(pod *corev1.Pod) status.Problem {
 	if isReady(pod) {
 		return status.Problem{}
@@ -152,7 +153,7 @@ func podProblem(pod *corev1.Pod) status.Problem {
 	for _, c := range pod.Status.ContainerStatuses {
 		if terminated := cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated); terminated != nil {
 			return status.Problem{Reason: cachev1alpha1.ReasonNodeCrashing,
-				Message: fmt.Sprintf("node %s ended (%s, exit code %d): %s",
+				Message: fmt.Sprintf("node %s terminated (%s, exit code %d): %s",
 					pod.Name, cmp.Or(terminated.Reason, "Error"), terminated.ExitCode,
 					cmp.Or(end(terminated.Message), "no termination message"))}
 		}
@@ -171,7 +172,7 @@ func podProblem(pod *corev1.Pod) status.Problem {
 	return status.Problem{}
 }
 
-// end returns the end of a termination message, where the cause is.
+// end returns the end of a termination message, which has the cause.
 func end(message string) string {
 	const limit = 700
 	message = strings.TrimSpace(message)
@@ -181,7 +182,7 @@ func end(message string) string {
 	return message
 }
 
-// isStarting reports whether a container that waits does so because it is being started.
+// isStarting reports whether the reason of a waiting container is a normal part of its start.
 func isStarting(reason string) bool {
 	return reason == "" || reason == "ContainerCreating" || reason == "PodInitializing"
 }

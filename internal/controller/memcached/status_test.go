@@ -41,23 +41,23 @@ func TestStatusOf(t *testing.T) {
 		available, progressing, degraded string
 		ready                            int32
 	}{
-		{"all is well", 2, result{deployment: deployment(2, 2, 2, 2), isApplied: true, pods: []corev1.Pod{a, b}}, nil,
+		{"no problems", 2, result{deployment: deployment(2, 2, 2, 2), isApplied: true, pods: []corev1.Pod{a, b}}, nil,
 			"True/AllNodesReady", "False/RolloutComplete", "False/AsExpected", 2},
-		{"nothing is there yet", 2, result{deployment: deployment(2, 0, 0, 0), isApplied: true, pods: nil}, nil,
+		{"no pods yet", 2, result{deployment: deployment(2, 0, 0, 0), isApplied: true, pods: nil}, nil,
 			"False/NoNodesReady", "True/RollingOut", "False/AsExpected", 0},
 		{"one is starting", 2,
 			result{deployment: deployment(2, 2, 2, 1), isApplied: true, pods: []corev1.Pod{a, bStarting}}, nil,
 			"True/SomeNodesReady", "True/RollingOut", "False/AsExpected", 1},
-		{"the Deployment is done, but not all pods have been seen", 2,
+		{"the rollout is complete, but not all pods are observed", 2,
 			result{deployment: deployment(2, 2, 2, 2), isApplied: true, pods: []corev1.Pod{a}}, nil,
 			"True/SomeNodesReady", "True/RollingOut", "False/AsExpected", 1},
-		{"the pods are there, but the Deployment has not counted them", 2,
+		{"the pods are ready, but the Deployment does not count them yet", 2,
 			result{deployment: deployment(2, 2, 2, 1), isApplied: true, pods: []corev1.Pod{a, b}}, nil,
 			"True/AllNodesReady", "True/RollingOut", "False/AsExpected", 2},
-		{"one more than wanted", 1,
+		{"one more than spec.size", 1,
 			result{deployment: deployment(1, 2, 1, 2), isApplied: true, pods: []corev1.Pod{a, b}}, nil,
 			"True/AllNodesReady", "True/RollingOut", "False/AsExpected", 2},
-		{"none are wanted", 0, result{deployment: deployment(0, 0, 0, 0), isApplied: true, pods: nil}, nil,
+		{"spec.size is 0", 0, result{deployment: deployment(0, 0, 0, 0), isApplied: true, pods: nil}, nil,
 			"True/ScaledToZero", "False/RolloutComplete", "False/AsExpected", 0},
 		{"one has crashed", 2,
 			result{deployment: deployment(2, 2, 2, 1), isApplied: true, pods: []corev1.Pod{a, bCrashed}}, nil,
@@ -66,7 +66,7 @@ func TestStatusOf(t *testing.T) {
 			"True/SomeNodesReady", "True/RollingOut", "True/RolloutStuck", 1},
 		{"the Deployment's name is taken", 2, result{}, &child.NotControlledError{Kind: "Deployment", Name: "mc"},
 			"Unknown/NotObserved", "False/Blocked", "True/NameTaken", 0},
-		{"the Service's name is taken, and the nodes serve", 2,
+		{"the Service's name is taken, and the nodes are ready", 2,
 			result{deployment: deployment(2, 2, 2, 2), isApplied: true, pods: []corev1.Pod{a, b}},
 			errors.Join(nil, &child.NotControlledError{Kind: "Service", Name: "mc"}),
 			"True/AllNodesReady", "False/RolloutComplete", "True/NameTaken", 2},
@@ -112,15 +112,15 @@ func TestStatusOf(t *testing.T) {
 				t.Fatalf("conditions: %v", got.Conditions)
 			}
 			for i, c := range got.Conditions {
-				if said := fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason); said != want[i] || c.ObservedGeneration != 4 {
-					t.Errorf("condition %s of generation %d; want %s of 4", said, c.ObservedGeneration, want[i])
+				if actual := fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason); actual != want[i] || c.ObservedGeneration != 4 {
+					t.Errorf("condition %s of generation %d; want %s of 4", actual, c.ObservedGeneration, want[i])
 				}
 			}
 		})
 	}
 }
 
-// A problem must not hide another one.
+// No problem hides another one.
 func TestDegradedListsEveryProblem(t *testing.T) {
 	mc := &cachev1alpha1.Memcached{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "mc"},
 		Spec: cachev1alpha1.MemcachedSpec{Size: 2}}
