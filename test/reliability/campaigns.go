@@ -106,7 +106,7 @@ func (s *suite) referencePlans() []*runner.Plan {
 		times = 1
 	case s.fault != "":
 		times = 1
-	case s.isHasty:
+	case s.stopsEarly:
 		times = 2
 	}
 	plans := make([]*runner.Plan, 0, times*len(s.scenarios))

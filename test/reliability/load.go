@@ -133,15 +133,15 @@ func judgeLoad(changes int, lacking string, written, deployments int) []oracle.F
 
 // lacking returns what does not match the spec.
 func (l *load) lacking() string {
-	world := l.recorder.World(l.namespace)
-	for _, object := range world.Of(history.Foos) {
+	state := l.recorder.State(l.namespace)
+	for _, object := range state.Of(history.Foos) {
 		foo := history.As[samplev1alpha1.Foo](object)
 		runs := scenario.FooRuns(foo.Name, foo.Spec.DeploymentName, ptr.Deref(foo.Spec.Replicas, 1))
-		if lacking := runs(nil, world); lacking != "" {
+		if lacking := runs(nil, state); lacking != "" {
 			return lacking
 		}
 	}
-	if deployments := len(world.Of(history.Deployments)); deployments != loadFoos {
+	if deployments := len(state.Of(history.Deployments)); deployments != loadFoos {
 		return fmt.Sprintf("there are %d Deployments, not %d", deployments, loadFoos)
 	}
 	return ""

@@ -45,8 +45,8 @@ type options struct {
 	proof    string
 	evidence string
 
-	patience time.Duration // how long the operator may take; 0 for long enough after any fault
-	isHasty  bool          // ends at the first violation, and keeps no evidence
+	timeout    time.Duration // how long the operator may take; 0 for long enough after any fault
+	stopsEarly bool          // ends at the first violation, and keeps no evidence
 }
 
 func parse() (*options, error) {
@@ -109,7 +109,7 @@ func run(ctx context.Context) (failed bool, err error) {
 
 // say prints progress.
 func (s *suite) say(format string, args ...any) {
-	if !s.isHasty {
+	if !s.stopsEarly {
 		fmt.Fprintf(os.Stderr, "[%4.0f s] %s\n", time.Since(s.report.begun).Seconds(),
 			strings.TrimSpace(fmt.Sprintf(format, args...)))
 	}

@@ -131,8 +131,8 @@ func newKiller(text string) (killer, error) {
 	return k, nil
 }
 
-// patience is how long the operator may take.
-func (k killer) patience() time.Duration {
+// timeout is how long the operator may take.
+func (k killer) timeout() time.Duration {
 	switch {
 	case strings.Contains(k.scenario, "HistoryLimit"), k.isOutage():
 		return 90 * time.Second
@@ -152,8 +152,8 @@ type lab struct {
 	dir string
 	env *runner.Environment
 
-	schema sync.Mutex    // as its manager reconciles all namespaces
-	world  *schema.World // nil until it is needed
+	schema  sync.Mutex      // as its manager reconciles all namespaces
+	cluster *schema.Cluster // nil until it is needed
 }
 
 // startLab starts the control plane; Program is the operator without bugs.
@@ -164,8 +164,8 @@ func startLab(ctx context.Context, dir, program string, hasOutages bool) (*lab, 
 
 func (l *lab) stop() error {
 	err := l.env.Stop()
-	if l.world != nil {
-		err = errors.Join(err, l.world.Stop())
+	if l.cluster != nil {
+		err = errors.Join(err, l.cluster.Stop())
 	}
 	return err
 }
@@ -177,7 +177,7 @@ func (l *lab) ask(ctx context.Context, k killer, program string, rules []rbacv1.
 	}
 	// No campaign is called scenario: that leaves the references only.
 	s, err := newSuite(ctx, &options{manager: program, scenario: k.scenario, fault: k.fault, campaign: k.suite, seed: 1,
-		patience: k.patience(), isHasty: true})
+		timeout: k.timeout(), stopsEarly: true})
 	if err != nil {
 		return nil, err
 	}
@@ -200,16 +200,16 @@ func (l *lab) ask(ctx context.Context, k killer, program string, rules []rbacv1.
 func (l *lab) transitions(ctx context.Context, k killer, program string) (found []oracle.Finding, err error) {
 	l.schema.Lock()
 	defer l.schema.Unlock()
-	if l.world == nil {
-		if l.world, err = schema.Start(ctx); err != nil {
+	if l.cluster == nil {
+		if l.cluster, err = schema.Start(ctx); err != nil {
 			return nil, err
 		}
 	}
-	if err := l.world.Use(ctx, program); err != nil {
+	if err := l.cluster.Use(ctx, program); err != nil {
 		return nil, err
 	}
-	report, err := l.world.Try(ctx, schema.Options{Only: regexp.MustCompile(k.scenario), Patience: k.patience(),
-		IsHasty: true})
+	report, err := l.cluster.Try(ctx, schema.Options{Only: regexp.MustCompile(k.scenario), Timeout: k.timeout(),
+		StopsEarly: true})
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ func (l *lab) transitions(ctx context.Context, k killer, program string) (found 
 	for _, violation := range report.Violations {
 		found = append(found, oracle.Finding{Oracle: "transitions", Text: violation})
 	}
-	return found, l.world.Clear(ctx)
+	return found, l.cluster.Clear(ctx)
 }
 
 // hunt builds a mutant and runs its killers until one finds something.

@@ -16,9 +16,9 @@ import (
 // loadFaults are the faults of the operator under load: it runs as long as the campaign.
 const loadFaults = "all outages"
 
-// outagePatience is how long all may take to match the spec: after an outage, Kubernetes' garbage collector lists anew
+// outageTimeout is how long all may take to match the spec: after an outage, Kubernetes' garbage collector lists anew
 // and waits between its tries, and has taken two minutes.
-const outagePatience = 5 * time.Minute
+const outageTimeout = 5 * time.Minute
 
 // outagePlans are each write with one of the outages, in turn.
 func (s *suite) outagePlans() []*runner.Plan {
@@ -26,7 +26,7 @@ func (s *suite) outagePlans() []*runner.Plan {
 	for _, scenario := range s.scenarios {
 		for _, position := range s.positions(scenario.Name) {
 			plan := planOf(scenario, with(position, proxy.Outages[len(plans)%len(proxy.Outages)]))
-			plan.Patience = cmp.Or(s.patience, outagePatience)
+			plan.Timeout = cmp.Or(s.timeout, outageTimeout)
 			plans = append(plans, plan)
 		}
 	}

@@ -28,8 +28,8 @@ import (
 // likelyScenarios is how many scenarios are tried without a permission.
 const likelyScenarios = 2
 
-// rbacPatience is how long an operator without a permission may take: with it, a second is enough.
-const rbacPatience = 8 * time.Second
+// rbacTimeout is how long an operator without a permission may take: with it, a second is enough.
+const rbacTimeout = 8 * time.Second
 
 // managerRole is the ClusterRole whose permissions are taken away. test/contract takes away those for leader election
 // and for the metrics.
@@ -151,7 +151,7 @@ func (s *suite) goesWrong(ctx context.Context, r rights) (string, error) {
 			continue
 		}
 		plan := &runner.Plan{Scenario: s.scenarios[found], ServiceAccount: r.name, Environment: r.environment,
-			Patience: rbacPatience}
+			Timeout: rbacTimeout}
 		reference := s.reference(scenarioName)
 		run, err := s.record(ctx, plan, reference)
 		if err != nil {

@@ -66,7 +66,7 @@ func newSuite(ctx context.Context, o *options) (*suite, error) {
 	if len(s.scenarios) == 0 {
 		return nil, fmt.Errorf("no scenario matches %q", o.scenario)
 	}
-	if s.evidence == "" && !s.isHasty {
+	if s.evidence == "" && !s.stopsEarly {
 		s.evidence, err = os.MkdirTemp("", "reliability-evidence-")
 	}
 	return s, err
@@ -153,7 +153,7 @@ func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, 
 	switch {
 	case len(findings) == 0:
 		return nil
-	case s.isHasty:
+	case s.stopsEarly:
 		return errFound
 	}
 	return s.keep(plan, r.name, run, findings)
@@ -169,8 +169,8 @@ func (s *suite) record(ctx context.Context, plan *runner.Plan, reference *oracle
 	if plan.ServiceAccount == "" {
 		plan.ServiceAccount = s.account
 	}
-	if plan.Patience == 0 {
-		plan.Patience = s.patience
+	if plan.Timeout == 0 {
+		plan.Timeout = s.timeout
 	}
 	plan.Program = s.manager
 	for range tries {
@@ -240,7 +240,7 @@ func (s *suite) refer(played *scenario.Scenario, run *oracle.Run) []oracle.Findi
 	differs := func(text string) {
 		findings = append(findings, oracle.Finding{Oracle: "same each time", Text: text})
 	}
-	if diff := history.Diff(was.World, is.World); diff != "" {
+	if diff := history.Diff(was.State, is.State); diff != "" {
 		differs("two runs without faults end differently:\n" + diff)
 	}
 	if !run.IsOpen && (!maps.Equal(was.Creates, is.Creates) || !maps.Equal(was.Deletes, is.Deletes)) {

@@ -22,7 +22,7 @@ import (
 func guarantee(run *Run, _ *Reference) []string {
 	owners := sets.New[types.UID]()
 	for _, version := range run.Versions {
-		if history.IsOurs(version.Resource) {
+		if history.IsOwnKind(version.Resource) {
 			owners.Insert(version.Object.GetUID())
 		}
 	}
@@ -42,7 +42,7 @@ func unguarded(run *Run, request *proxy.Request, owners sets.Set[types.UID]) str
 	switch parent, isStatus := strings.CutSuffix(request.Resource, "/status"); {
 	case request.Verb == "update" || request.Verb == "deletecollection":
 		return "is never needed"
-	case history.IsOurs(parent):
+	case history.IsOwnKind(parent):
 		return unguardedToOurs(request, isStatus)
 	case request.Verb == "delete" && request.OnlyUID == "":
 		return "is for any object of that name"

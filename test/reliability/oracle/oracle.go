@@ -22,9 +22,9 @@ type Run struct {
 	// Setup, Rest and Anew are numbers of Requests: before faults could occur; when everything had settled; and when the
 	// operator was stopped after that. Then another one started, which reconciled everything again and again.
 	Setup, Rest, Anew int
-	// Versions is the history of the namespace, and World its final state.
+	// Versions is the history of the namespace, and State its final state.
 	Versions []history.Version
-	World    history.World
+	State    history.State
 	// Lacking is what a step, or the reference, still lacked when the time was up; empty for nothing.
 	Lacking string
 	// Log is the operator's, and RestLog the part of it since everything had settled.
@@ -108,7 +108,7 @@ func (p *problems) addIf(is bool, format string, args ...any) {
 
 // Reference is what a scenario results in without faults.
 type Reference struct {
-	World   history.Normal
+	State   history.Normal
 	Creates map[string]int // the operator's successful creations, by object
 	Deletes map[string]int
 	// Events and FewestEvents are the highest and lowest number of events in a run, by reason: a state that does not last
@@ -122,7 +122,7 @@ type Reference struct {
 // NewReference returns the reference that a run without faults is.
 func NewReference(run *Run) *Reference {
 	r := &Reference{
-		World:  history.Normalize(run.Namespace, run.World, run.Versions, run.Symbols),
+		State:  history.Normalize(run.Namespace, run.State, run.Versions, run.Symbols),
 		Events: sent(run), FewestEvents: sent(run),
 		Writes: map[proxy.Match]int{}, Goroutines: map[string]int{},
 	}
@@ -153,7 +153,7 @@ func endState(run *Run, reference *Reference) []string {
 	if reference == nil {
 		return nil
 	}
-	diff := history.Diff(reference.World, history.Normalize(run.Namespace, run.World, run.Versions, run.Symbols))
+	diff := history.Diff(reference.State, history.Normalize(run.Namespace, run.State, run.Versions, run.Symbols))
 	var found problems
 	found.addIf(diff != "", "the state differs from the one without faults (-expected +actual):\n%s", diff)
 	return found

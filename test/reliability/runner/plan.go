@@ -27,8 +27,8 @@ import (
 
 // No wait is asserted.
 const (
-	patience = 100 * time.Second      // for the operator to match the spec; its longest backoff is a minute
-	quiet    = 400 * time.Millisecond // between steps
+	settleTimeout = 100 * time.Second      // for the operator to match the spec; its longest backoff is a minute
+	quiet         = 400 * time.Millisecond // between steps
 	// after the last step: at rest, and while a new operator reconciles every object every second
 	restQuiet  = 2 * time.Second
 	startQuiet = 500 * time.Millisecond // of that, until it has started all goroutines
@@ -56,8 +56,8 @@ type Plan struct {
 	Environment []string
 	// Rest is how long the rest at the end is, and the one in which every object is reconciled every second; 0 for short.
 	Rest time.Duration
-	// Patience is how long the operator may take to match the spec; 0 for long.
-	Patience time.Duration
+	// Timeout is how long the operator may take to match the spec; 0 for long.
+	Timeout time.Duration
 }
 
 // StormFault begins the name of a storm, which ends with its seed. FaultSeparator separates faults.
@@ -179,7 +179,7 @@ func (s *stage) operator(ctx context.Context) (*proxy.Proxy, *manager, error) {
 func (s *stage) newProxy(m *manager) (*proxy.Proxy, error) {
 	options := proxy.Options{
 		Server: s.e.ControlPlane.Config.Host, TLS: s.e.tls, Seed: s.plan.seed(), Version: s.e.Recorder.Latest,
-		IsOwn: history.IsOurs,
+		IsOwn: history.IsOwnKind,
 		Kill:  m.kill, Freeze: func() { m.process().Send(syscall.SIGSTOP) },
 	}
 	if s.plan.Outage != nil {
@@ -230,7 +230,7 @@ func (s *stage) play(ctx context.Context) (*oracle.Run, error) {
 	if s.standby != nil {
 		run.Standby = s.standby.proxy.Requests()
 	}
-	run.World, run.Versions = s.e.Recorder.World(s.Namespace), s.e.Recorder.Versions(s.Namespace)
+	run.State, run.Versions = s.e.Recorder.State(s.Namespace), s.e.Recorder.Versions(s.Namespace)
 	return run, nil
 }
 
@@ -340,7 +340,7 @@ func (s *stage) steps(ctx context.Context) (lacking string, err error) {
 		if err := s.do(ctx, step); err != nil {
 			return "", fmt.Errorf("%s, step %q: %w", s.plan, step.Name, err)
 		}
-		until := func() string { return step.Until(s.Stage, s.e.Recorder.World(s.Namespace)) }
+		until := func() string { return step.Until(s.Stage, s.e.Recorder.State(s.Namespace)) }
 		if lacking := s.settle(ctx, quiet, until); lacking != "" {
 			return fmt.Sprintf("after step %q: %s", step.Name, lacking), nil
 		}
@@ -369,18 +369,18 @@ func (s *stage) do(ctx context.Context, step scenario.Step) error {
 
 // differs returns how the state differs from that of the reference.
 func (s *stage) differs() string {
-	world, versions := s.e.Recorder.World(s.Namespace), s.e.Recorder.Versions(s.Namespace)
-	if diff := history.Diff(s.reference.World, history.Normalize(s.Namespace, world, versions, s.Symbols())); diff != "" {
+	state, versions := s.e.Recorder.State(s.Namespace), s.e.Recorder.Versions(s.Namespace)
+	if diff := history.Diff(s.reference.State, history.Normalize(s.Namespace, state, versions, s.Symbols())); diff != "" {
 		return "the state does not become that without faults (-expected +actual):\n" + diff
 	}
 	return ""
 }
 
 // settle waits until nothing is lacking and nothing has happened for a while, and returns what is lacking after the
-// plan's patience.
+// plan's timeout.
 func (s *stage) settle(ctx context.Context, quiet time.Duration, lacking func() string) string {
 	began, since, happened := time.Now(), time.Now(), -1
-	patience := cmp.Or(s.plan.Patience, patience)
+	timeout := cmp.Or(s.plan.Timeout, settleTimeout)
 	for ctx.Err() == nil {
 		if now := s.happened(); now != happened || !s.proxy.IsCalm() {
 			happened, since = now, time.Now()
@@ -390,12 +390,12 @@ func (s *stage) settle(ctx context.Context, quiet time.Duration, lacking func() 
 			if missing == "" {
 				return ""
 			}
-			if time.Since(began) > patience || s.manager.isGivenUp() {
+			if time.Since(began) > timeout || s.manager.isGivenUp() {
 				return missing
 			}
 			pause(ctx, 50*time.Millisecond)
 		}
-		if time.Since(began) > 2*patience {
+		if time.Since(began) > 2*timeout {
 			return "it does not settle"
 		}
 		pause(ctx, 20*time.Millisecond)

@@ -172,7 +172,7 @@ func (l leftBehind) create(ctx context.Context, s *Stage) error {
 
 // hasStatus checks the status of the CronJob.
 func hasStatus(what string, is func(*Stage, *tutorialv1.CronJobStatus) bool) Check {
-	return func(s *Stage, state history.World) string {
+	return func(s *Stage, state history.State) string {
 		return holds(history.CronJobs, "one", what+" in its status",
 			func(cj *tutorialv1.CronJob) bool { return is(s, &cj.Status) })(s, state)
 	}
@@ -199,7 +199,7 @@ var hasSucceeded = all(hasStatus("a success",
 	reports(cronJobKey, "Available=True", "Degraded=False"))
 
 func jobCount(wanted int) Check {
-	return func(_ *Stage, state history.World) string {
+	return func(_ *Stage, state history.State) string {
 		if count := len(state.Of(history.Jobs)); count != wanted {
 			return fmt.Sprintf("there are %d Jobs, not %d", count, wanted)
 		}
@@ -209,7 +209,7 @@ func jobCount(wanted int) Check {
 
 // ofJob checks the Job for so many hours before the scheduled time.
 func ofJob(hoursBefore int, check func(resource, name string) Check) Check {
-	return func(s *Stage, state history.World) string {
+	return func(s *Stage, state history.State) string {
 		return check(history.Jobs, jobName(s, hoursBefore))(s, state)
 	}
 }

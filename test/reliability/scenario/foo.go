@@ -135,7 +135,7 @@ func scaleDeployment(name string) Action {
 }
 
 // isRepaired checks that nothing is left of what relabel and changeDeployment did, but the label that they added.
-func isRepaired(_ *Stage, state history.World) string {
+func isRepaired(_ *Stage, state history.State) string {
 	for key, object := range state {
 		for _, set := range []map[string]string{object.GetLabels(), object.GetAnnotations()} {
 			for name, value := range set {

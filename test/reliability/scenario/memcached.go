@@ -81,7 +81,7 @@ func resize(size int32) Step {
 // hasService checks that a Memcached is fine and controls a Service, whatever its name.
 func hasService(name string) Check {
 	key := history.Key{Resource: history.Memcacheds, Name: name}
-	return all(reports(key, fine...), func(_ *Stage, state history.World) string {
+	return all(reports(key, fine...), func(_ *Stage, state history.State) string {
 		isOwn := func(s *unstructured.Unstructured) bool { return metav1.IsControlledBy(s, state[key]) }
 		if !slices.ContainsFunc(state.Of(history.Services), isOwn) {
 			return name + " has no Service"

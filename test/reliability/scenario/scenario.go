@@ -23,7 +23,7 @@ import (
 type Action func(context.Context, *Stage) error
 
 // Check returns what the cluster state still lacks; an empty string once the operator has done its part.
-type Check func(*Stage, history.World) string
+type Check func(*Stage, history.State) string
 
 // Scenario is something that users do with one kind.
 type Scenario struct {
@@ -195,7 +195,7 @@ func createNeighbor(resource, object client.Object) Action {
 
 // all returns what the first check that is not met lacks.
 func all(checks ...Check) Check {
-	return func(s *Stage, state history.World) string {
+	return func(s *Stage, state history.State) string {
 		for _, check := range checks {
 			if lacking := check(s, state); lacking != "" {
 				return lacking
@@ -208,7 +208,7 @@ func all(checks ...Check) Check {
 // holds checks a property of an object, which must exist.
 func holds[T any](resource, name, what string, is func(*T) bool) Check {
 	key := history.Key{Resource: resource, Name: name}
-	return func(_ *Stage, state history.World) string {
+	return func(_ *Stage, state history.State) string {
 		if object, ok := state[key]; !ok || !is(history.As[T](object)) {
 			return fmt.Sprintf("%s does not have %s", key, what)
 		}
@@ -221,7 +221,7 @@ func exists(resource, name string) Check {
 }
 
 func isGone(resource, name string) Check {
-	return func(s *Stage, state history.World) string {
+	return func(s *Stage, state history.State) string {
 		if exists(resource, name)(s, state) == "" {
 			return fmt.Sprintf("%s/%s still exists", resource, name)
 		}
@@ -230,7 +230,7 @@ func isGone(resource, name string) Check {
 }
 
 // isEmpty checks that everything has been deleted.
-func isEmpty(_ *Stage, state history.World) string {
+func isEmpty(_ *Stage, state history.State) string {
 	for key := range state {
 		return key.String() + " still exists"
 	}
@@ -240,7 +240,7 @@ func isEmpty(_ *Stage, state history.World) string {
 // controlledBy checks that objects exist and are controlled by another one.
 func controlledBy(owner history.Key) func(resource, name string) Check {
 	return func(resource, name string) Check {
-		return func(_ *Stage, state history.World) string {
+		return func(_ *Stage, state history.State) string {
 			object := state[history.Key{Resource: resource, Name: name}]
 			if state[owner] == nil || object == nil || !metav1.IsControlledBy(object, state[owner]) {
 				return fmt.Sprintf("%s does not control %s/%s", owner, resource, name)
@@ -261,7 +261,7 @@ func runs(owner history.Key, name string, pods int32) Check {
 // reports checks that the status of a resource is current and has conditions, such as "Available=True" or
 // "Available=True/AsExpected".
 func reports(key history.Key, conditions ...string) Check {
-	return func(_ *Stage, state history.World) string {
+	return func(_ *Stage, state history.State) string {
 		object, ok := state[key]
 		if !ok {
 			return key.String() + " does not exist"

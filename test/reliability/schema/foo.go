@@ -42,5 +42,5 @@ var replicas = special{
 // scale sets the replicas of the Deployment of a Foo, as an autoscaler does.
 func scale(ctx context.Context, s *subject, count any) error {
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, count))
-	return s.World.ControlPlane.Client.Patch(ctx, kinds.NewDeployment(s.Name, objectName, 0), patch)
+	return s.Cluster.ControlPlane.Client.Patch(ctx, kinds.NewDeployment(s.Name, objectName, 0), patch)
 }

@@ -81,9 +81,9 @@ func (t *trial) pair(ctx context.Context, from, to class) error {
 			return err
 		}
 		want := slices.Sorted(slices.Values(slices.Concat(kept, others)))
-		if err := s.World.Until(ctx, func() error {
-			_, world, err := s.answered()
-			jobs := world.Of(history.Jobs)
+		if err := s.Cluster.Until(ctx, func() error {
+			_, state, err := s.answered()
+			jobs := state.Of(history.Jobs)
 			names := make([]string, 0, len(jobs))
 			for _, job := range jobs {
 				names = append(names, job.GetName())

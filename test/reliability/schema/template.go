@@ -86,16 +86,16 @@ func (t *trial) arrives(ctx context.Context, s *subject, template map[string]any
 		return err
 	}
 	t.result.Transitions++
-	return s.World.Until(ctx, func() error { return check(ctx, s, template) })
+	return s.Cluster.Until(ctx, func() error { return check(ctx, s, template) })
 }
 
 // isCreated compares the Job with the one that the API server makes of the same template by hand.
 func (t *trial) isCreated(ctx context.Context, s *subject, template map[string]any) error {
 	want := byHand(template, s.Name, objectName+"-byhand")
-	if err := s.World.ControlPlane.Client.Create(ctx, want, client.DryRunAll); err != nil {
+	if err := s.Cluster.ControlPlane.Client.Create(ctx, want, client.DryRunAll); err != nil {
 		return err
 	}
-	made := s.World.recorder.World(s.Name).Of(history.Jobs)
+	made := s.Cluster.recorder.State(s.Name).Of(history.Jobs)
 	if len(made) != 1 {
 		return fmt.Errorf("there are %d Jobs, and one was due", len(made))
 	}
@@ -107,7 +107,7 @@ func (t *trial) isCreated(ctx context.Context, s *subject, template map[string]a
 // refusal in the words that answer the Job by hand.
 func (t *trial) isRequested(ctx context.Context, s *subject, template map[string]any) error {
 	want, name := byHand(template, s.Name, objectName+"-byhand"), nameOfJob(s.dueTime())
-	refusal := s.World.ControlPlane.Client.Create(ctx, want.DeepCopy(), client.DryRunAll)
+	refusal := s.Cluster.ControlPlane.Client.Create(ctx, want.DeepCopy(), client.DryRunAll)
 	if refusal == nil || !isRejection(refusal) {
 		return fmt.Errorf("the Job must be refused: %w", refusal)
 	}
@@ -120,7 +120,7 @@ func (t *trial) isRequested(ctx context.Context, s *subject, template map[string
 	if reason != tutorialv1.ReasonRefused || !strings.Contains(message, words[:min(len(words), 800)]) {
 		return fmt.Errorf("the Job is refused by Kubernetes (%w), and Degraded says %s: %s", refusal, reason, message)
 	}
-	requests := s.World.ControlPlane.Audit.Since(s.begun, testenv.In(s.Name))
+	requests := s.Cluster.ControlPlane.Audit.Since(s.begun, testenv.In(s.Name))
 	requested, got := refusedJob(requests, want.GetName()), refusedJob(requests, name)
 	if requested == nil || got == nil { // the API server may answer before it logs
 		return errors.New("the audit log does not have both refused Jobs, the one by hand and the operator's")
@@ -176,7 +176,7 @@ func (t *trial) grow(ctx context.Context, m maker) map[string]any {
 		}
 		part[name] = m.value(schema)
 		job := byHand(template, "default", objectName)
-		if t.world.ControlPlane.Client.Create(ctx, job, client.DryRunAll) == nil {
+		if t.cluster.ControlPlane.Client.Create(ctx, job, client.DryRunAll) == nil {
 			err := t.validate(ctx, t.kind.APIVersion(), template)
 			if err == nil {
 				return
@@ -196,7 +196,7 @@ func (t *trial) validate(ctx context.Context, apiVersion string, template map[st
 		"default", objectName)
 	cronJob.SetAPIVersion(apiVersion)
 	cronJob.SetKind("CronJob")
-	return t.world.ControlPlane.Client.Create(ctx, cronJob, client.DryRunAll, client.FieldValidation("Strict"))
+	return t.cluster.ControlPlane.Client.Create(ctx, cronJob, client.DryRunAll, client.FieldValidation("Strict"))
 }
 
 // byHand returns the Job that a template describes.

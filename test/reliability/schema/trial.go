@@ -29,7 +29,7 @@ type Result struct {
 type trial struct {
 	special
 	options  Options
-	world    *World
+	cluster  *Cluster
 	kind     *kind
 	field    field
 	accepted []class // by the API server
@@ -44,8 +44,8 @@ type trial struct {
 // shortClasses is how many classes that the API server accepts a short run tests of each field.
 const shortClasses = 3
 
-func newTrial(w *World, options Options, k *kind, f field) *trial {
-	t := &trial{special: specialOf(k, f), options: options, world: w, kind: k, field: f,
+func newTrial(cluster *Cluster, options Options, k *kind, f field) *trial {
+	t := &trial{special: specialOf(k, f), options: options, cluster: cluster, kind: k, field: f,
 		ends: map[string]history.Normal{}, result: Result{Field: k.Name + " " + f.Path}}
 	for _, c := range f.classes(t.values) {
 		switch {
@@ -74,7 +74,7 @@ func (t *trial) isLarge(c class) bool {
 }
 
 func (t *trial) isSkipped(c class) bool {
-	return t.isLarge(c) && (t.options.Short || t.options.IsHasty && t.field.Path == "spec.replicas")
+	return t.isLarge(c) && (t.options.Short || t.options.StopsEarly && t.field.Path == "spec.replicas")
 }
 
 func (t *trial) violated(format string, args ...any) {
@@ -145,7 +145,7 @@ func (t *trial) carriedBy(c class, before any) any {
 }
 
 func (t *trial) create(ctx context.Context, spec map[string]any) (*subject, error) {
-	s, err := t.world.create(ctx, t.kind, spec, t.pods)
+	s, err := t.cluster.create(ctx, t.kind, spec, t.pods)
 	if err == nil {
 		t.mu.Lock()
 		defer t.mu.Unlock()

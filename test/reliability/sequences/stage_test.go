@@ -54,9 +54,9 @@ type stage struct {
 }
 
 // newStage creates a namespace for a sequence.
-func newStage(ctx context.Context, world *schema.World) (*stage, error) {
-	namespace, err := world.Namespace(ctx)
-	return &stage{Namespace: namespace, client: world.ControlPlane.Client, wanted: map[string]resource{},
+func newStage(ctx context.Context, cluster *schema.Cluster) (*stage, error) {
+	namespace, err := cluster.Namespace(ctx)
+	return &stage{Namespace: namespace, client: cluster.ControlPlane.Client, wanted: map[string]resource{},
 		unmanaged: map[string]*appsv1.Deployment{}}, err
 }
 
@@ -68,7 +68,7 @@ func (s *stage) log(format string, args ...any) {
 func (s *stage) kill() {
 	s.log("kill")
 	s.isDown = true
-	s.World.Kill()
+	s.Cluster.Kill()
 }
 
 // start starts a manager if none runs.
@@ -78,7 +78,7 @@ func (s *stage) start(ctx context.Context) error {
 	}
 	s.log("start")
 	s.isDown = false
-	return s.World.Restart(ctx)
+	return s.Cluster.Restart(ctx)
 }
 
 // put creates a resource, or replaces its spec.
@@ -105,7 +105,7 @@ func (s *stage) remove(ctx context.Context, name string) error {
 		return err
 	}
 	areOwned := func() error {
-		children, err := s.World.Children(ctx, s.Name)
+		children, err := s.Cluster.Children(ctx, s.Name)
 		for _, c := range children {
 			if c.GetAnnotations()[child.OwnerAnnotation] == string(object.GetUID()) && len(c.GetOwnerReferences()) == 0 {
 				err = fmt.Errorf("%s %s was made for %s and has no owner reference", c.GetKind(), c.GetName(), name)
@@ -114,7 +114,7 @@ func (s *stage) remove(ctx context.Context, name string) error {
 		return err
 	}
 	if areOwned() != nil {
-		if err := errors.Join(s.start(ctx), s.World.Until(ctx, areOwned)); err != nil {
+		if err := errors.Join(s.start(ctx), s.Cluster.Until(ctx, areOwned)); err != nil {
 			return err
 		}
 	}
@@ -149,7 +149,7 @@ func (s *stage) free(ctx context.Context, name string) error {
 
 // damage does something to a child that only the operator may do.
 func (s *stage) damage(ctx context.Context, which int, how string) error {
-	children, err := s.World.Children(ctx, s.Name)
+	children, err := s.Cluster.Children(ctx, s.Name)
 	if err != nil {
 		return err
 	}
@@ -240,7 +240,7 @@ func (s *stage) check(ctx context.Context) error {
 	if err := s.Becomes(ctx, want, func() error { return nil }); err != nil {
 		return err
 	}
-	if writes := s.World.SettledWrites(ctx, restWindow, s.Name); len(writes) > 0 {
+	if writes := s.Cluster.SettledWrites(ctx, restWindow, s.Name); len(writes) > 0 {
 		return fmt.Errorf("everything has settled, and the operator writes: %s", strings.Join(writes, ", "))
 	}
 	return nil
@@ -249,7 +249,7 @@ func (s *stage) check(ctx context.Context) error {
 // fresh returns the state of a namespace in which the same resources have no past. Deployments are scaled as they are
 // here where their Foo leaves that to others.
 func (s *stage) fresh(ctx context.Context) (history.Normal, error) {
-	f, err := newStage(ctx, s.World)
+	f, err := newStage(ctx, s.Cluster)
 	if err != nil {
 		return nil, err
 	}
