@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	mostWait = 15 * time.Second // after the first plan waits for the outage, it starts even if other plans have not arrived
+	mostWait = 15 * time.Second // from the first plan that waits for the outage, until it starts without the others
 	timeAway = time.Second      // how long the killed part is down
 )
 

@@ -98,7 +98,7 @@ type stage struct {
 	manager   *manager
 	standby   *standby // nil for none
 	reference *oracle.Reference
-	arrive    func() // reports to the plan's outage that the plan has reached its request or its end; only the first call counts
+	arrive    func() // reports to the outage that the plan has reached its request or its end; only the first call counts
 	setup     int    // the number of requests before the faults
 }
 

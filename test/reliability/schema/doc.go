@@ -4,8 +4,8 @@
 // resource, the field is changed from each class to each other one:
 //
 //   - After a change between two accepted values, the cluster state equals that of a fresh resource with the second
-//     value, except for what history.Normalize and normal.go remove. Where removing a field keeps the effect of its last
-//     value, as documented for spec.replicas of a Foo, the fresh resource gets that value.
+//     value, except for what history.Normalize and normal.go remove. Where removing a field keeps the effect of its
+//     last value, as documented for spec.replicas of a Foo, the fresh resource gets that value.
 //   - A value that the operator cannot use is reported in the condition Degraded, with the name of its field.
 //   - The rejection of an invalid value names its field, and nothing changes.
 //
