@@ -1,5 +1,5 @@
-// Package sequences makes random changes to resources, and compares the end with resources that are created in their
-// last state and have no past. A sequence that fails is made as short as possible.
+// Package sequences makes random changes to resources, and compares the final state with that of resources newly
+// created with the final specs. A failing sequence is shrunk to a minimal one.
 package sequences
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// restWindow is how long nothing may be written when everything has settled.
+// restWindow is how long the operator must write nothing once everything has settled.
 const restWindow = time.Second
 
 // deploymentNames are the names that Foos and other clients contend for.
@@ -55,7 +55,7 @@ func TestSequences(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { run(ctx, t, cluster) })
 }
 
-// TestFound repeats what has failed once, in as few steps as it takes.
+// TestFound repeats minimal sequences that failed once.
 func TestFound(t *testing.T) {
 	ctx, cluster := open(t)
 	foo := func(deployment string) resource {

@@ -108,7 +108,7 @@ func (s *stage) remove(ctx context.Context, name string) error {
 		children, err := s.Cluster.Children(ctx, s.Name)
 		for _, c := range children {
 			if c.GetAnnotations()[child.OwnerAnnotation] == string(object.GetUID()) && len(c.GetOwnerReferences()) == 0 {
-				err = fmt.Errorf("%s %s was made for %s and has no owner reference", c.GetKind(), c.GetName(), name)
+				err = fmt.Errorf("%s %s was created for %s and has no owner reference", c.GetKind(), c.GetName(), name)
 			}
 		}
 		return err
@@ -147,7 +147,7 @@ func (s *stage) free(ctx context.Context, name string) error {
 	return s.client.Delete(ctx, is, background)
 }
 
-// damage does something to a child that only the operator may do.
+// damage changes or deletes a child in a way that the operator must revert.
 func (s *stage) damage(ctx context.Context, which int, how string) error {
 	children, err := s.Cluster.Children(ctx, s.Name)
 	if err != nil {
@@ -160,7 +160,7 @@ func (s *stage) damage(ctx context.Context, which int, how string) error {
 	}
 	child := &children[which%len(children)]
 	if how == "disown" && !s.hasOwner(ctx, child) {
-		return nil // it is being collected, and would stay
+		return nil // the garbage collector is about to delete it, and would not without its owner reference
 	}
 	s.log("%s %s %s", how, child.GetKind(), child.GetName())
 	if how == "delete" {
@@ -179,7 +179,7 @@ func (s *stage) damage(ctx context.Context, which int, how string) error {
 	return client.IgnoreNotFound(s.client.Patch(ctx, child, client.RawPatch(types.MergePatchType, []byte(patches[how]))))
 }
 
-// hasOwner returns whether the resource that controls a child exists.
+// hasOwner reports whether the resource that controls a child exists.
 func (s *stage) hasOwner(ctx context.Context, child *unstructured.Unstructured) bool {
 	controller := metav1.GetControllerOf(child)
 	if controller == nil || s.wanted[controller.Name].kind.Name != controller.Kind {
@@ -197,8 +197,8 @@ func (s *stage) removeAll(ctx context.Context) (err error) {
 	return err
 }
 
-// settle waits until the status of every resource and its three conditions are about the present generation, and about
-// no rollout.
+// settle waits until the status and the three conditions of every resource are for the current generation, and no
+// rollout is in progress.
 func (s *stage) settle(ctx context.Context) (history.Normal, error) {
 	return s.Settle(ctx, func(state history.Normal) (time.Duration, error) {
 		for _, r := range s.wanted {
@@ -211,8 +211,8 @@ func (s *stage) settle(ctx context.Context) (history.Normal, error) {
 	})
 }
 
-// check removes what keeps resources from matching their specs, and compares the namespace with one that has the same
-// resources and no past. Then nothing more may be written in it.
+// check removes what keeps resources from matching their specs, and compares the namespace with one in which the same
+// resources are newly created. After that, the operator must write nothing in it.
 func (s *stage) check(ctx context.Context) error {
 	if err := s.start(ctx); err != nil {
 		return err
@@ -241,13 +241,13 @@ func (s *stage) check(ctx context.Context) error {
 		return err
 	}
 	if writes := s.Cluster.SettledWrites(ctx, restWindow, s.Name); len(writes) > 0 {
-		return fmt.Errorf("everything has settled, and the operator writes: %s", strings.Join(writes, ", "))
+		return fmt.Errorf("the operator writes although everything is settled: %s", strings.Join(writes, ", "))
 	}
 	return nil
 }
 
-// fresh returns the state of a namespace in which the same resources have no past. Deployments are scaled as they are
-// here where their Foo leaves that to others.
+// fresh returns the state of a namespace in which the same resources are newly created. Deployments of Foos without
+// spec.replicas are scaled to the replicas that they have in this namespace.
 func (s *stage) fresh(ctx context.Context) (history.Normal, error) {
 	f, err := newStage(ctx, s.Cluster)
 	if err != nil {
