@@ -186,7 +186,7 @@ func (k kind) settle(ctx context.Context, objects ...client.Object) {
 	}).WithPolling(300 * time.Millisecond).Should(BeZero())
 }
 
-// own returns the children of an object as they are, all of them being its own.
+// own returns the children of an object, and checks that it controls all of them.
 func (k kind) own(ctx context.Context, object client.Object) []client.Object {
 	GinkgoHelper()
 	children := k.children(object)

@@ -165,7 +165,7 @@ var _ = Describe("A CronJob", Ordered, func() {
 			var err error
 			latest, err = lastJob(ctx, cj, jobstate.IsComplete)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(made(ctx, cj)).To(HaveLen(1))
+			g.Expect(childrenOf(ctx, cj)).To(HaveLen(1))
 			var pods corev1.PodList
 			g.Expect(kube.List(ctx, &pods, client.InNamespace(cj.Namespace))).To(Succeed())
 			g.Expect(pods.Items).To(HaveLen(1), "pods are deleted with their Jobs")

@@ -160,8 +160,8 @@ func children(ctx context.Context, namespace string) ([]metav1.PartialObjectMeta
 	return all, nil
 }
 
-// made returns the children of a resource.
-func made(ctx context.Context, object client.Object) ([]metav1.PartialObjectMetadata, error) {
+// childrenOf returns the children of a resource.
+func childrenOf(ctx context.Context, object client.Object) ([]metav1.PartialObjectMetadata, error) {
 	all, err := children(ctx, object.GetNamespace())
 	return slices.DeleteFunc(all, func(child metav1.PartialObjectMetadata) bool {
 		return !metav1.IsControlledBy(&child, object)

@@ -50,7 +50,7 @@ func service(name func(owner client.Object) string) Child {
 		GroupVersionResource: corev1.SchemeGroupVersion.WithResource("services"), Kind: "Service",
 		New: func() client.Object { return &corev1.Service{} }, Name: name,
 		Damage: []func(client.Object){
-			func(child client.Object) { child.(*corev1.Service).Spec.Selector["somebody"] = "else" },
+			func(child client.Object) { child.(*corev1.Service).Spec.Selector["another"] = "client" },
 		},
 	}
 }
@@ -88,7 +88,7 @@ func Spec(object client.Object) map[string]any {
 
 // NewDeployment returns a Deployment that the operator does not control.
 func NewDeployment(namespace, name string, replicas int32) *appsv1.Deployment {
-	labels := map[string]string{"somebody": "else"}
+	labels := map[string]string{"another": "client"}
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: appsv1.DeploymentSpec{

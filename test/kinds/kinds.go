@@ -1,5 +1,5 @@
 // Package kinds describes each kind of the operator once, for all test suites: how to create and read one, which
-// children it has, and what the schema of its CustomResourceDefinition does not say about its fields. It depends on no
+// children it has, and facts about its fields that its CustomResourceDefinition does not contain. It depends on no
 // test framework, since the image of the scorecard tests is built from it.
 package kinds
 

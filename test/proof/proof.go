@@ -60,7 +60,7 @@ type Section struct {
 	Tables []Table
 }
 
-// Table is a table. Its first column says what the row is about.
+// Table is a table. Its first column names the subject of the row.
 type Table struct {
 	Title   string
 	Columns []string

@@ -65,7 +65,7 @@ func noRunIsRepeated(ctx context.Context, t *trial) {
 			t.called(deleted)))
 	}
 	if !slices.ContainsFunc(jobs, func(job batchv1.Job) bool {
-		return job.UID == changed.UID && job.Labels["somebody"] == "else"
+		return job.UID == changed.UID && job.Labels["another"] == "client"
 	}) {
 		t.must(failed("%s had to stay as it was changed, and did not; look at the history limits, and at what the operator "+
 			"writes and deletes", t.called(changed)))

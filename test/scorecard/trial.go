@@ -108,7 +108,7 @@ func either(repairs, schedules func(ctx context.Context, t *trial)) func(ctx con
 // aborted is what [trial.must] panics with.
 type aborted struct{ error }
 
-// outcome runs a test and returns the error that has ended it.
+// outcome runs a test and returns the error with which it failed.
 func (t *trial) outcome(ctx context.Context, test func(ctx context.Context, t *trial)) (err error) {
 	defer func() {
 		switch cause := recover().(type) {

@@ -44,8 +44,8 @@ func (cp *ControlPlane) holdsPods(ctx context.Context, namespace string) bool {
 	for ctx.Err() == nil {
 		err := cp.Client.Get(ctx, client.ObjectKey{Name: namespace}, &ns)
 		if client.IgnoreNotFound(err) == nil {
-			_, held := ns.Labels[HoldPods]
-			return held
+			_, isHolding := ns.Labels[HoldPods]
+			return isHolding
 		}
 		time.Sleep(100 * time.Millisecond)
 	}

@@ -28,8 +28,8 @@ type Manager struct {
 	process *exec.Cmd
 	metrics http.Client // keeps its connection: a TLS handshake for each scrape takes CPU time
 	logs    Buffer
-	ended   chan struct{} // closed when the process has ended
-	err     error         // how it has ended
+	ended   chan struct{} // closed when the process has terminated
+	err     error         // the error of the process; nil for exit code 0
 }
 
 // Run starts a manager program with more environment ("NAME=value") and flags.
@@ -91,7 +91,7 @@ func (m *Manager) WaitUntilReady(ctx context.Context) error {
 	return until(ctx, "the manager is ready", func(context.Context) (bool, error) {
 		select {
 		case <-m.ended:
-			return false, fmt.Errorf("it has ended: %w\n%s", m.err, m.Logs())
+			return false, fmt.Errorf("it has terminated: %w\n%s", m.err, m.Logs())
 		default:
 		}
 		response, err := http.Get(m.ProbeURL + "/readyz")
@@ -118,7 +118,7 @@ func (m *Manager) Send(signal os.Signal) {
 	_ = m.process.Process.Signal(signal)
 }
 
-// Wait waits until the manager has ended, and returns how: nil for exit code 0.
+// Wait waits until the manager has terminated, and returns its error: nil for exit code 0.
 func (m *Manager) Wait() error {
 	<-m.ended
 	return m.err
@@ -131,7 +131,7 @@ func (m *Manager) Signal(signal os.Signal) error {
 	case <-m.ended:
 		return m.err
 	case <-time.After(time.Minute):
-		return fmt.Errorf("the manager does not end within a minute of %s", signal)
+		return fmt.Errorf("the manager does not exit within a minute of %s", signal)
 	}
 }
 

@@ -137,10 +137,10 @@ func run(ctx context.Context, t *rapid.T, cluster *schema.Cluster) {
 	names := slices.Sorted(maps.Keys(kindOf))
 	t.Repeat(map[string]func(*rapid.T){
 		"put":    func(t *rapid.T) { do("put", s.put(ctx, draw(t, rapid.SampledFrom(names).Draw(t, "resource")))) },
-		"change": func(t *rapid.T) { do("change", s.put(ctx, draw(t, one(t, s.wanted)))) },
-		"delete": func(t *rapid.T) { do("delete", s.remove(ctx, one(t, s.wanted))) },
+		"change": func(t *rapid.T) { do("change", s.put(ctx, draw(t, one(t, s.desired)))) },
+		"delete": func(t *rapid.T) { do("delete", s.remove(ctx, one(t, s.desired))) },
 		"recreate": func(t *rapid.T) {
-			name := one(t, s.wanted)
+			name := one(t, s.desired)
 			again := draw(t, name)
 			do("recreate", errors.Join(s.remove(ctx, name), s.put(ctx, again)))
 		},

@@ -47,7 +47,7 @@ func (r resource) object(namespace string) *unstructured.Unstructured {
 type stage struct {
 	*schema.Namespace
 	client    client.Client
-	wanted    map[string]resource           // by name
+	desired    map[string]resource           // by name
 	unmanaged map[string]*appsv1.Deployment // by name
 	actions   []string
 	isDown    bool // no manager runs
@@ -56,7 +56,7 @@ type stage struct {
 // newStage creates a namespace for a sequence.
 func newStage(ctx context.Context, cluster *schema.Cluster) (*stage, error) {
 	namespace, err := cluster.Namespace(ctx)
-	return &stage{Namespace: namespace, client: cluster.ControlPlane.Client, wanted: map[string]resource{},
+	return &stage{Namespace: namespace, client: cluster.ControlPlane.Client, desired: map[string]resource{},
 		unmanaged: map[string]*appsv1.Deployment{}}, err
 }
 
@@ -84,8 +84,8 @@ func (s *stage) start(ctx context.Context) error {
 // put creates a resource, or replaces its spec.
 func (s *stage) put(ctx context.Context, r resource) error {
 	s.log("put %s %v", r.name, r.spec)
-	_, exists := s.wanted[r.name]
-	s.wanted[r.name] = r
+	_, exists := s.desired[r.name]
+	s.desired[r.name] = r
 	if !exists {
 		return s.client.Create(ctx, r.object(s.Name))
 	}
@@ -99,8 +99,8 @@ func (s *stage) put(ctx context.Context, r resource) error {
 // remove deletes a resource, once its children have their owner references: a child without one stays.
 func (s *stage) remove(ctx context.Context, name string) error {
 	s.log("delete %s", name)
-	object := s.wanted[name].object(s.Name)
-	delete(s.wanted, name)
+	object := s.desired[name].object(s.Name)
+	delete(s.desired, name)
 	if err := s.client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 		return err
 	}
@@ -182,16 +182,16 @@ func (s *stage) damage(ctx context.Context, which int, how string) error {
 // hasOwner reports whether the resource that controls a child exists.
 func (s *stage) hasOwner(ctx context.Context, child *unstructured.Unstructured) bool {
 	controller := metav1.GetControllerOf(child)
-	if controller == nil || s.wanted[controller.Name].kind.Name != controller.Kind {
+	if controller == nil || s.desired[controller.Name].kind.Name != controller.Kind {
 		return false
 	}
-	owner := s.wanted[controller.Name].object(s.Name)
+	owner := s.desired[controller.Name].object(s.Name)
 	return s.client.Get(ctx, client.ObjectKeyFromObject(owner), owner) == nil && owner.GetUID() == controller.UID
 }
 
 // removeAll deletes all resources.
 func (s *stage) removeAll(ctx context.Context) (err error) {
-	for _, name := range slices.Sorted(maps.Keys(s.wanted)) {
+	for _, name := range slices.Sorted(maps.Keys(s.desired)) {
 		err = errors.Join(err, s.remove(ctx, name))
 	}
 	return err
@@ -201,7 +201,7 @@ func (s *stage) removeAll(ctx context.Context) (err error) {
 // rollout is in progress.
 func (s *stage) settle(ctx context.Context) (history.Normal, error) {
 	return s.Settle(ctx, func(state history.Normal) (time.Duration, error) {
-		for _, r := range s.wanted {
+		for _, r := range s.desired {
 			status := state[history.Key{Resource: history.Name(r.kind.GroupVersionResource()), Name: r.name}.String()]
 			if strings.Contains(status, "RollingOut") || strings.Count(status, `"observedGeneration": 0`) < 4 {
 				return 0, fmt.Errorf("%s: %s", r.name, status)
@@ -222,7 +222,7 @@ func (s *stage) check(ctx context.Context) error {
 			return err
 		}
 	}
-	if first, second := s.wanted["one"], s.wanted["two"]; first.spec != nil && second.spec != nil &&
+	if first, second := s.desired["one"], s.desired["two"]; first.spec != nil && second.spec != nil &&
 		first.spec["deploymentName"] == second.spec["deploymentName"] {
 		second.spec = maps.Clone(second.spec)
 		second.spec["deploymentName"] = "elsewhere"
@@ -253,15 +253,15 @@ func (s *stage) fresh(ctx context.Context) (history.Normal, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.wanted)) {
-		if err := f.put(ctx, s.wanted[name]); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(s.desired)) {
+		if err := f.put(ctx, s.desired[name]); err != nil {
 			return nil, err
 		}
 	}
 	if _, err := f.settle(ctx); err != nil {
 		return nil, err
 	}
-	for _, r := range s.wanted {
+	for _, r := range s.desired {
 		if r.kind.Name != kinds.Foo.Name || r.spec["replicas"] != nil {
 			continue
 		}
