@@ -120,8 +120,8 @@ func grantedTo(ctx context.Context, serviceAccount string) []string {
 	return testenv.Permissions(rules)
 }
 
-// checkedByAdmission returns the permissions that the operator never uses, but needs in clusters that check owner references, as
-// the API server of this suite does. The specs below show that each is needed.
+// checkedByAdmission returns the permissions that the operator never uses, but needs in clusters that check owner
+// references, as the API server of this suite does. The specs below show that each is needed.
 func checkedByAdmission() []string {
 	var permissions []string
 	for _, k := range kinds {

@@ -13,7 +13,7 @@ import (
 	"text/tabwriter"
 )
 
-// Page is what one run of a suite has found.
+// Page is the report of one run of a suite.
 type Page struct {
 	Name     string // of the file, without .md
 	Title    string

@@ -28,13 +28,13 @@ func hurry(object client.Object) {
 
 func calm(object client.Object) { object.(*tutorialv1.CronJob).Spec.Schedule = rarely }
 
-// complete has the next Jobs complete at once: they need no pod to succeed.
+// complete changes the template so that the next Jobs complete at once, without a pod.
 func complete(object client.Object) {
 	spec := &object.(*tutorialv1.CronJob).Spec.JobTemplate.Spec
 	spec.Suspend, spec.Completions = nil, ptr.To(int32(0))
 }
 
-// growRuns has an object create a Job soon, whatever else is active.
+// growRuns makes an object create a Job soon, even if others are active.
 func growRuns(object client.Object) {
 	hurry(object)
 	object.(*tutorialv1.CronJob).Spec.ConcurrencyPolicy = tutorialv1.AllowConcurrent

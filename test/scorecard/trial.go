@@ -226,7 +226,7 @@ func (t *trial) cleanUp(ctx context.Context) error {
 // A check reads the cluster and returns what is wrong, or nothing.
 type check func(ctx context.Context) (wrong string, err error)
 
-// differs returns what is wrong if a value is not the wanted one.
+// differs returns what is wrong if a value is not the expected one.
 func differs[T any](what string, got, want T) (wrong string) {
 	if equality.Semantic.DeepEqual(got, want) {
 		return ""

@@ -20,9 +20,9 @@ import (
 
 // Manager is a running manager process.
 type Manager struct {
-	// MetricsURL is where it serves metrics.
+	// MetricsURL is the URL of its metrics.
 	MetricsURL string
-	// ProbeURL is where it serves /healthz and /readyz.
+	// ProbeURL is the base URL of /healthz and /readyz.
 	ProbeURL string
 
 	process *exec.Cmd
@@ -74,14 +74,14 @@ func (cp *ControlPlane) StartManager(ctx context.Context, program string, enviro
 
 // Environment returns the environment that managers are tested in.
 func Environment() []string {
-	return append(slices.DeleteFunc(os.Environ(), isOurs),
+	return append(slices.DeleteFunc(os.Environ(), affectsManager),
 		"GORACE=atexit_sleep_ms=10", // by default a program with the race detector takes a second to end
 		"GOTRACEBACK=all",
 		"KUBE_CACHE_MUTATION_DETECTOR=true")
 }
 
-// isOurs reports whether a variable of the developer's environment would change what the manager does.
-func isOurs(variable string) bool {
+// affectsManager reports whether a variable of the developer's environment would change the manager's behavior.
+func affectsManager(variable string) bool {
 	return strings.HasPrefix(variable, "WATCH_NAMESPACE=") || strings.HasPrefix(variable, "RELATED_IMAGE_") ||
 		strings.HasPrefix(variable, "KUBE_") || strings.HasPrefix(variable, "GORACE=")
 }
@@ -103,12 +103,12 @@ func (m *Manager) WaitUntilReady(ctx context.Context) error {
 	})
 }
 
-// Stop ends the manager as Kubernetes does and returns how it ended: nil for exit code 0.
+// Stop stops the manager as Kubernetes does and returns the error of the process: nil for exit code 0.
 func (m *Manager) Stop() error {
 	return m.Signal(syscall.SIGTERM)
 }
 
-// Kill ends the manager without warning.
+// Kill kills the manager.
 func (m *Manager) Kill() {
 	_ = m.Signal(syscall.SIGKILL)
 }
@@ -124,7 +124,7 @@ func (m *Manager) Wait() error {
 	return m.err
 }
 
-// Signal sends a signal to the manager and waits for its end.
+// Signal sends a signal to the manager and waits until it has terminated.
 func (m *Manager) Signal(signal os.Signal) error {
 	m.Send(signal)
 	select {

@@ -127,7 +127,7 @@ func NewReference(run *Run) *Reference {
 		Writes: map[proxy.Match]int{}, Goroutines: map[string]int{},
 	}
 	maps.Copy(r.Goroutines, run.Goroutines)
-	r.Creates, r.Deletes = made(run)
+	r.Creates, r.Deletes = operations(run)
 	for i, request := range run.Requests {
 		if i >= run.Setup && isWrite(&request) {
 			r.Writes[proxy.Match{Verb: request.Verb, Resource: request.Resource}]++

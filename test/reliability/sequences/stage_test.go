@@ -47,7 +47,7 @@ func (r resource) object(namespace string) *unstructured.Unstructured {
 type stage struct {
 	*schema.Namespace
 	client    client.Client
-	desired    map[string]resource           // by name
+	desired   map[string]resource           // by name
 	unmanaged map[string]*appsv1.Deployment // by name
 	actions   []string
 	isDown    bool // no manager runs
