@@ -213,7 +213,7 @@ func refusesUnmanagedChildren(ctx context.Context, k kind, ns string) {
 	}
 }
 
-// staysBlocked expects that blocked objects in a namespace cause at most two passes in a second, and no write. In that
+// staysBlocked checks that blocked objects in a namespace cause at most two passes in a second, and no write. In that
 // second, no other client may write a child, because that triggers passes.
 func (k kind) staysBlocked(ctx context.Context, ns string) {
 	GinkgoHelper()

@@ -28,7 +28,7 @@ import (
 // kind is a kind and what this suite does with it.
 type kind struct {
 	testkinds.Kind
-	// due has the operator create the children; nil if it does so at once.
+	// due makes an object due, so that the operator creates its children; nil if it creates them at once.
 	due func(ctx context.Context, object client.Object)
 }
 

@@ -258,7 +258,7 @@ func deleteOLMLeftovers(ctx context.Context) {
 	kubectl(ctx, "delete", "operators.operators.coreos.com", packageName+"."+operatorNamespace, "--ignore-not-found")
 }
 
-// dump prints the state of a namespace after a failure.
+// dump prints the objects of a namespace after a failure.
 func dump(ctx context.Context, namespace string) {
 	for _, args := range [][]string{
 		{"get", "pods,jobs,deployments," + strings.Join(definitions(), ","), "-o", "wide"},

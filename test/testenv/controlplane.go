@@ -2,7 +2,7 @@
 // process with the permissions in config/rbac and no others.
 //
 // It runs etcd, an API server and a controller manager, so Deployments create ReplicaSets and pods, quotas are counted,
-// and the garbage collector deletes objects without an owner. There are no nodes: [ControlPlane.Kubelet] simulates them.
+// and the garbage collector deletes objects without an owner. [ControlPlane.Kubelet] simulates the nodes.
 package testenv
 
 import (

@@ -11,7 +11,7 @@ import (
 	"github.com/example/memcached-operator/test/proof"
 )
 
-// The bars. Those for requests and writes are the same on every machine, and fail; those for times and memory do not.
+// The bars, or limits. Requests and writes do not depend on the machine, so only a miss of their bars is an error.
 const (
 	requestsBar      = 2.0 // per Foo, without events
 	eventsBar        = 1.0 // per Foo

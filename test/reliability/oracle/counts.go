@@ -47,8 +47,8 @@ func (r *Reference) Unexpected(s *scenario.Scenario) []Finding {
 	return findings
 }
 
-// operations returns how often the operator has created and deleted each object, without the creations of isForGone: the
-// garbage collector deletes those objects.
+// operations returns how often the operator created and deleted each object. It leaves out creations of isForGone:
+// the garbage collector deletes those objects.
 func operations(run *Run) (creates, deletes map[string]int) {
 	creates, deletes = map[string]int{}, map[string]int{}
 	requests := carriedOut(run)
