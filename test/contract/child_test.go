@@ -36,7 +36,7 @@ var _ = Describe("With a cache that is behind, the operator", ownManager, SpecPr
 		Expect(k8s.Create(ctx, owner)).To(Succeed())
 	})
 
-	// frozen returns children whose cache holds one object for ever, or none.
+	// frozen returns children whose cache always has one object, or none.
 	frozen := func(cached *corev1.Service) *child.Client {
 		stale := interceptor.NewClient(k8s, interceptor.Funcs{
 			Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, into client.Object,
@@ -55,7 +55,7 @@ var _ = Describe("With a cache that is behind, the operator", ownManager, SpecPr
 			WithSelector(map[string]string{"owned": "yes"}).
 			WithPorts(corev1ac.ServicePort().WithPort(11211).WithProtocol(corev1.ProtocolTCP)))
 	}
-	// apply is what a pass does with a child: it reads it once and applies it over what it has read.
+	// apply does what a pass does with a child: it reads the child once and applies the desired state to that version.
 	apply := func(ctx context.Context, c *child.Client, pass *child.Pass) (*corev1.Service, error) {
 		GinkgoHelper()
 		observed, err := child.Get[corev1.Service](ctx, c, ns, "it")

@@ -22,7 +22,7 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// What every kind promises, run against each of them.
+// What every kind guarantees, tested with each of them.
 var _ = Describe("Every kind", func() {
 	for _, k := range kinds {
 		Describe(k.Name, func() {
@@ -49,7 +49,7 @@ func everyKind(k kind) {
 	It("refuses a "+k.Children[0].Kind+" of that name that it does not control, until that is deleted",
 		func(ctx context.Context) { refusesUnmanagedChildren(ctx, k, ns) })
 
-	It("is quiet when done", func(ctx context.Context) {
+	It("sends no requests once it has settled", func(ctx context.Context) {
 		object := k.create(ctx, k.Make(ns, "one", 2))
 		all := append(k.own(ctx, object), object)
 		var before map[string]string
@@ -213,7 +213,7 @@ func refusesUnmanagedChildren(ctx context.Context, k kind, ns string) {
 	}
 }
 
-// staysBlocked expects that blocked objects in a namespace cause at most two passes in a second, and no write. In that
+// staysBlocked checks that blocked objects in a namespace cause at most two passes in a second, and no write. In that
 // second, no other client may write a child, because that triggers passes.
 func (k kind) staysBlocked(ctx context.Context, ns string) {
 	GinkgoHelper()
@@ -231,7 +231,7 @@ func (k kind) staysBlocked(ctx context.Context, ns string) {
 	Expect(slices.ContainsFunc(found, testenv.Request.IsWrite)).To(BeFalse(), "%v", found)
 }
 
-// What every kind that has a Deployment promises besides: its children are kept as they should be.
+// What every kind with a Deployment guarantees in addition: its children are kept in line with the spec.
 func everyDeployingKind(k kind) {
 	var ns string
 	BeforeEach(func(ctx context.Context) { ns = newNamespace(ctx) })
@@ -422,8 +422,8 @@ func everyDeployingKind(k kind) {
 	})
 }
 
-// collectorHasSeen waits until the garbage collector deletes a new object. It does not orphan objects that it has not
-// observed, but deletes them later.
+// collectorHasSeen waits until the garbage collector has observed all objects so far, that is, until it deletes a new
+// one. It would delete, and not orphan, objects that it has not observed.
 func collectorHasSeen(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	garbage := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "garbage",

@@ -140,7 +140,7 @@ var _ = Describe("CronJob", func() {
 		Expect(cj.Status.ScheduledSince.Before(cj.Status.LastScheduleTime)).To(BeTrue())
 	})
 
-	It("does not run a time again whose status could not be stored, as long as the manager lives",
+	It("does not run a time again whose status could not be stored, as long as the manager runs",
 		func(ctx context.Context) {
 			cj := hourly(ns)
 			var allow func(context.Context)
@@ -646,7 +646,7 @@ func deletions(mark testenv.Mark, namespace string) []testenv.Request {
 	return requests(mark, namespace, func(r testenv.Request) bool { return r.Verb == "delete" })
 }
 
-// refuseStatus has the API server refuse the operator's writes of the status of a CronJob.
+// refuseStatus makes the API server reject the operator's writes of the status of a CronJob.
 func refuseStatus(ctx context.Context, cj *tutorialv1.CronJob) (allow func(context.Context)) {
 	GinkgoHelper()
 	operator, err := cp.ClientAs(testenv.OperatorUser)
@@ -659,7 +659,7 @@ func refuseStatus(ctx context.Context, cj *tutorialv1.CronJob) (allow func(conte
 			Expression: `request.userInfo.username == "` + testenv.OperatorUser + `"`})
 }
 
-// ranLongAgo is a change of a status: the CronJob has run an hourly time a hundred hours ago.
+// ranLongAgo changes a status: the last run of the CronJob was a hundred hours ago.
 func ranLongAgo(status *tutorialv1.CronJobStatus) {
 	status.LastScheduleTime = ptr.To(metav1.NewTime(hoursBefore(100)))
 }

@@ -28,7 +28,7 @@ import (
 // kind is a kind and what this suite does with it.
 type kind struct {
 	testkinds.Kind
-	// due has the operator create the children; nil if it does so at once.
+	// due makes an object due, so that the operator creates its children; nil if it creates them at once.
 	due func(ctx context.Context, object client.Object)
 }
 
@@ -186,7 +186,7 @@ func (k kind) settle(ctx context.Context, objects ...client.Object) {
 	}).WithPolling(300 * time.Millisecond).Should(BeZero())
 }
 
-// own returns the children of an object as they are, all of them being its own.
+// own returns the children of an object, and checks that it controls all of them.
 func (k kind) own(ctx context.Context, object client.Object) []client.Object {
 	GinkgoHelper()
 	children := k.children(object)

@@ -28,7 +28,7 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// end is how a manager has ended.
+// end is the exit code and the output of a manager.
 type end struct {
 	Code   int
 	Output string
@@ -287,10 +287,10 @@ var _ = Describe("The running manager", func() {
 		code, _ = scrape("")
 		Expect(code).To(Equal(http.StatusUnauthorized))
 		Expect(k8s.Create(ctx,
-			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "stranger"}})).To(Succeed())
-		stranger, err := cp.Token(ctx, "default", "stranger")
+			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "unauthorized"}})).To(Succeed())
+		unauthorized, err := cp.Token(ctx, "default", "unauthorized")
 		Expect(err).NotTo(HaveOccurred())
-		code, _ = scrape(stranger)
+		code, _ = scrape(unauthorized)
 		Expect(code).To(Equal(http.StatusForbidden))
 	})
 

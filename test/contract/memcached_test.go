@@ -196,7 +196,7 @@ var _ = Describe("Memcached", func() {
 	It("refuses a Service and a budget that it does not control, and creates the rest", func(ctx context.Context) {
 		service := &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "one"},
-			Spec: corev1.ServiceSpec{Selector: map[string]string{"somebody": "else"},
+			Spec: corev1.ServiceSpec{Selector: map[string]string{"another": "client"},
 				Ports: []corev1.ServicePort{{Port: 80}}},
 		}
 		Expect(k8s.Create(ctx, service)).To(Succeed())

@@ -41,7 +41,7 @@ var _ = AfterSuite(func(ctx context.Context) {
 	used, refused := map[string]bool{}, map[string]bool{}
 	for _, request := range cp.Audit.Since(0, func(r testenv.Request) bool { return r.User == testenv.OperatorUser }) {
 		if request.Resource == "" {
-			continue // URLs for everybody: discovery
+			continue // discovery, which every user may use
 		}
 		used[request.Verb+" "+request.Group+"/"+request.Resource] = true
 		if request.Verb == "patch" && request.IsCreation() {
@@ -67,7 +67,7 @@ var _ = ReportAfterSuite("what it may do", func(report Report) {
 	entries := entriesOf(report, "permissions")
 	Expect(entries).To(HaveLen(report.SuiteConfig.ParallelTotal), "each process has to report what its operator used")
 	used := map[string]bool{}
-	for _, permission := range askedFor() {
+	for _, permission := range checkedByAdmission() {
 		used[permission] = true
 	}
 	var granted []string
@@ -120,9 +120,9 @@ func grantedTo(ctx context.Context, serviceAccount string) []string {
 	return testenv.Permissions(rules)
 }
 
-// askedFor returns the permissions that the operator never uses, but needs in clusters that check owner references, as
-// the API server of this suite does. The specs below show that each is needed.
-func askedFor() []string {
+// checkedByAdmission returns the permissions that the operator never uses, but needs in clusters that check owner
+// references, as the API server of this suite does. The specs below show that each is needed.
+func checkedByAdmission() []string {
 	var permissions []string
 	for _, k := range kinds {
 		permissions = append(permissions, "update "+k.GroupVersion.Group+"/"+k.Resource+"/finalizers")

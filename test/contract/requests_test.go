@@ -61,7 +61,7 @@ var _ = Describe("The number of requests", ownManager, SpecPriority(3), func() {
 	It("is three for each of 200 Foos created at once, without a conflict or a write that changes nothing",
 		func(ctx context.Context) {
 			const count = 200
-			// The detector compares all versions of all objects each second, for which other specs have fewer objects.
+			// The mutation detector compares all cached objects each second: too slow for so many. It runs in other specs.
 			restart(ctx, []string{"KUBE_CACHE_MUTATION_DETECTOR=false"})
 			ns := newNamespace(ctx)
 			DeferCleanup(func(ctx context.Context) {

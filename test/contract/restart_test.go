@@ -23,8 +23,8 @@ import (
 
 type phase func(ctx context.Context)
 
-// outage is what happens in a namespace while no manager runs. All outages share one, because each start of a manager
-// takes seconds of CPU. The function is called before the outage and returns what happens during it and afterwards.
+// outage is a test in a namespace during a time without a manager. All tests share that time, because each start of a
+// manager takes seconds of CPU. The function runs before it, and returns functions that run during and after it.
 type outage struct {
 	name    string
 	prepare func(ctx context.Context, ns string) (during, after phase)

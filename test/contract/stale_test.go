@@ -34,7 +34,7 @@ import (
 	testkinds "github.com/example/memcached-operator/test/kinds"
 )
 
-// These specs run a controller in this process, with a cache that shows what they want.
+// These specs run a controller in this process, and control what its cache shows.
 var _ = Describe("With a stale cache,", ownManager, SpecPriority(1), func() {
 	var ns string
 	BeforeEach(func(ctx context.Context) { ns = newNamespace(ctx) })
@@ -153,7 +153,7 @@ var _ = Describe("With a stale cache,", ownManager, SpecPriority(1), func() {
 			Expect(get(ctx, cj).Status.LastScheduleTime.UTC()).To(Equal(lastHour))
 		})
 
-		It("takes the Job that it controls and that exists already for that of the run", func(ctx context.Context) {
+		It("records a Job that exists already and that it controls as that of the run", func(ctx context.Context) {
 			before(ctx)
 			existing := testkinds.NewJob(ns, job.Name)
 			existing.OwnerReferences = controlledByCronJob(cj)

@@ -155,7 +155,7 @@ func checkEnd() {
 	stop()
 	var logs strings.Builder
 	for _, manager := range managers {
-		manager.Kill() // unless it has ended
+		manager.Kill() // if it is still running
 		logs.WriteString(manager.Logs())
 	}
 	if path := os.Getenv("MANAGER_LOG"); path != "" {

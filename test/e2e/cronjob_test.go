@@ -52,7 +52,7 @@ var _ = Describe("A CronJob", Ordered, func() {
 		shared = newCronJob(namespaces[4], "shared", "@every 10s", "echo hello")
 		reported = newCronJob(namespaces[5], "reported", "@every 10s", "echo the report is written; sleep 5")
 		create(ctx, limited, forbidding, replacing, failing, shared, reported)
-	}, NodeTimeout(2*patience))
+	}, NodeTimeout(2*stepTimeout))
 
 	It("runs a Job to completion and reports the progress", func(ctx SpecContext) {
 		cj := reported
@@ -80,7 +80,7 @@ var _ = Describe("A CronJob", Ordered, func() {
 		Expect(cj.Status.ActiveJobs).To(BeZero())
 		Expect(cj.Status.NextScheduleTime).To(BeNil())
 		Expect(cj.Status.LastSuccessfulTime.Time).To(BeTemporally(">=", job.Status.CompletionTime.Time))
-	}, SpecTimeout(patience))
+	}, SpecTimeout(stepTimeout))
 
 	It("reports a failed Job and how to see why, until one succeeds", func(ctx SpecContext) {
 		cj := failing
@@ -96,7 +96,7 @@ var _ = Describe("A CronJob", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(logOfJob(ctx, job)).To(Equal("the disk has room\n"))
 		suspend(ctx, cj)
-	}, SpecTimeout(patience))
+	}, SpecTimeout(stepTimeout))
 
 	// If this fails because the Job stays, Kubernetes issue 120181 is fixed, and the warning is obsolete.
 	It("warns of a Kubernetes CronJob with the same name, which deletes its Jobs", func(ctx SpecContext) {
@@ -119,7 +119,7 @@ var _ = Describe("A CronJob", Ordered, func() {
 				"the CronJob controller of Kubernetes deletes a Job that it does not control")
 		deleteAll(ctx, namesake)
 		awaitConditions(ctx, cj, "Degraded=False/AsExpected")
-	}, SpecTimeout(patience))
+	}, SpecTimeout(stepTimeout))
 
 	It("replaces the running Job with concurrencyPolicy Replace", func(ctx SpecContext) {
 		cj := replacing
@@ -138,7 +138,7 @@ var _ = Describe("A CronJob", Ordered, func() {
 		Eventually(runningPod).WithContext(ctx).WithArguments(second).ShouldNot(BeZero())
 		awaitConditions(ctx, cj, "Available=False/Suspended", "Progressing=True/JobsRunning")
 		Expect(cj.Status.Active).To(ConsistOf(HaveField("UID", second.UID)))
-	}, SpecTimeout(patience))
+	}, SpecTimeout(stepTimeout))
 
 	It("never runs two Jobs at once with concurrencyPolicy Forbid", func(ctx SpecContext) {
 		cj := forbidding
@@ -150,7 +150,7 @@ var _ = Describe("A CronJob", Ordered, func() {
 		}).WithContext(ctx).Should(BeNumerically(">=", 3), "each starts when the previous one has finished")
 		Expect(mostPods()).To(Equal(1), "pods at once")
 		Expect(conditionsOf(ctx, cj)).To(ContainElement("Degraded=False/AsExpected"))
-	}, SpecTimeout(patience))
+	}, SpecTimeout(stepTimeout))
 
 	It("deletes Jobs beyond the history limit, but none younger than a minute", func(ctx SpecContext) {
 		cj := limited
@@ -165,7 +165,7 @@ var _ = Describe("A CronJob", Ordered, func() {
 			var err error
 			latest, err = lastJob(ctx, cj, jobstate.IsComplete)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(made(ctx, cj)).To(HaveLen(1))
+			g.Expect(childrenOf(ctx, cj)).To(HaveLen(1))
 			var pods corev1.PodList
 			g.Expect(kube.List(ctx, &pods, client.InNamespace(cj.Namespace))).To(Succeed())
 			g.Expect(pods.Items).To(HaveLen(1), "pods are deleted with their Jobs")
@@ -175,7 +175,7 @@ var _ = Describe("A CronJob", Ordered, func() {
 		Expect(cj.Status.LastScheduleTime.UTC().Format(time.RFC3339)).To(Equal(jobstate.ScheduledAt(latest)),
 			"the latest Job is kept")
 		Consistently(ctx, deletedJobs).WithTimeout(5 * time.Second).ShouldNot(Receive(BeNumerically("<", time.Minute)))
-	}, SpecTimeout(patience))
+	}, SpecTimeout(stepTimeout))
 })
 
 // jobImage returns an image with a shell.

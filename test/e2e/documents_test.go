@@ -17,7 +17,7 @@ import (
 
 // The pages are read in the order in which a newcomer follows them.
 var _ = Describe("The commands in the documents", func() {
-	It("work as they are printed, with the output that is printed", SpecTimeout(3*patience), func(ctx SpecContext) {
+	It("work as they are printed, with the output that is printed", SpecTimeout(3*stepTimeout), func(ctx SpecContext) {
 		before, err := inventory(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		cleanUp(deleteOLMLeftovers)

@@ -25,7 +25,7 @@ import (
 	testkinds "github.com/example/memcached-operator/test/kinds"
 )
 
-// kind is a kind with what only these specs do.
+// kind is a kind with the functions that only these specs need.
 type kind struct {
 	testkinds.Kind
 	// hurry changes the schedule from hours to seconds; nil for a kind without a schedule.
@@ -90,7 +90,7 @@ func definitions() []string {
 	return names
 }
 
-// kindsOf returns the kinds that a release has, and those that were added later.
+// kindsOf returns the kinds of a release, and those that were added later.
 func kindsOf(release string) (had, added []kind) {
 	GinkgoHelper()
 	for _, k := range kinds {
@@ -160,8 +160,8 @@ func children(ctx context.Context, namespace string) ([]metav1.PartialObjectMeta
 	return all, nil
 }
 
-// made returns the children of a resource.
-func made(ctx context.Context, object client.Object) ([]metav1.PartialObjectMetadata, error) {
+// childrenOf returns the children of a resource.
+func childrenOf(ctx context.Context, object client.Object) ([]metav1.PartialObjectMetadata, error) {
 	all, err := children(ctx, object.GetNamespace())
 	return slices.DeleteFunc(all, func(child metav1.PartialObjectMetadata) bool {
 		return !metav1.IsControlledBy(&child, object)

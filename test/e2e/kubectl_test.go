@@ -41,7 +41,7 @@ var _ = Describe("Installed with kubectl", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 		deploy(ctx)
 		namespace = newNamespaces(ctx, restrictedLevel, "tutorial-")[0]
-	}, NodeTimeout(2*patience))
+	}, NodeTimeout(2*stepTimeout))
 
 	It("reconciles the samples as the tutorial shows", func(ctx SpecContext) {
 		in := "--namespace=" + namespace
@@ -68,7 +68,7 @@ var _ = Describe("Installed with kubectl", Ordered, func() {
 		Eventually(nodesAreThePods).WithContext(ctx).WithArguments(namespace, 2).Should(Succeed())
 		kubectl(ctx, "delete", in, "-k", "config/samples")
 		awaitNoChildren(ctx, namespace)
-	}, SpecTimeout(2*patience))
+	}, SpecTimeout(2*stepTimeout))
 
 	It("serves metrics over TLS, only to authorized clients", func(ctx SpecContext) {
 		url := fmt.Sprintf("https://%s.%s.svc:8443/metrics", metricsService, operatorNamespace)
@@ -90,7 +90,7 @@ var _ = Describe("Installed with kubectl", Ordered, func() {
 		Expect(metrics).To(BeNumerically(">", 50), "metrics")
 		Expect(ask(ctx, namespace, "reader", "metrics", url)).To(HavePrefix("401 "), "without its token")
 		Expect(ask(ctx, namespace, "unauthorized", "metrics", url, tokenFile)).To(HavePrefix("403 "))
-	}, SpecTimeout(patience))
+	}, SpecTimeout(stepTimeout))
 
 	It("elects another leader when its leader crashes", func(ctx SpecContext) {
 		var first corev1.Pod
@@ -106,13 +106,13 @@ var _ = Describe("Installed with kubectl", Ordered, func() {
 		}).WithContext(ctx).ShouldNot(Or(BeEmpty(), Equal(first.Name)))
 		b.awaitChange(ctx)
 		measure("leader crashed: a change waited %.1f s at most (the lease alone is 15 s)", b.stop().Seconds())
-	}, SpecTimeout(patience))
+	}, SpecTimeout(stepTimeout))
 
 	It("leaves nothing behind after make undeploy", func(ctx SpecContext) {
 		run(ctx, "make", "undeploy")
 		deleteAll(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 		awaitNothingBut(ctx, before)
-	}, SpecTimeout(patience))
+	}, SpecTimeout(stepTimeout))
 })
 
 // deploy installs the operator with kubectl until the container of specs ends.

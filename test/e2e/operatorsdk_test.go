@@ -27,7 +27,7 @@ var _ = Describe("With operator-sdk", Ordered, func() {
 		cleanUp(deleteDefinitions)
 		// The pods of "run bundle" violate "restricted" even with --security-context-config=restricted.
 		newNamespaces(ctx, baselineLevel, operatorNamespace)
-	}, NodeTimeout(patience))
+	}, NodeTimeout(stepTimeout))
 
 	It("runs the bundle of the last release", func(ctx SpecContext) {
 		args := append([]string{"run", "bundle", image("-bundle", "v"+last), in}, bundleFlags()...)
@@ -40,7 +40,7 @@ var _ = Describe("With operator-sdk", Ordered, func() {
 		operatorSDK(ctx, args...)
 		useOperandImages(ctx)
 		Eventually(phase).WithContext(ctx).WithArguments(last).Should(Equal(operatorsv1alpha1.CSVPhaseSucceeded))
-	}, SpecTimeout(3*patience))
+	}, SpecTimeout(3*stepTimeout))
 
 	It("upgrades to the bundle of the tree", func(ctx SpecContext) {
 		object = memcacheds.Make(operatorNamespace, "existing", 1)
@@ -60,10 +60,10 @@ var _ = Describe("With operator-sdk", Ordered, func() {
 		if busybox := os.Getenv("BUSYBOX_IMAGE"); busybox != "" {
 			useDecompressionImage(ctx, busybox)
 		}
-		Eventually(ctx, upgraded).WithTimeout(2 * patience).Should(Receive(Succeed()))
+		Eventually(ctx, upgraded).WithTimeout(2 * stepTimeout).Should(Receive(Succeed()))
 		Eventually(phase).WithContext(ctx).WithArguments(tree).Should(Equal(operatorsv1alpha1.CSVPhaseSucceeded))
 		awaitSettings(ctx)
-	}, SpecTimeout(3*patience))
+	}, SpecTimeout(3*stepTimeout))
 
 	It("passes the scorecard tests of operator-sdk and of the bundle", func(ctx SpecContext) {
 		kubectl(ctx, "apply", in, "-k", "config/scorecard/rbac")
@@ -90,7 +90,7 @@ var _ = Describe("With operator-sdk", Ordered, func() {
 		Expect(failed).NotTo(HaveOccurred())
 		Expect(results.Items).To(HaveLen(6 + 7)) // of operator-sdk and of the bundle
 		measure("scorecard: %d tests with %d results, all passed", len(results.Items), count)
-	}, SpecTimeout(3*patience))
+	}, SpecTimeout(3*stepTimeout))
 
 	// After the scorecard, which takes as long as the image hold-off.
 	It("keeps the pods of existing resources after the upgrade", func(ctx SpecContext) {
@@ -98,7 +98,7 @@ var _ = Describe("With operator-sdk", Ordered, func() {
 		awaitSettled(ctx, memcacheds, object)
 		Expect(podsOf(ctx, object)).To(ConsistOf(HaveField("UID", pod)))
 		deleteAll(ctx, object)
-	}, SpecTimeout(patience))
+	}, SpecTimeout(stepTimeout))
 
 	It("cleans up", func(ctx SpecContext) {
 		operatorSDK(ctx, "cleanup", packageName, in, "--timeout=3m")
@@ -107,7 +107,7 @@ var _ = Describe("With operator-sdk", Ordered, func() {
 				"deployments,pods,catalogsources,subscriptions.operators.coreos.com,operatorgroups,clusterserviceversions")
 		}).WithContext(ctx).WithPolling(time.Second).Should(BeEmpty())
 		expectNoDefinitions(ctx, "cleanup did not delete it", definitions()...)
-	}, SpecTimeout(patience))
+	}, SpecTimeout(stepTimeout))
 })
 
 // bundleFlags returns the flags of "run bundle" and "run bundle-upgrade" for this cluster.

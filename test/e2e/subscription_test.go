@@ -65,7 +65,7 @@ var _ = Describe("Installed by a Subscription", func() {
 				cleanUp(s.remove)
 				s.awaitInstalled(ctx, tree)
 				s.createResources(ctx, targets)
-			}, NodeTimeout(2*patience))
+			}, NodeTimeout(2*stepTimeout))
 
 			It("reconciles the watched namespaces and no others", func(ctx SpecContext) {
 				for _, r := range s.inside {
@@ -75,19 +75,19 @@ var _ = Describe("Installed by a Subscription", func() {
 				for _, r := range s.outside {
 					Expect(kube.Get(ctx, client.ObjectKeyFromObject(r), r.Object)).To(Succeed())
 					Expect(r.Conditions(r.Object)).To(BeEmpty(), "%s %s has a status", r.Name, r.GetNamespace())
-					Expect(made(ctx, r.Object)).To(BeEmpty(), "%s in %s has children", r.Name, r.GetNamespace())
+					Expect(childrenOf(ctx, r.Object)).To(BeEmpty(), "%s in %s has children", r.Name, r.GetNamespace())
 				}
-			}, SpecTimeout(2*patience))
+			}, SpecTimeout(2*stepTimeout))
 
 			It("leaves nothing behind when it is uninstalled "+mode.order, func(ctx SpecContext) {
 				for _, r := range s.inside { // CronJobs continue to create Jobs while everything is deleted
-					Eventually(made).WithContext(ctx).WithArguments(r.Object).ShouldNot(BeEmpty())
+					Eventually(childrenOf).WithContext(ctx).WithArguments(r.Object).ShouldNot(BeEmpty())
 				}
 				for _, step := range mode.steps {
 					step(ctx, s)
 				}
 				awaitNothingBut(ctx, before)
-			}, SpecTimeout(2*patience))
+			}, SpecTimeout(2*stepTimeout))
 		})
 	}
 })

@@ -50,8 +50,8 @@ import (
 // root is the repository, the working directory of all commands.
 const root = "../.."
 
-// patience is the time limit of a step on a busy machine with two cores.
-const patience = 5 * time.Minute
+// stepTimeout is the time limit of a step on a busy machine with two cores.
+const stepTimeout = 5 * time.Minute
 
 var (
 	registry = os.Getenv("TEST_REGISTRY")
@@ -64,7 +64,7 @@ var (
 
 func TestEndToEnd(t *testing.T) {
 	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(patience)
+	SetDefaultEventuallyTimeout(stepTimeout)
 	SetDefaultEventuallyPollingInterval(250 * time.Millisecond)
 	EnforceDefaultTimeoutsWhenUsingContexts()
 	RunSpecs(t, "End to end")
@@ -201,7 +201,7 @@ func newNamespaces(ctx context.Context, level string, names ...string) []string 
 
 // cleanUp registers a function to be called when the spec ends.
 func cleanUp(do func(ctx context.Context)) {
-	DeferCleanup(func(ctx SpecContext) { do(ctx) }, NodeTimeout(2*patience))
+	DeferCleanup(func(ctx SpecContext) { do(ctx) }, NodeTimeout(2*stepTimeout))
 }
 
 // deleteAll deletes the objects that exist and waits until they are deleted.
@@ -258,7 +258,7 @@ func deleteOLMLeftovers(ctx context.Context) {
 	kubectl(ctx, "delete", "operators.operators.coreos.com", packageName+"."+operatorNamespace, "--ignore-not-found")
 }
 
-// dump prints the state of a namespace after a failure.
+// dump prints the objects of a namespace after a failure.
 func dump(ctx context.Context, namespace string) {
 	for _, args := range [][]string{
 		{"get", "pods,jobs,deployments," + strings.Join(definitions(), ","), "-o", "wide"},

@@ -77,8 +77,8 @@ var _ = Describe("Upgraded from the last release", func() {
 			measure("upgrade from %s to %s, approval %s, %d resources grew, %d other changes: a change waited %.1f s at most "+
 				"(limit: 10 s)", last, tree, approval, len(grown), touched-len(grown), gap.Seconds())
 		},
-		Entry("automatically", operatorsv1alpha1.ApprovalAutomatic, SpecTimeout(4*patience)),
-		Entry("with an administrator's approval", operatorsv1alpha1.ApprovalManual, SpecTimeout(4*patience)),
+		Entry("automatically", operatorsv1alpha1.ApprovalAutomatic, SpecTimeout(4*stepTimeout)),
+		Entry("with an administrator's approval", operatorsv1alpha1.ApprovalManual, SpecTimeout(4*stepTimeout)),
 	)
 })
 
@@ -138,7 +138,7 @@ func awaitSettledLeader(ctx context.Context) {
 		g.Expect(pod.Spec.Containers[0].Env).To(ContainElements(operandImages()))
 		g.Expect(pod.DeletionTimestamp).To(BeNil())
 		g.Expect(time.Since(since)).To(BeNumerically(">", imageHoldOff+5*time.Second))
-	}).WithContext(ctx).WithTimeout(2 * patience).WithPolling(time.Second).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(2 * stepTimeout).WithPolling(time.Second).Should(Succeed())
 }
 
 // snapshot is what an upgrade must not change in a namespace.

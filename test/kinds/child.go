@@ -20,9 +20,9 @@ type Child struct {
 	New  func() client.Object
 	// Name returns the name of the child of an object; nil if it depends on more than the object.
 	Name func(owner client.Object) string
-	// Damage changes the spec in ways that the operator reverts. A test makes the changes one after the other: pods and
-	// their number that change together and back at once can be a rollout that never completes in Kubernetes 1.36
-	// (kubernetes/kubernetes#138840).
+	// Damage changes the spec in ways that the operator reverts. A test makes the changes one after the other: if the
+	// template and the replicas change together and are reverted at once, the rollout may never complete in Kubernetes
+	// 1.36 (kubernetes/kubernetes#138840).
 	Damage []func(child client.Object)
 }
 
@@ -35,7 +35,7 @@ func deployment(name func(owner client.Object) string) Child {
 				spec := &child.(*appsv1.Deployment).Spec
 				spec.Replicas = ptr.To(ptr.Deref(spec.Replicas, 1) + 1)
 			},
-			// Not the image: for a while after the manager becomes leader it does not change the image of running pods.
+			// Not the image: during the image hold-off, the manager does not revert it.
 			func(child client.Object) {
 				pod := &child.(*appsv1.Deployment).Spec.Template.Spec
 				pod.AutomountServiceAccountToken = ptr.To(true)
@@ -50,7 +50,7 @@ func service(name func(owner client.Object) string) Child {
 		GroupVersionResource: corev1.SchemeGroupVersion.WithResource("services"), Kind: "Service",
 		New: func() client.Object { return &corev1.Service{} }, Name: name,
 		Damage: []func(client.Object){
-			func(child client.Object) { child.(*corev1.Service).Spec.Selector["somebody"] = "else" },
+			func(child client.Object) { child.(*corev1.Service).Spec.Selector["another"] = "client" },
 		},
 	}
 }
@@ -88,7 +88,7 @@ func Spec(object client.Object) map[string]any {
 
 // NewDeployment returns a Deployment that the operator does not control.
 func NewDeployment(namespace, name string, replicas int32) *appsv1.Deployment {
-	labels := map[string]string{"somebody": "else"}
+	labels := map[string]string{"another": "client"}
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: appsv1.DeploymentSpec{

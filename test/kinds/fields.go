@@ -20,7 +20,7 @@ type Field struct {
 	Values []Value
 }
 
-// Value stands for all values of a field that are treated alike.
+// Value represents an equivalence class of values of a field.
 type Value struct {
 	Name  string
 	Value any
@@ -78,7 +78,7 @@ func (k Kind) collect(fields []Field, path string, schema apiextensionsv1.JSONSc
 	return fields
 }
 
-// Required returns the paths of the fields of spec that an object cannot be without.
+// Required returns the paths of the required fields of spec.
 func (k Kind) Required(crd *apiextensionsv1.CustomResourceDefinition) []string {
 	var paths []string
 	for _, version := range crd.Spec.Versions {
@@ -91,7 +91,8 @@ func (k Kind) Required(crd *apiextensionsv1.CustomResourceDefinition) []string {
 	return paths
 }
 
-// values returns the values that a schema provides. Of a string with rules of its own, it knows only what is rejected.
+// values returns the values that a schema provides. For a string with CEL rules or a pattern, these are only rejected
+// values.
 func values(schema apiextensionsv1.JSONSchemaProps) []Value {
 	wrongType := Value{"wrong type", "two", []string{"must be of type " + schema.Type}}
 	switch schema.Type {

@@ -1,5 +1,5 @@
 // Package kinds describes each kind of the operator once, for all test suites: how to create and read one, which
-// children it has, and what the schema of its CustomResourceDefinition does not say about its fields. It depends on no
+// children it has, and facts about its fields that its CustomResourceDefinition does not contain. It depends on no
 // test framework, since the image of the scorecard tests is built from it.
 package kinds
 
@@ -35,7 +35,7 @@ type Kind struct {
 	// Pods returns the number of pods that an object asks for, and Resize changes it; nil unless the kind deploys.
 	Pods   func(object client.Object) int32
 	Resize func(object client.Object, pods int32)
-	// Status returns what all kinds have in their status.
+	// Status returns the status fields that all kinds share.
 	Status func(object client.Object) Status
 	// LongestName is the maximum length of a name.
 	LongestName int
@@ -45,7 +45,7 @@ type Kind struct {
 	Values map[string][]Value
 }
 
-// Status is what all kinds have in their status.
+// Status has the status fields that all kinds share.
 type Status struct {
 	ObservedGeneration int64
 	Pods, Ready        int32

@@ -35,7 +35,7 @@ func TestDescriptionsMatchDefinitions(t *testing.T) {
 	}
 }
 
-// What the operator may create and delete are its children.
+// The operator may create and delete only its children.
 func TestChildrenMatchPermissions(t *testing.T) {
 	text, err := os.ReadFile("../../config/rbac/role.yaml")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"text/tabwriter"
 )
 
-// Page is what one run of a suite has found.
+// Page is the report of one run of a suite.
 type Page struct {
 	Name     string // of the file, without .md
 	Title    string
@@ -60,7 +60,7 @@ type Section struct {
 	Tables []Table
 }
 
-// Table is a table. Its first column says what the row is about.
+// Table is a table. Its first column names the subject of the row.
 type Table struct {
 	Title   string
 	Columns []string

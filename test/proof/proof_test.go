@@ -107,7 +107,7 @@ func TestRowsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// A revision says whether there are changes beside documents.
+// A revision shows whether there are changes other than to documents.
 func TestOperator(t *testing.T) {
 	root := t.TempDir()
 	git := func(arguments ...string) {

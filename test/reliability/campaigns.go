@@ -26,7 +26,7 @@ const (
 	restTime    = 30 * time.Second
 )
 
-// Campaigns that are treated differently from others.
+// Campaigns that other code refers to by name.
 const (
 	referenceCampaign = "references"
 	singlesCampaign   = "singles"
@@ -36,19 +36,19 @@ const (
 	outagesCampaign   = "outages"
 )
 
-// campaign is a set of plans with something in common.
+// campaign is a set of plans of the same sort.
 type campaign struct {
 	name string
-	what string // it shows
+	what string // a description for reports
 	// plans returns the plans; it may need the references. It is nil for none.
 	plans func() []*runner.Plan
-	// isReference means that other plans are compared with these.
+	// isReference is set if these plans have no faults and others are compared with them.
 	isReference bool
-	// other does what is not a plan; nil for nothing.
+	// other runs what is not a plan; nil for nothing.
 	other func(context.Context, *campaignReport) error
 }
 
-// campaigns returns those that the options ask for. The references come first, always.
+// campaigns returns the campaigns that the options select. The references always come first.
 func (s *suite) campaigns() []campaign {
 	references := campaign{name: referenceCampaign, what: "what each scenario does without faults", isReference: true,
 		plans: s.referencePlans, other: s.leaveOut}
@@ -74,7 +74,7 @@ func (s *suite) campaigns() []campaign {
 			plans: s.rest},
 		{name: outagesCampaign, what: "the API server, or etcd, is killed at a write, and started again, under load",
 			other: s.outages},
-		// the last, as it judges what all have used
+		// the last one, as it judges the permissions that all others have used
 		{name: rbacCampaign, what: "each permission taken away: something must fail", other: s.rbac},
 	}
 	all = slices.DeleteFunc(all, func(c campaign) bool { return !matches(s.campaign, c.name) })
@@ -87,26 +87,26 @@ func (s *suite) hasOutages() bool {
 		slices.ContainsFunc(s.campaigns(), func(c campaign) bool { return c.name == outagesCampaign })
 }
 
-// awayFault is in the names of all faults that kill a part of the control plane.
+// awayFault occurs in the names of all faults that kill a part of the control plane.
 const awayFault = "-away"
 
 func (s *suite) chance() *rand.Rand {
 	return rand.New(rand.NewPCG(s.seed, 1))
 }
 
-// referencePlans are each scenario more than once, to see what differs by itself. A sample leaves out the scenarios
-// that begin with a wait of a minute, and those that build the last release.
+// referencePlans returns each scenario more than once, to find differences between runs without faults. A sample leaves
+// out scenarios that begin with a wait of a minute, and those that build the last release.
 func (s *suite) referencePlans() []*runner.Plan {
 	times := 3
 	switch {
 	case s.short:
 		s.scenarios = slices.DeleteFunc(s.scenarios,
 			func(played scenario.Scenario) bool { return played.Age > 0 || played.Before != nil })
-		s.report.notJudged = append(s.report.notJudged, "upgrades, and a history of a minute: in the full form only")
+		s.report.notJudged = append(s.report.notJudged, "upgrades, and pruning Jobs after a minute: in the full form only")
 		times = 1
 	case s.fault != "":
 		times = 1
-	case s.isHasty:
+	case s.stopsEarly:
 		times = 2
 	}
 	plans := make([]*runner.Plan, 0, times*len(s.scenarios))
@@ -118,7 +118,7 @@ func (s *suite) referencePlans() []*runner.Plan {
 	return plans
 }
 
-// leaveOut leaves out the scenarios that fail without faults: there is nothing to compare with.
+// leaveOut removes scenarios that fail without faults, as there is no reference for them.
 func (s *suite) leaveOut(context.Context, *campaignReport) error {
 	s.scenarios = slices.DeleteFunc(s.scenarios,
 		func(played scenario.Scenario) bool { return s.references[played.Name] == nil })
@@ -128,13 +128,13 @@ func (s *suite) leaveOut(context.Context, *campaignReport) error {
 	return nil
 }
 
-// faults are what fails in one plan.
+// faults are the faults of one plan.
 type faults struct {
 	rules []proxy.Rule
 	storm *uint64 // a seed
 }
 
-// parseFaults reads what Plan.Faults returns.
+// parseFaults parses faults in the format of Plan.Faults.
 func parseFaults(text string) (faults, error) {
 	if text == "" {
 		return faults{}, nil
@@ -147,9 +147,9 @@ func parseFaults(text string) (faults, error) {
 	return faults{rules: rules}, err
 }
 
-// replayed returns the plan that the options ask for, with each scenario.
+// replayed returns the plan that the options select, for each scenario.
 func (s *suite) replayed() []*runner.Plan {
-	faults, _ := parseFaults(s.fault) // which was read before
+	faults, _ := parseFaults(s.fault) // the options are already validated
 	plans := make([]*runner.Plan, 0, len(s.scenarios))
 	for _, scenario := range s.scenarios {
 		plan := planOf(scenario, faults.rules...)
@@ -167,7 +167,7 @@ func (s *suite) replayed() []*runner.Plan {
 	return plans
 }
 
-// singles are every write with every fault, shuffled, so that the first results say something of all.
+// singles returns a plan for every write with every fault, shuffled, so that the first results are a random sample.
 func (s *suite) singles() []*runner.Plan {
 	var plans []*runner.Plan
 	for _, scenario := range s.scenarios {
@@ -183,15 +183,15 @@ func (s *suite) singles() []*runner.Plan {
 	return plans
 }
 
-// onceFound are plans that have found a bug of the operator; every sample has them.
+// onceFound are plans that once found a bug of the operator; every sample includes them.
 var onceFound = []string{
 	"memcached-unseen / create events.k8s.io/events #1: age-more",       // a child created for a deleted owner
-	"memcached-unseen / patch policy/poddisruptionbudgets #1: age-more", // a child taken for a deleted owner
+	"memcached-unseen / patch policy/poddisruptionbudgets #1: age-more", // a child taken over for a deleted owner
 	"cronjob-missed / create batch/jobs #1: expire-watches",             // one Job counted twice
-	"cronjob-replace / delete batch/jobs #1: 409",                       // a conflict taken for a deleted Job
+	"cronjob-replace / delete batch/jobs #1: 409",                       // a conflict mistaken for a deleted Job
 }
 
-// samples are every fault once with each kind, at random writes; the fault that takes longest comes first.
+// samples returns every fault once for each kind, at random writes. The slowest fault comes first.
 func (s *suite) samples() []*runner.Plan {
 	wasFound := func(plan *runner.Plan) int { return -slices.Index(onceFound, plan.String()) }
 	plans := s.singles()
@@ -210,13 +210,13 @@ func (s *suite) samples() []*runner.Plan {
 	return plans
 }
 
-// pairs are two writes, or the same twice, with a fault each.
+// pairs returns plans with two faults, at two writes or at a write and its retry.
 func (s *suite) pairs() []*runner.Plan {
 	chance := s.chance()
 	quick := slices.DeleteFunc(slices.Clone(proxy.Faults), func(f proxy.Fault) bool { return f.Kind == proxy.Hang })
 	var plans []*runner.Plan
 	known := map[string]bool{}
-	for range 10 * pairsCount { // a few writes do not have so many pairs
+	for range 10 * pairsCount { // a bound, in case there are too few writes for so many pairs
 		if len(plans) >= pairsCount {
 			break
 		}
@@ -238,7 +238,8 @@ func (s *suite) pairs() []*runner.Plan {
 	return plans
 }
 
-// refusals have all writes of a sort fail for a while, as by an exhausted quota or a webhook that is down.
+// refusals returns plans in which all writes of a sort fail for some time, as with an exhausted quota or a webhook that
+// is down.
 func (s *suite) refusals() []*runner.Plan {
 	var plans []*runner.Plan
 	for _, scenario := range s.scenarios {
@@ -252,7 +253,7 @@ func (s *suite) refusals() []*runner.Plan {
 	return plans
 }
 
-// storms are some of each scenario.
+// storms returns some storms of each scenario.
 func (s *suite) storms() []*runner.Plan {
 	plans := make([]*runner.Plan, 0, stormsEach*len(s.scenarios))
 	for seed := range uint64(stormsEach) {
@@ -263,8 +264,8 @@ func (s *suite) storms() []*runner.Plan {
 	return plans
 }
 
-// withStandby are plans in which a fault stops the leader and another operator stands by: at one write of each scenario
-// if that is left to chance, at each write if chance is nil.
+// withStandby returns plans in which a fault stops the leader and a standby takes over: at one random write of each
+// scenario, or at each write if chance is nil.
 func (s *suite) withStandby(fault proxy.Fault, chance *rand.Rand) []*runner.Plan {
 	var plans []*runner.Plan
 	for _, scenario := range s.scenarios {
@@ -284,7 +285,7 @@ func (s *suite) withStandby(fault proxy.Fault, chance *rand.Rand) []*runner.Plan
 	return plans
 }
 
-// rest are all scenarios, with a long rest at the end.
+// rest returns all scenarios, with a long quiet period at the end.
 func (s *suite) rest() []*runner.Plan {
 	plans := make([]*runner.Plan, 0, len(s.scenarios))
 	for _, scenario := range s.scenarios {
@@ -321,7 +322,7 @@ func (s *suite) sorts(name string) []proxy.Match {
 		func(a, b proxy.Match) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// kindNames returns what the names of scenarios begin with.
+// kindNames returns the prefixes of the names of scenarios, one for each kind.
 func kindNames() []string {
 	names := make([]string, 0, len(kinds.All))
 	for _, k := range kinds.All {

@@ -21,12 +21,12 @@ import (
 
 const (
 	loadFoos     = 50
-	loadEvery    = 50 * time.Millisecond // one of them is scaled
-	loadPatience = 2 * time.Minute       // in the end
-	loadRest     = 5 * time.Second       // in which nothing may be written then
+	loadInterval = 50 * time.Millisecond // between two scalings
+	loadTimeout  = 2 * time.Minute       // for the final state to match the specs
+	loadRest     = 5 * time.Second       // after that, without writes
 )
 
-// load is an operator without a proxy whose Foos are scaled all the time.
+// load is an operator without a proxy, whose Foos are scaled continuously.
 type load struct {
 	client    client.Client
 	recorder  *history.Recorder
@@ -66,7 +66,8 @@ func (l *load) foo(number int) *samplev1alpha1.Foo {
 	return &samplev1alpha1.Foo{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: fmt.Sprintf("foo-%d", number)}}
 }
 
-// scale scales one Foo after the other, until the context ends. Requests that fail in an outage are not repeated.
+// scale scales one Foo after the other, until the context is canceled. It does not repeat requests that fail in an
+// outage.
 func (l *load) scale(ctx context.Context) {
 	defer close(l.ended)
 	for ctx.Err() == nil {
@@ -75,16 +76,16 @@ func (l *load) scale(ctx context.Context) {
 		if l.client.Patch(ctx, l.foo(l.changes%loadFoos), patch) == nil {
 			l.changes++
 		}
-		time.Sleep(loadEvery)
+		time.Sleep(loadInterval)
 	}
 }
 
-// settle stops scaling, and returns what does not match the spec after some time.
+// settle stops scaling, waits until all Foos match their specs, and returns the violations.
 func (l *load) settle() []oracle.Finding {
 	l.cancel()
 	<-l.ended
 	lacking := "nothing was observed"
-	for begun := time.Now(); lacking != "" && time.Since(begun) < loadPatience; time.Sleep(200 * time.Millisecond) {
+	for begun := time.Now(); lacking != "" && time.Since(begun) < loadTimeout; time.Sleep(200 * time.Millisecond) {
 		lacking = l.lacking()
 	}
 	away := time.Now()
@@ -94,13 +95,13 @@ func (l *load) settle() []oracle.Finding {
 	log := l.manager.Logs()
 	run := &oracle.Run{Log: log, RestLog: log[logged:], AwayFrom: l.began, AwayTo: away}
 	if err := l.manager.Stop(); err != nil {
-		run.Ends = []string{fmt.Sprintf("it was stopped, and ended with: %v", err)}
+		run.Ends = []string{fmt.Sprintf("stopped by SIGTERM, it exited with an error: %v", err)}
 	}
 	return append(findings, oracle.Judge(run, &oracle.Reference{})...)
 }
 
-// judge returns the violations: of what is lacking in the end, of how many writes there were at rest, and of how many
-// Deployments there ever were.
+// judge returns the violations: what is missing in the end, writes after everything has settled, and a wrong number of
+// Deployments ever created.
 func (l *load) judge(lacking string, written int) []oracle.Finding {
 	deployments := map[types.UID]bool{}
 	for _, version := range l.recorder.Versions(l.namespace) {
@@ -118,7 +119,7 @@ func judgeLoad(changes int, lacking string, written, deployments int) []oracle.F
 		oracle, text string
 	}{
 		{lacking != "", "end state", lacking},
-		{lacking == "" && written > 0, "rest", fmt.Sprintf("%d objects have changed at rest", written)},
+		{lacking == "" && written > 0, "rest", fmt.Sprintf("%d objects changed after everything had settled", written)},
 		{changes == 0, "end state", "there was no load: no Foo could be scaled"},
 		{deployments != loadFoos, "counts",
 			fmt.Sprintf("%d Deployments were created for %d Foos", deployments, loadFoos)},
@@ -131,23 +132,23 @@ func judgeLoad(changes int, lacking string, written, deployments int) []oracle.F
 	return findings
 }
 
-// lacking returns what does not match the spec.
+// lacking describes a Foo that does not match its spec; empty if all do.
 func (l *load) lacking() string {
-	world := l.recorder.World(l.namespace)
-	for _, object := range world.Of(history.Foos) {
+	state := l.recorder.State(l.namespace)
+	for _, object := range state.Of(history.Foos) {
 		foo := history.As[samplev1alpha1.Foo](object)
 		runs := scenario.FooRuns(foo.Name, foo.Spec.DeploymentName, ptr.Deref(foo.Spec.Replicas, 1))
-		if lacking := runs(nil, world); lacking != "" {
+		if lacking := runs(nil, state); lacking != "" {
 			return lacking
 		}
 	}
-	if deployments := len(world.Of(history.Deployments)); deployments != loadFoos {
+	if deployments := len(state.Of(history.Deployments)); deployments != loadFoos {
 		return fmt.Sprintf("there are %d Deployments, not %d", deployments, loadFoos)
 	}
 	return ""
 }
 
-// stop ends it, if settle has not.
+// stop stops the load if settle was not called.
 func (l *load) stop() {
 	l.cancel()
 	l.manager.Kill()

@@ -45,8 +45,8 @@ type options struct {
 	proof    string
 	evidence string
 
-	patience time.Duration // how long the operator may take; 0 for long enough after any fault
-	isHasty  bool          // ends at the first violation, and keeps no evidence
+	timeout    time.Duration // how long the operator may take; 0 for the default, which is enough after any fault
+	stopsEarly bool          // ends at the first violation, prints no progress and keeps no evidence
 }
 
 func parse() (*options, error) {
@@ -99,17 +99,17 @@ func run(ctx context.Context) (failed bool, err error) {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, s.env.Stop()) }()
-	s.say("the control plane is running")
+	s.logf("the control plane is running")
 	err = s.conductAll(ctx)
-	if o.proof != "" && err == nil { // only a whole run makes a page
+	if o.proof != "" && err == nil { // only a complete run writes a page
 		err = s.report.page().Write(o.proof)
 	}
 	return s.report.violations() > 0, errors.Join(err, s.report.print(os.Stdout))
 }
 
-// say prints progress.
-func (s *suite) say(format string, args ...any) {
-	if !s.isHasty {
+// logf prints progress.
+func (s *suite) logf(format string, args ...any) {
+	if !s.stopsEarly {
 		fmt.Fprintf(os.Stderr, "[%4.0f s] %s\n", time.Since(s.report.begun).Seconds(),
 			strings.TrimSpace(fmt.Sprintf(format, args...)))
 	}

@@ -28,7 +28,7 @@ import (
 //go:embed mutants/mutants.yaml
 var mutantsYAML []byte
 
-// mutant is the operator with one bug.
+// mutant is the operator with one seeded bug.
 type mutant struct {
 	Name    string   `json:"name"`
 	Pattern string   `json:"pattern"`
@@ -36,7 +36,7 @@ type mutant struct {
 	Killers []string `json:"killers"` // see newKiller
 }
 
-// edit replaces a text that is in a file once.
+// edit replaces a text that occurs once in a file.
 type edit struct {
 	File string `json:"file"`
 	Old  string `json:"old"`
@@ -48,7 +48,7 @@ func mutants() ([]mutant, error) {
 	return all, yaml.UnmarshalStrict(mutantsYAML, &all)
 }
 
-// files returns the content of the files with the bug, by their path in the repository.
+// files returns the content of the changed files, by their path in the repository.
 func (m mutant) files() (map[string]string, error) {
 	files := map[string]string{}
 	for _, edit := range m.Edits {
@@ -72,8 +72,7 @@ func (m mutant) files() (map[string]string, error) {
 // roleFile is the ClusterRole of the operator.
 const roleFile = "config/rbac/role.yaml"
 
-// build builds the manager with the bug and returns the path of the program, or the rules of the ClusterRole if the bug
-// is in those.
+// build builds the manager with the bug and returns its path, or the rules of the ClusterRole if the bug is in these.
 func (m mutant) build(ctx context.Context, dir string) (program string, rules []rbacv1.PolicyRule, err error) {
 	files, err := m.files()
 	if err != nil {
@@ -104,18 +103,18 @@ func (m mutant) build(ctx context.Context, dir string) (program string, rules []
 	return program, nil, err
 }
 
-// killer is a part of the suites that finds a bug.
+// killer is a part of the suites that is expected to find a bug. Mutation testing says that it kills the mutant.
 type killer struct {
 	suite    string // schema, scenario, plan or a campaign
-	scenario string // a regular expression; of schema, one of kinds and fields
-	fault    string // of plan
+	scenario string // a regular expression for scenarios; for suite schema, for kinds and fields
+	fault    string // for suite plan
 }
 
-// newKiller reads the text of a killer:
-//   - "schema EXPRESSION" are the transitions of fields that match.
-//   - "scenario EXPRESSION" are scenarios without faults.
-//   - "plan SCENARIO / FAULT" is one plan, as a report names it.
-//   - "CAMPAIGN EXPRESSION" is a campaign with scenarios that match.
+// newKiller parses a killer:
+//   - "schema EXPRESSION": the transitions of matching fields.
+//   - "scenario EXPRESSION": matching scenarios without faults.
+//   - "plan SCENARIO / FAULT": one plan, as named in a report.
+//   - "CAMPAIGN EXPRESSION": a campaign with matching scenarios.
 func newKiller(text string) (killer, error) {
 	suite, part, _ := strings.Cut(text, " ")
 	name, fault, _ := strings.Cut(part, " / ")
@@ -126,13 +125,13 @@ func newKiller(text string) (killer, error) {
 		rbacCampaign}
 	if !slices.Contains(suites, suite) || name == "" ||
 		(fault != "") != (suite == "plan") || errors.Join(patternErr, faultErr) != nil {
-		return k, fmt.Errorf("%q is no killer", text)
+		return k, fmt.Errorf("%q is not a killer", text)
 	}
 	return k, nil
 }
 
-// patience is how long the operator may take.
-func (k killer) patience() time.Duration {
+// timeout returns how long the operator may take.
+func (k killer) timeout() time.Duration {
 	switch {
 	case strings.Contains(k.scenario, "HistoryLimit"), k.isOutage():
 		return 90 * time.Second
@@ -142,18 +141,18 @@ func (k killer) patience() time.Duration {
 	return 40 * time.Second
 }
 
-// isOutage reports whether the killer kills the control plane that others use.
+// isOutage reports whether the killer kills parts of the control plane, which others use too.
 func (k killer) isOutage() bool {
 	return k.suite == outagesCampaign || strings.Contains(k.fault, awayFault)
 }
 
-// lab is where mutants run: one control plane for all, and one for transitions.
+// lab runs mutants: on one control plane for plans, and on another one for transitions.
 type lab struct {
 	dir string
 	env *runner.Environment
 
-	schema sync.Mutex    // as its manager reconciles all namespaces
-	world  *schema.World // nil until it is needed
+	schema  sync.Mutex      // locks cluster, whose manager reconciles all namespaces
+	cluster *schema.Cluster // runs transitions; nil until it is needed
 }
 
 // startLab starts the control plane; Program is the operator without bugs.
@@ -164,8 +163,8 @@ func startLab(ctx context.Context, dir, program string, hasOutages bool) (*lab, 
 
 func (l *lab) stop() error {
 	err := l.env.Stop()
-	if l.world != nil {
-		err = errors.Join(err, l.world.Stop())
+	if l.cluster != nil {
+		err = errors.Join(err, l.cluster.Stop())
 	}
 	return err
 }
@@ -175,9 +174,9 @@ func (l *lab) ask(ctx context.Context, k killer, program string, rules []rbacv1.
 	if k.suite == "schema" {
 		return l.transitions(ctx, k, program)
 	}
-	// No campaign is called scenario: that leaves the references only.
+	// No campaign is named "scenario", so that killer runs only the references.
 	s, err := newSuite(ctx, &options{manager: program, scenario: k.scenario, fault: k.fault, campaign: k.suite, seed: 1,
-		patience: k.patience(), isHasty: true})
+		timeout: k.timeout(), stopsEarly: true})
 	if err != nil {
 		return nil, err
 	}
@@ -196,20 +195,20 @@ func (l *lab) ask(ctx context.Context, k killer, program string, rules []rbacv1.
 	return nil, err
 }
 
-// transitions tries the fields that match.
+// transitions tests the transitions of matching fields.
 func (l *lab) transitions(ctx context.Context, k killer, program string) (found []oracle.Finding, err error) {
 	l.schema.Lock()
 	defer l.schema.Unlock()
-	if l.world == nil {
-		if l.world, err = schema.Start(ctx); err != nil {
+	if l.cluster == nil {
+		if l.cluster, err = schema.Start(ctx); err != nil {
 			return nil, err
 		}
 	}
-	if err := l.world.Use(ctx, program); err != nil {
+	if err := l.cluster.Use(ctx, program); err != nil {
 		return nil, err
 	}
-	report, err := l.world.Try(ctx, schema.Options{Only: regexp.MustCompile(k.scenario), Patience: k.patience(),
-		IsHasty: true})
+	report, err := l.cluster.Try(ctx, schema.Options{Only: regexp.MustCompile(k.scenario), Timeout: k.timeout(),
+		StopsEarly: true})
 	if err != nil {
 		return nil, err
 	}
@@ -219,10 +218,10 @@ func (l *lab) transitions(ctx context.Context, k killer, program string) (found 
 	for _, violation := range report.Violations {
 		found = append(found, oracle.Finding{Oracle: "transitions", Text: violation})
 	}
-	return found, l.world.Clear(ctx)
+	return found, l.cluster.Clear(ctx)
 }
 
-// hunt builds a mutant and runs its killers until one finds something.
+// hunt builds a mutant and runs its killers until one finds a violation.
 func (l *lab) hunt(ctx context.Context, m mutant) outcome {
 	begun := time.Now()
 	result := outcome{name: m.Name, pattern: m.Pattern}
@@ -257,10 +256,10 @@ func (l *lab) control(ctx context.Context, text string) outcome {
 	return result
 }
 
-// lanes are how many tests of bugs run at the same time, beside transitions.
+// lanes is how many killers run at the same time, beside transitions.
 const lanes = 2
 
-// each calls a function for each item, those of transitions one after the other, beside others.
+// each calls a function for each item. Items of transitions run one at a time, in parallel with the others.
 func each[T any](items []T, isSchema func(T) bool, f func(T)) {
 	var all, others errgroup.Group
 	others.SetLimit(lanes)
@@ -280,7 +279,7 @@ func each[T any](items []T, isSchema func(T) bool, f func(T)) {
 	_, _ = others.Wait(), all.Wait() // f returns nothing
 }
 
-// huntMutants tests the suites with the bugs that the options choose, and reports whether they have failed.
+// huntMutants tests the suites with the bugs that the options select, and reports whether the suites have failed.
 func huntMutants(ctx context.Context, o *options) (failed bool, err error) {
 	all, err := mutants()
 	if err != nil {
@@ -303,7 +302,7 @@ func huntMutants(ctx context.Context, o *options) (failed bool, err error) {
 	}
 	chosen := regexp.MustCompile(o.mutants)
 	all = slices.DeleteFunc(all, func(m mutant) bool { return !chosen.MatchString(m.Name) })
-	for _, isOutage := range []bool{false, true} { // an outage needs a control plane of its own
+	for _, isOutage := range []bool{false, true} { // outages need their own control plane
 		some := slices.DeleteFunc(slices.Clone(all), func(m mutant) bool {
 			k, _ := newKiller(m.Killers[0])
 			return k.isOutage() != isOutage
@@ -323,7 +322,7 @@ func huntMutants(ctx context.Context, o *options) (failed bool, err error) {
 	return r.killed() < len(r.outcomes) || len(r.alarms()) > 0, err
 }
 
-// huntAll hunts mutants on one control plane, and then runs the killers that found one without bugs.
+// huntAll hunts mutants on one control plane. Then it runs the killers that found one with the operator without bugs.
 func (r *mutantReport) huntAll(ctx context.Context, some []mutant, dir, program string, isOutage bool) (err error) {
 	l, err := startLab(ctx, dir, program, isOutage)
 	if err != nil {

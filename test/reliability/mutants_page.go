@@ -25,7 +25,7 @@ type mutantReport struct {
 	controls []outcome // of the operator without bugs
 }
 
-// outcome is what killers have found in a mutant, or in the operator without bugs.
+// outcome is the result of the killers of a mutant, or of a killer of the operator without bugs.
 type outcome struct {
 	name, pattern string // of the mutant; empty for none
 	killer        string // the last one that ran
@@ -43,7 +43,7 @@ func (o outcome) first() string {
 	return fmt.Sprintf("%.160s", text)
 }
 
-// oracles returns those that have found something.
+// oracles returns the oracles with findings.
 func (o outcome) oracles() []string {
 	names := make([]string, 0, len(o.findings))
 	for _, f := range o.findings {
@@ -85,7 +85,7 @@ func killersOf(outcomes []outcome) []string {
 	return slices.Compact(killers)
 }
 
-// alarms returns what killers have found in the operator without bugs, and those that failed.
+// alarms returns the killers' findings in the operator without bugs, and the killers that failed with an error.
 func (r *mutantReport) alarms() []string {
 	var alarms []string
 	for _, o := range r.controls {
@@ -147,7 +147,7 @@ func (r *mutantReport) claims() []proof.Claim {
 	return []proof.Claim{seeded, controls, r.claimOracles()}
 }
 
-// oracles returns the names of all that judge faults: any plan, the references, and the permissions.
+// oracles returns the names of all oracles, including those for references and permissions.
 func oracles() []string {
 	var names []string
 	for _, o := range oracle.All {

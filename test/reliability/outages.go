@@ -13,31 +13,31 @@ import (
 	"github.com/example/memcached-operator/test/reliability/runner"
 )
 
-// loadFaults are the faults of the operator under load: it runs as long as the campaign.
+// loadFaults names, in reports, the faults of the operator under load: it runs during the whole campaign.
 const loadFaults = "all outages"
 
-// outagePatience is how long all may take to match the spec: after an outage, Kubernetes' garbage collector lists anew
-// and waits between its tries, and has taken two minutes.
-const outagePatience = 5 * time.Minute
+// outageTimeout is how long the state may take to match the spec. After an outage, the garbage collector of Kubernetes
+// lists all objects again, with backoff, and has taken two minutes.
+const outageTimeout = 5 * time.Minute
 
-// outagePlans are each write with one of the outages, in turn.
+// outagePlans returns a plan for each write, with one of the outages in turn.
 func (s *suite) outagePlans() []*runner.Plan {
 	var plans []*runner.Plan
 	for _, scenario := range s.scenarios {
 		for _, position := range s.positions(scenario.Name) {
 			plan := planOf(scenario, with(position, proxy.Outages[len(plans)%len(proxy.Outages)]))
-			plan.Patience = cmp.Or(s.patience, outagePatience)
+			plan.Timeout = cmp.Or(s.timeout, outageTimeout)
 			plans = append(plans, plan)
 		}
 	}
 	return plans
 }
 
-// outages plays plans with the same fault at the same time, so that one outage is for all of them: it happens when each
-// has reached its write. Meanwhile another operator is under load.
+// outages plays plans with the same fault at the same time, so that they share one outage, which happens when each has
+// reached its write. Another operator is under load in the meantime.
 func (s *suite) outages(ctx context.Context, r *campaignReport) error {
 	plans := s.outagePlans()
-	s.say("%s: %d plans", r.name, len(plans))
+	s.logf("%s: %d plans", r.name, len(plans))
 	busy, err := startLoad(ctx, s.env)
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (s *suite) outages(ctx context.Context, r *campaignReport) error {
 	return nil
 }
 
-// playThrough plays plans through one outage, and reports whether it has happened: it does when one of them reaches its
+// playThrough plays plans through one outage, and reports whether it happened, that is, whether a plan has reached its
 // write.
 func (s *suite) playThrough(ctx context.Context, r *campaignReport, plans []*runner.Plan) (hasHappened bool,
 	err error) {

@@ -28,25 +28,25 @@ import (
 // likelyScenarios is how many scenarios are tried without a permission.
 const likelyScenarios = 2
 
-// rbacPatience is how long an operator without a permission may take: with it, a second is enough.
-const rbacPatience = 8 * time.Second
+// rbacTimeout is how long an operator that lacks a permission may take. With all permissions, a second is enough.
+const rbacTimeout = 8 * time.Second
 
-// managerRole is the ClusterRole whose permissions are taken away. test/contract takes away those for leader election
-// and for the metrics.
+// managerRole is the ClusterRole whose permissions are removed. test/contract removes those for leader election and
+// metrics.
 const managerRole = "memcached-operator-manager-role"
 
 // withoutStreams makes the operator send list requests, as if the API server could not stream lists.
 var withoutStreams = []string{"KUBE_FEATURE_WatchListClient=false"}
 
-// rbacReport is what the operator cannot do without. That it uses all permissions, test/contract shows.
+// rbacReport shows whether the operator needs each of its permissions. test/contract shows that it uses all of them.
 type rbacReport struct {
-	needed   map[string]string // what fails without each permission
+	needed   map[string]string // the failure without a permission, by permission
 	unneeded []string          // permissions without which nothing fails
-	control  []string          // what fails in the same scenarios with all permissions
+	control  []string          // failures in the same scenarios with all permissions
 }
 
-// rbac takes each permission away in turn, from the role of a service account of its own, so that the API server lacks
-// it for admission, too.
+// rbac removes each permission in turn from the role of a new service account, so that the API server denies it in
+// admission, too.
 func (s *suite) rbac(ctx context.Context, r *campaignReport) error {
 	rules := s.rules
 	if rules == nil {
@@ -86,17 +86,17 @@ func (s *suite) rbac(ctx context.Context, r *campaignReport) error {
 	return nil
 }
 
-// rights are permissions of an operator, and where it may fail for the lack of some.
+// rights are permissions of an operator, and the scenarios in which the lack of one may show.
 type rights struct {
-	name        string // of the service account
+	name        string // the name of the service account
 	rules       []rbacv1.PolicyRule
-	lacks       string // the permission that is taken away; empty for none
+	lacks       string // the removed permission; empty for none
 	environment []string
-	scenarios   []string // the likeliest first
+	scenarios   []string // the most likely ones first
 }
 
-// trialsOf returns all permissions but one, each in turn, and before them all permissions, with each scenario that is
-// played without one.
+// trialsOf returns the permissions without one, for each in turn. The first trial is the control: all permissions, with
+// every scenario of the others.
 func (s *suite) trialsOf(rules []rbacv1.PolicyRule) []rights {
 	var controls []rights
 	permissions := testenv.Permissions(rules)
@@ -125,23 +125,23 @@ func (s *suite) accountOf(what string, number int) string {
 	return fmt.Sprintf("%s-%d-%d", what, number, s.report.begun.UnixNano())
 }
 
-// tryAll returns how each fails; nothing if it does not.
+// tryAll returns the failure of each trial; empty if it does not fail.
 func (s *suite) tryAll(ctx context.Context, trials []rights) ([]string, error) {
 	wrong := make([]string, len(trials))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(2 * parallelPlans)
 	for i, trial := range trials {
 		group.Go(func() (err error) {
-			wrong[i], err = s.goesWrong(ctx, trial)
+			wrong[i], err = s.failure(ctx, trial)
 			return err
 		})
 	}
 	return wrong, group.Wait()
 }
 
-// goesWrong plays scenarios with an operator that has some rights until one fails, and returns how; nothing if none
-// does.
-func (s *suite) goesWrong(ctx context.Context, r rights) (string, error) {
+// failure plays scenarios with an operator that has some permissions until one fails, and returns the failure; empty if
+// none fails.
+func (s *suite) failure(ctx context.Context, r rights) (string, error) {
 	if err := s.grant(ctx, r); err != nil {
 		return "", err
 	}
@@ -151,13 +151,13 @@ func (s *suite) goesWrong(ctx context.Context, r rights) (string, error) {
 			continue
 		}
 		plan := &runner.Plan{Scenario: s.scenarios[found], ServiceAccount: r.name, Environment: r.environment,
-			Patience: rbacPatience}
+			Timeout: rbacTimeout}
 		reference := s.reference(scenarioName)
 		run, err := s.record(ctx, plan, reference)
 		if err != nil {
 			return "", err
 		}
-		// A failure by chance is no lack of a permission: that is refused.
+		// Without a rejected request, the failure has another cause than the missing permission.
 		if findings := oracle.Judge(run, reference); len(findings) > 0 && (r.lacks == "" || isRefused(run)) {
 			text, _, _ := strings.Cut(findings[0].String(), "\n")
 			return scenarioName + ": " + text, nil
@@ -166,12 +166,12 @@ func (s *suite) goesWrong(ctx context.Context, r rights) (string, error) {
 	return "", nil
 }
 
-// isRefused reports whether a request of the operator was refused.
+// isRefused reports whether a request of the operator was rejected.
 func isRefused(run *oracle.Run) bool {
 	return slices.ContainsFunc(run.Requests, func(r proxy.Request) bool { return r.Status == http.StatusForbidden })
 }
 
-// grant creates a service account that has these rights and no others.
+// grant creates a service account with exactly these permissions.
 func (s *suite) grant(ctx context.Context, r rights) error {
 	k8s := s.env.ControlPlane.Client
 	return errors.Join(
@@ -185,8 +185,8 @@ func (s *suite) grant(ctx context.Context, r rights) error {
 		}))
 }
 
-// likely returns the scenarios that may fail without a permission, the likeliest first: of the kinds that have to do
-// with the resource, those that have used the permission.
+// likely returns the scenarios that may fail without a permission, the most likely first: scenarios that used the
+// permission, of the kinds that involve the resource.
 func (s *suite) likely(permission string) []string {
 	_, resource, _ := strings.Cut(permission, " ")
 	parts := strings.SplitN(resource, "/", 3) // without the subresource

@@ -28,27 +28,27 @@ import (
 )
 
 const (
-	parallelPlans = 6   // that do not just wait
-	progressEvery = 100 // plans
+	parallelPlans = 6   // the maximum number of plans that are active, not idle, at the same time
+	progressEvery = 100 // the number of plans between two lines of progress
 )
 
-// suite is one run.
+// suite is one run of the suite.
 type suite struct {
 	*options
 	env       *runner.Environment
 	scenarios []scenario.Scenario
 	report    *report
 
-	// Of a seeded bug in the operator's ClusterRole.
-	rules   []rbacv1.PolicyRule // that are installed; nil for those of config/rbac
-	account string              // the service account that has them; empty for the operator's own
+	// These are set for a seeded bug in the operator's ClusterRole.
+	rules   []rbacv1.PolicyRule // the rules of the operator; nil for those of config/rbac
+	account string              // the service account with these rules; empty for the operator's own
 
 	mu         sync.Mutex
 	references map[string]*oracle.Reference // by scenario
-	used       map[string][]string          // in which scenarios, by permission, as "verb group/resource"
+	used       map[string][]string          // the scenarios that used a permission, by "verb group/resource"
 }
 
-// newSuite returns what the options ask for, without an environment.
+// newSuite returns the suite that the options select, without an environment.
 func newSuite(ctx context.Context, o *options) (*suite, error) {
 	operator, err := proof.OperatorOf(testenv.Root(), o.manager)
 	if err != nil {
@@ -66,13 +66,13 @@ func newSuite(ctx context.Context, o *options) (*suite, error) {
 	if len(s.scenarios) == 0 {
 		return nil, fmt.Errorf("no scenario matches %q", o.scenario)
 	}
-	if s.evidence == "" && !s.isHasty {
+	if s.evidence == "" && !s.stopsEarly {
 		s.evidence, err = os.MkdirTemp("", "reliability-evidence-")
 	}
 	return s, err
 }
 
-// conductAll conducts the campaigns until one cannot continue. What was found until then counts.
+// conductAll conducts the campaigns until one fails with an error. What was found until then is reported.
 func (s *suite) conductAll(ctx context.Context) error {
 	for _, campaign := range s.campaigns() {
 		if err := s.conduct(ctx, campaign); err != nil {
@@ -88,7 +88,7 @@ func (s *suite) conduct(ctx context.Context, c campaign) error {
 	var err error
 	if c.plans != nil {
 		plans := c.plans()
-		s.say("%s: %d plans", c.name, len(plans))
+		s.logf("%s: %d plans", c.name, len(plans))
 		err = s.playAll(ctx, r, plans, c.isReference)
 	}
 	if err == nil && c.other != nil {
@@ -96,12 +96,12 @@ func (s *suite) conduct(ctx context.Context, c campaign) error {
 	}
 	r.seconds = time.Since(r.began).Seconds()
 	fired, violations := r.counts()
-	s.say("%s: %d plans, %d with faults that occurred, %d with violations", c.name, len(r.plans), fired, violations)
+	s.logf("%s: %d plans, %d with faults that occurred, %d with violations", c.name, len(r.plans), fired, violations)
 	return err
 }
 
-// playAll plays plans, some at the same time: two for each in which something happens, as for most of its time a plan
-// waits. Those whose objects have to be old begin at once.
+// playAll plays plans in parallel: twice as many as may be active, because a plan is idle most of the time. Plans whose
+// objects must have a minimum age begin at once.
 func (s *suite) playAll(ctx context.Context, r *campaignReport, plans []*runner.Plan, isReference bool) error {
 	group, ctx := errgroup.WithContext(ctx)
 	free := semaphore.NewWeighted(2 * parallelPlans)
@@ -119,7 +119,7 @@ func (s *suite) playAll(ctx context.Context, r *campaignReport, plans []*runner.
 	return group.Wait()
 }
 
-// errFound ends a hasty suite.
+// errFound ends a suite that stops early.
 var errFound = errors.New("there is a violation")
 
 // play plays a plan and judges it.
@@ -140,7 +140,7 @@ func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, 
 	}
 	if plan.ServiceAccount == "" {
 		requests := run.Requests
-		if plan.Scenario.Before != nil { // the last release made the first ones
+		if plan.Scenario.Before != nil { // the first requests are those of the last release
 			requests = requests[run.Setup:]
 		}
 		s.use(plan.Scenario.Name, run, requests)
@@ -148,29 +148,29 @@ func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, 
 	r.plans = append(r.plans, &planReport{scenario: plan.Scenario.Name, faults: plan.Faults(), fired: run.Fired,
 		findings: findings})
 	if len(r.plans)%progressEvery == 0 {
-		s.say("%s: %d plans", r.name, len(r.plans))
+		s.logf("%s: %d plans", r.name, len(r.plans))
 	}
 	switch {
 	case len(findings) == 0:
 		return nil
-	case s.isHasty:
+	case s.stopsEarly:
 		return errFound
 	}
 	return s.keep(plan, r.name, run, findings)
 }
 
-// tries is how often a plan is played until its fault occurs: some writes are not made in every run, such as a status
-// that reports two changes at once or one after the other.
+// tries is how often a plan is played until its fault occurs. Some writes do not occur in every run: for example, a
+// status may report two changes in one write or in two.
 const tries = 8
 
-// record plays a plan, and again while its faults have not occurred. What a storm hits is left to chance.
+// record plays a plan, again if its faults have not occurred. Storms and outages are not repeated.
 func (s *suite) record(ctx context.Context, plan *runner.Plan, reference *oracle.Reference) (run *oracle.Run,
 	err error) {
 	if plan.ServiceAccount == "" {
 		plan.ServiceAccount = s.account
 	}
-	if plan.Patience == 0 {
-		plan.Patience = s.patience
+	if plan.Timeout == 0 {
+		plan.Timeout = s.timeout
 	}
 	plan.Program = s.manager
 	for range tries {
@@ -193,10 +193,10 @@ func replay(plan *runner.Plan, campaign string) string {
 	return fmt.Sprintf(`make reliability ARGS="--scenario=%s %s"`, plan.Scenario.Name, what)
 }
 
-// keep writes the record of a plan that failed, and how to play it again, to a directory of its own.
+// keep writes the records of a failed plan, and the command that replays it, to a new directory.
 func (s *suite) keep(plan *runner.Plan, campaign string, run *oracle.Run, findings []oracle.Finding) error {
 	dir := filepath.Join(s.evidence, run.Namespace)
-	s.say("VIOLATION %s\n%s\nreplay: %s\nrecords: %s", plan, findings[0], replay(plan, campaign), dir)
+	s.logf("VIOLATION %s\n%s\nreplay: %s\nrecords: %s", plan, findings[0], replay(plan, campaign), dir)
 	var requests, versions, text strings.Builder
 	for _, request := range run.Requests {
 		fmt.Fprintf(&requests, "%s %s\n", request.At.Format("15:04:05.000"), request.String())
@@ -227,8 +227,8 @@ func (s *suite) reference(name string) *oracle.Reference {
 	return s.references[name]
 }
 
-// refer adds a run without faults to the reference of its scenario, and returns what is not expected of it or differs
-// from earlier runs.
+// refer adds a run without faults to the reference of its scenario. It returns findings if the run is not as expected
+// or differs from earlier ones.
 func (s *suite) refer(played *scenario.Scenario, run *oracle.Run) []oracle.Finding {
 	is := oracle.NewReference(run)
 	findings := is.Unexpected(played)
@@ -240,14 +240,14 @@ func (s *suite) refer(played *scenario.Scenario, run *oracle.Run) []oracle.Findi
 	differs := func(text string) {
 		findings = append(findings, oracle.Finding{Oracle: "same each time", Text: text})
 	}
-	if diff := history.Diff(was.World, is.World); diff != "" {
+	if diff := history.Diff(was.State, is.State); diff != "" {
 		differs("two runs without faults end differently:\n" + diff)
 	}
 	if !run.IsOpen && (!maps.Equal(was.Creates, is.Creates) || !maps.Equal(was.Deletes, is.Deletes)) {
 		differs(fmt.Sprintf("one run without faults creates %v and deletes %v, another %v and %v",
 			is.Creates, is.Deletes, was.Creates, was.Deletes))
 	}
-	// Progress is reported as time passes, so there may be one status more or less: faults hit writes of every run.
+	// Progress reports depend on timing, so runs differ in their status writes. Faults are for writes of every run.
 	for match, n := range was.Writes {
 		was.Writes[match] = min(n, is.Writes[match])
 	}
@@ -263,8 +263,8 @@ func (s *suite) refer(played *scenario.Scenario, run *oracle.Run) []oracle.Findi
 	return findings
 }
 
-// use records the permissions that a scenario used, and requests that were refused for the lack of one. An API server
-// that has just started refuses requests while it knows no roles, or not our kinds, yet.
+// use records the permissions that a scenario used, and requests that were rejected for the lack of one. It ignores
+// rejections by an API server that has just started and has not loaded the roles or CustomResourceDefinitions.
 func (s *suite) use(scenario string, run *oracle.Run, requests []proxy.Request) {
 	for i := range requests {
 		request := &requests[i]

@@ -19,7 +19,7 @@ func driftIsRepaired(ctx context.Context, t *trial) {
 		t.change(ctx, child, func(child client.Object) {
 			labels := child.GetLabels()
 			for label := range labels {
-				labels[label] = "somebody-else"
+				labels[label] = "another-client"
 			}
 			child.SetLabels(labels)
 			for _, damage := range t.Children[i].Damage {

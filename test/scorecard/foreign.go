@@ -73,7 +73,7 @@ func (t *trial) occupy(ctx context.Context, object client.Object) []client.Objec
 
 // unmanaged labels an object as one that the operator does not control.
 func unmanaged[T client.Object](object T) T {
-	object.SetLabels(map[string]string{"somebody": "else"})
+	object.SetLabels(map[string]string{"another": "client"})
 	return object
 }
 

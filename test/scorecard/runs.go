@@ -28,13 +28,13 @@ func hurry(object client.Object) {
 
 func calm(object client.Object) { object.(*tutorialv1.CronJob).Spec.Schedule = rarely }
 
-// complete has the next Jobs complete at once: they need no pod to succeed.
+// complete changes the template so that the next Jobs complete at once, without a pod.
 func complete(object client.Object) {
 	spec := &object.(*tutorialv1.CronJob).Spec.JobTemplate.Spec
 	spec.Suspend, spec.Completions = nil, ptr.To(int32(0))
 }
 
-// growRuns has an object create a Job soon, whatever else is active.
+// growRuns makes an object create a Job soon, even if others are active.
 func growRuns(object client.Object) {
 	hurry(object)
 	object.(*tutorialv1.CronJob).Spec.ConcurrencyPolicy = tutorialv1.AllowConcurrent
@@ -65,7 +65,7 @@ func noRunIsRepeated(ctx context.Context, t *trial) {
 			t.called(deleted)))
 	}
 	if !slices.ContainsFunc(jobs, func(job batchv1.Job) bool {
-		return job.UID == changed.UID && job.Labels["somebody"] == "else"
+		return job.UID == changed.UID && job.Labels["another"] == "client"
 	}) {
 		t.must(failed("%s had to stay as it was changed, and did not; look at the history limits, and at what the operator "+
 			"writes and deletes", t.called(changed)))

@@ -150,7 +150,7 @@ func adopt(_ context.Context, namespace string) {
 		}
 		for _, child := range itemsOf(ctx, namespace, children...) {
 			owner := byName[runSuffix.ReplaceAllString(child.GetName(), "")]
-			if owner != nil && child.GetLabels()["somebody"] != "" && len(child.GetOwnerReferences()) == 0 {
+			if owner != nil && child.GetLabels()["another"] != "" && len(child.GetOwnerReferences()) == 0 {
 				adopted := child.DeepCopyObject().(client.Object)
 				_ = controllerutil.SetControllerReference(owner, adopted, k8s.Scheme())
 				_ = k8s.Patch(ctx, adopted, client.MergeFrom(child))

@@ -47,7 +47,7 @@ var defects = []struct {
 	{"deletes one resource's children when another changes", scheduled, "crs-are-isolated", deleteOthersJobs,
 		`had to stay when .* was changed: .* not found`},
 	{"does not revert a change of a child", repaired, "drift-is-repaired", rejectUpdates,
-		"waited until Deployment .* is reverted; observed last: the labels is .*somebody-else"},
+		"waited until Deployment .* is reverted; observed last: the labels is .*another-client"},
 	{"does not recreate a deleted child", repaired, "drift-is-repaired", rejectRecreation,
 		"waited until .* is recreated; observed last: .* has no"},
 	{"repeats a run", scheduled, "drift-is-repaired", runAgain,

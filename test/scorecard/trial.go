@@ -108,7 +108,7 @@ func either(repairs, schedules func(ctx context.Context, t *trial)) func(ctx con
 // aborted is what [trial.must] panics with.
 type aborted struct{ error }
 
-// outcome runs a test and returns the error that has ended it.
+// outcome runs a test and returns the error with which it failed.
 func (t *trial) outcome(ctx context.Context, test func(ctx context.Context, t *trial)) (err error) {
 	defer func() {
 		switch cause := recover().(type) {
@@ -226,7 +226,7 @@ func (t *trial) cleanUp(ctx context.Context) error {
 // A check reads the cluster and returns what is wrong, or nothing.
 type check func(ctx context.Context) (wrong string, err error)
 
-// differs returns what is wrong if a value is not the wanted one.
+// differs returns what is wrong if a value is not the expected one.
 func differs[T any](what string, got, want T) (wrong string) {
 	if equality.Semantic.DeepEqual(got, want) {
 		return ""

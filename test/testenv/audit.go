@@ -24,7 +24,7 @@ type Audit struct {
 	requests []Request
 }
 
-// Request is one that the API server has answered.
+// Request is a request that the API server has answered.
 type Request struct {
 	User        string
 	Verb        string // get, list, watch, create, update, patch, delete or deletecollection
@@ -35,11 +35,11 @@ type Request struct {
 	Name        string
 	Code        int32
 	At          time.Time
-	ResponseUID string // of the object answered; empty where answers are not logged
+	ResponseUID string // the UID of the object in the response; empty if responses are not logged
 	ResponseRV  string
-	OnlyUID     string // of a deletion: the UID that it is for; empty if it is for any, or where requests are not logged
-	// Refused is the object that a creation was for which the API server has refused as invalid; nil of all else, and
-	// where requests are not logged.
+	OnlyUID     string // the UID that a deletion requires; empty for any, or if requests are not logged
+	// Refused is the object in a creation that the API server has rejected as invalid; nil for other requests, or if
+	// requests are not logged.
 	Refused json.RawMessage
 }
 
@@ -61,7 +61,7 @@ func (r Request) IsCreation() bool {
 	return r.Code == 201
 }
 
-// OpenAudit reads an audit log from where it is now on.
+// OpenAudit reads an audit log from its current end on.
 func OpenAudit(path string) (*Audit, error) {
 	info, err := os.Stat(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -74,10 +74,10 @@ func OpenAudit(path string) (*Audit, error) {
 	return a, nil
 }
 
-// Mark is a place in the log.
+// Mark is a position in the log.
 type Mark int
 
-// Now returns the place in the log after all requests answered so far.
+// Now returns the position in the log after all requests answered so far.
 func (a *Audit) Now() Mark {
 	return Mark(len(a.all()))
 }
@@ -130,7 +130,7 @@ func (a *Audit) all() []Request {
 	lines := bufio.NewReader(file)
 	for {
 		line, err := lines.ReadBytes('\n')
-		if err != nil { // the rest of this line is still to come
+		if err != nil { // the line is not complete yet
 			return a.requests
 		}
 		a.read += int64(len(line))

@@ -1,9 +1,8 @@
-// Package testenv is a real Kubernetes control plane for tests, with the operator beside it as users run it: a process
-// of its own with the rights that config/rbac gives it, and no more.
+// Package testenv provides a real Kubernetes control plane for tests, and runs the operator as users do: as a separate
+// process with the permissions in config/rbac and no others.
 //
-// There is an etcd, an API server and a controller manager, so Deployments make ReplicaSets and pods, quotas are
-// counted, and what has no owner any more is collected. There are no machines: [Kubelet] plays the one part that is
-// missing.
+// It runs etcd, an API server and a controller manager, so Deployments create ReplicaSets and pods, quotas are counted,
+// and the garbage collector deletes objects without an owner. [ControlPlane.Kubelet] simulates the nodes.
 package testenv
 
 import (
@@ -33,14 +32,14 @@ import (
 	"github.com/example/memcached-operator/test/kinds"
 )
 
-// Where config/default puts the operator, and as whom.
+// The namespace and the service account of the operator in config/default.
 const (
 	OperatorNamespace      = "memcached-operator-system"
 	OperatorServiceAccount = "memcached-operator-controller-manager"
 	OperatorUser           = "system:serviceaccount:" + OperatorNamespace + ":" + OperatorServiceAccount
 )
 
-// controllers are those of the controller manager that need no machines.
+// controllers are the controllers of the controller manager that need no nodes.
 var controllers = []string{
 	"deployment-controller", "replicaset-controller", "job-controller", "disruption-controller",
 	"garbage-collector-controller", "namespace-controller", "resourcequota-controller",
@@ -74,11 +73,11 @@ rules:
 
 // ControlPlane is a running control plane.
 type ControlPlane struct {
-	// Config is an administrator's.
+	// Config is the configuration of an administrator.
 	Config *rest.Config
 	// Client reads and writes without a cache, as an administrator.
 	Client client.WithWatch
-	// Audit is what the API server logs.
+	// Audit is the API server's audit log.
 	Audit *Audit
 
 	dir               string
@@ -87,7 +86,7 @@ type ControlPlane struct {
 	controllerManager *exec.Cmd
 }
 
-// Settings are the differences of a control plane from that of the operator's tests.
+// Settings override the defaults of a control plane.
 type Settings struct {
 	// AuditPolicy is the audit policy of the API server; by default, it logs what tests of the operator need.
 	AuditPolicy string
@@ -122,7 +121,7 @@ func StartWith(settings Settings) (_ *ControlPlane, err error) {
 		return nil, err
 	}
 	cp.Audit = &Audit{path: filepath.Join(cp.dir, "audit.log")}
-	// A machine that fails takes the whole test with it, so nothing has to survive on a disk.
+	// If the machine fails, so does the test: nothing has to be durable on disk.
 	cp.env.ControlPlane.Etcd = &envtest.Etcd{}
 	cp.env.ControlPlane.Etcd.Configure().Set("unsafe-no-fsync", "true")
 	cp.env.ControlPlane.GetAPIServer().Configure().
@@ -162,7 +161,7 @@ func StartWith(settings Settings) (_ *ControlPlane, err error) {
 	return cp, nil
 }
 
-// Stop stops what Start has started.
+// Stop stops all processes of the control plane.
 func (cp *ControlPlane) Stop() error {
 	cp.stopControllerManager()
 	return errors.Join(cp.env.Stop(), os.RemoveAll(cp.dir))
@@ -198,7 +197,7 @@ func (cp *ControlPlane) startControllerManager() error {
 		"--leader-elect=false",
 		"--bind-address=127.0.0.1",
 		"--secure-port="+FreePort(),
-		"--kube-api-qps=1000", "--kube-api-burst=2000", // the defaults of 20 and 30 would be what is measured
+		"--kube-api-qps=1000", "--kube-api-burst=2000", // with the defaults of 20 and 30, tests would measure these limits
 	)
 	cp.controllerManager.Stdout, cp.controllerManager.Stderr = logs, logs
 	if err := cp.controllerManager.Start(); err != nil {
@@ -208,8 +207,8 @@ func (cp *ControlPlane) startControllerManager() error {
 	return nil
 }
 
-// Install applies config/default but for the operator's own Deployment, for which there are no machines, waits until
-// the API server serves the operator's kinds, and starts the controller manager.
+// Install applies config/default without the operator's Deployment, as there are no nodes. It waits until the API
+// server serves the operator's kinds, and starts the controller manager.
 func (cp *ControlPlane) Install() error {
 	if err := cp.Apply(); err != nil {
 		return err
@@ -217,7 +216,7 @@ func (cp *ControlPlane) Install() error {
 	return cp.startControllerManager()
 }
 
-// Apply does the same without a controller manager.
+// Apply does the same as Install, but does not start the controller manager.
 func (cp *ControlPlane) Apply() error {
 	for _, step := range [][]string{
 		{"apply", "--server-side", "-k", filepath.Join(Root(), "config", "default")},
@@ -229,7 +228,7 @@ func (cp *ControlPlane) Apply() error {
 	}
 	return until(context.Background(), "the API server serves the operator's kinds", func(context.Context) (bool, error) {
 		_, err := cp.Kubectl("wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
-		return err == nil, nil // a definition that has no conditions yet is an error to kubectl
+		return err == nil, nil // kubectl fails if a definition has no conditions yet
 	})
 }
 
@@ -278,7 +277,7 @@ func (cp *ControlPlane) Token(ctx context.Context, namespace, serviceAccount str
 		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](3600)},
 	}
 	if err := cp.Client.SubResource("token").Create(ctx, account, request); err != nil {
-		return "", fmt.Errorf("asking for a token of %s/%s: %w", namespace, serviceAccount, err)
+		return "", fmt.Errorf("requesting a token of %s/%s: %w", namespace, serviceAccount, err)
 	}
 	return request.Status.Token, nil
 }

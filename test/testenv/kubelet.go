@@ -10,11 +10,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// HoldPods is a label for namespaces in which the Kubelet leaves the pods alone.
+// HoldPods is a label for namespaces whose pods the simulated kubelet ignores.
 const HoldPods = "testenv/hold-pods"
 
-// Kubelet simulates the machines: it makes every new pod run and be ready, except where a namespace has the label
-// HoldPods. It ends with the context.
+// Kubelet simulates the nodes: it sets the status of every new pod to running and ready, except in namespaces with the
+// label HoldPods. It returns when the context is canceled.
 func (cp *ControlPlane) Kubelet(ctx context.Context) {
 	for ctx.Err() == nil {
 		pods, err := cp.Client.Watch(ctx, &corev1.PodList{})
@@ -32,7 +32,7 @@ func (cp *ControlPlane) Kubelet(ctx context.Context) {
 	}
 }
 
-// run makes a pod run and be ready, unless it is deleted. It retries while the API server is not available.
+// run sets a pod to running and ready, unless it is deleted. It retries while the API server is not available.
 func (cp *ControlPlane) run(ctx context.Context, pod *corev1.Pod) {
 	_ = until(ctx, "the pod is ready", func(ctx context.Context) (bool, error) {
 		return client.IgnoreNotFound(cp.SetPodReady(ctx, pod)) == nil, nil
@@ -44,15 +44,15 @@ func (cp *ControlPlane) holdsPods(ctx context.Context, namespace string) bool {
 	for ctx.Err() == nil {
 		err := cp.Client.Get(ctx, client.ObjectKey{Name: namespace}, &ns)
 		if client.IgnoreNotFound(err) == nil {
-			_, held := ns.Labels[HoldPods]
-			return held
+			_, isHolding := ns.Labels[HoldPods]
+			return isHolding
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
 	return true
 }
 
-// SetPodReady makes a pod run and be ready.
+// SetPodReady sets a pod to running and ready.
 func (cp *ControlPlane) SetPodReady(ctx context.Context, pod *corev1.Pod) error {
 	return cp.SetPodStatus(ctx, pod, corev1.PodStatus{
 		Phase: corev1.PodRunning,
@@ -63,7 +63,7 @@ func (cp *ControlPlane) SetPodReady(ctx context.Context, pod *corev1.Pod) error 
 	})
 }
 
-// SetPodStatus gives a pod a status, as the kubelet and the scheduler would.
+// SetPodStatus sets the status of a pod, as the kubelet and the scheduler would.
 func (cp *ControlPlane) SetPodStatus(ctx context.Context, pod *corev1.Pod, status corev1.PodStatus) error {
 	changed := pod.DeepCopy()
 	changed.Status = status

@@ -20,16 +20,16 @@ import (
 
 // Manager is a running manager process.
 type Manager struct {
-	// MetricsURL is where it serves metrics.
+	// MetricsURL is the URL of its metrics.
 	MetricsURL string
-	// ProbeURL is where it serves /healthz and /readyz.
+	// ProbeURL is the base URL of /healthz and /readyz.
 	ProbeURL string
 
 	process *exec.Cmd
 	metrics http.Client // keeps its connection: a TLS handshake for each scrape takes CPU time
 	logs    Buffer
-	ended   chan struct{} // closed when the process has ended
-	err     error         // how it has ended
+	ended   chan struct{} // closed when the process has terminated
+	err     error         // the error of the process; nil for exit code 0
 }
 
 // Run starts a manager program with more environment ("NAME=value") and flags.
@@ -74,14 +74,14 @@ func (cp *ControlPlane) StartManager(ctx context.Context, program string, enviro
 
 // Environment returns the environment that managers are tested in.
 func Environment() []string {
-	return append(slices.DeleteFunc(os.Environ(), isOurs),
+	return append(slices.DeleteFunc(os.Environ(), affectsManager),
 		"GORACE=atexit_sleep_ms=10", // by default a program with the race detector takes a second to end
 		"GOTRACEBACK=all",
 		"KUBE_CACHE_MUTATION_DETECTOR=true")
 }
 
-// isOurs reports whether a variable of the developer's environment would change what the manager does.
-func isOurs(variable string) bool {
+// affectsManager reports whether a variable of the developer's environment would change the manager's behavior.
+func affectsManager(variable string) bool {
 	return strings.HasPrefix(variable, "WATCH_NAMESPACE=") || strings.HasPrefix(variable, "RELATED_IMAGE_") ||
 		strings.HasPrefix(variable, "KUBE_") || strings.HasPrefix(variable, "GORACE=")
 }
@@ -91,7 +91,7 @@ func (m *Manager) WaitUntilReady(ctx context.Context) error {
 	return until(ctx, "the manager is ready", func(context.Context) (bool, error) {
 		select {
 		case <-m.ended:
-			return false, fmt.Errorf("it has ended: %w\n%s", m.err, m.Logs())
+			return false, fmt.Errorf("it has terminated: %w\n%s", m.err, m.Logs())
 		default:
 		}
 		response, err := http.Get(m.ProbeURL + "/readyz")
@@ -103,12 +103,12 @@ func (m *Manager) WaitUntilReady(ctx context.Context) error {
 	})
 }
 
-// Stop ends the manager as Kubernetes does and returns how it ended: nil for exit code 0.
+// Stop stops the manager as Kubernetes does and returns the error of the process: nil for exit code 0.
 func (m *Manager) Stop() error {
 	return m.Signal(syscall.SIGTERM)
 }
 
-// Kill ends the manager without warning.
+// Kill kills the manager.
 func (m *Manager) Kill() {
 	_ = m.Signal(syscall.SIGKILL)
 }
@@ -118,20 +118,20 @@ func (m *Manager) Send(signal os.Signal) {
 	_ = m.process.Process.Signal(signal)
 }
 
-// Wait waits until the manager has ended, and returns how: nil for exit code 0.
+// Wait waits until the manager has terminated, and returns its error: nil for exit code 0.
 func (m *Manager) Wait() error {
 	<-m.ended
 	return m.err
 }
 
-// Signal sends a signal to the manager and waits for its end.
+// Signal sends a signal to the manager and waits until it has terminated.
 func (m *Manager) Signal(signal os.Signal) error {
 	m.Send(signal)
 	select {
 	case <-m.ended:
 		return m.err
 	case <-time.After(time.Minute):
-		return fmt.Errorf("the manager does not end within a minute of %s", signal)
+		return fmt.Errorf("the manager does not exit within a minute of %s", signal)
 	}
 }
 

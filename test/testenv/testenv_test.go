@@ -21,7 +21,7 @@ func TestDefects(t *testing.T) {
 	}
 }
 
-// What was to be created is kept of what was refused as invalid, and of nothing else.
+// The audit log keeps the object of a creation only if it was rejected as invalid.
 func TestRefusedOfTheAuditLog(t *testing.T) {
 	const object = `{"metadata":{"name":"a"}}`
 	for line, want := range map[string]string{

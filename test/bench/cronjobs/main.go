@@ -24,10 +24,10 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// maxCount is for how many CronJobs the two minutes that they are due in fit into the same hour of a clock.
+// maxCount is the maximum number of CronJobs: with more, the two due minutes do not fit into an hour.
 const maxCount = 5000
 
-// bench is what all measurements need.
+// bench has the settings of all measurements.
 type bench struct {
 	count int
 	work  string // a directory for logs and programs

@@ -19,19 +19,19 @@ import (
 )
 
 const (
-	// quiet is how long a side that has settled sends no requests.
+	// quiet is how long a settled side sends no requests.
 	quiet = 5 * time.Second
-	// perRun is how long a run takes at most: the in-tree controller sends 20 requests a second, and up to 6 for a run.
+	// perRun is the maximum time of a run: the in-tree controller sends 20 requests a second, and up to 6 for a run.
 	perRun = 300 * time.Millisecond
-	// perCreation is how long it takes at most to create a CronJob.
+	// perCreation is the maximum time to create a CronJob.
 	perCreation = 25 * time.Millisecond
-	// spare is how much longer anything may take.
+	// spare is added to all timeouts.
 	spare = 3 * time.Minute
 
 	namespace = metav1.NamespaceDefault
 )
 
-// measurement is one side while it is measured.
+// measurement is the measurement of one side.
 type measurement struct {
 	side       side
 	count      int
@@ -123,7 +123,7 @@ func (m *measurement) runs(ctx context.Context, due [2]time.Time) (*measure.Samp
 	return s, nil
 }
 
-// skews returns how many seconds after a time the watch showed each Job that came later.
+// skews returns, for each Job that the watch showed after a time, how many seconds after it.
 func (m *measurement) skews(due time.Time) []float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -136,8 +136,8 @@ func (m *measurement) skews(due time.Time) []float64 {
 	return skews
 }
 
-// dueTimes returns the two minutes that everything is due in: the first leaves time to create the CronJobs, the second
-// for the first run to end.
+// dueTimes returns the two minutes in which all CronJobs are due. The first leaves time to create the CronJobs, the
+// second for the first run to complete.
 func dueTimes(now time.Time, lead time.Duration, count int) [2]time.Time {
 	lead = max(lead, quiet+20*time.Second+time.Duration(count)*perCreation)
 	first := now.Add(lead).Truncate(time.Minute).Add(time.Minute)
@@ -145,8 +145,8 @@ func dueTimes(now time.Time, lead time.Duration, count int) [2]time.Time {
 		time.Minute)}
 }
 
-// schedule returns what is due at two minutes less than an hour apart, and at no other time between half an hour before
-// the first and half an hour after the second.
+// schedule returns a schedule that is due at two minutes less than an hour apart, and at no other time from half an
+// hour before the first until half an hour after the second.
 func schedule(due [2]time.Time) string {
 	first, second := due[0].UTC(), due[1].UTC()
 	hours := fmt.Sprint(first.Hour())
@@ -169,12 +169,12 @@ func (m *measurement) record(event watch.EventType, object client.Object) {
 	}
 }
 
-// requests returns those of the controller since a time.
+// requests returns the requests of the controller since a time.
 func (m *measurement) requests(since time.Time) []testenv.Request {
 	return m.cp.Audit.Since(0, func(r testenv.Request) bool { return r.Verb != "watch" && !r.At.Before(since) })
 }
 
-// settle waits until so many Jobs have been created and are complete and the controller sends no more requests.
+// settle waits until the expected number of Jobs is created and complete, and the controller sends no more requests.
 func (m *measurement) settle(ctx context.Context, deadline time.Time, created int) error {
 	for last := time.Now(); ; {
 		m.mu.Lock()

@@ -16,7 +16,7 @@ const (
 	requestsBar = 4 // per run
 )
 
-// What is measured.
+// The names of the measured numbers.
 const (
 	inTreeName     = "in-tree default"
 	ownName        = "this operator"

@@ -20,12 +20,12 @@ import (
 // side is one of the controllers that are compared.
 type side struct {
 	name string
-	user string // that it makes its requests as
+	user string // the user name of its requests
 	// lead is how long it must have been running before the first run. Until the operator has led for a minute it confirms
 	// by requests what its caches show, which is not the cost of a run.
 	lead    time.Duration
 	version string // of its kind CronJob
-	// start starts it, and returns the URL that answers when it is ready.
+	// start starts the controller, and returns the URL of its readiness probe.
 	start func(context.Context, *testenv.ControlPlane) (p *measure.Process, ready string, err error)
 }
 
@@ -47,7 +47,7 @@ func (b *bench) inTree() side {
 	}
 }
 
-// operator is that of this tree.
+// operator is the controller of this tree.
 func (b *bench) operator() side {
 	return side{
 		name:    ownName,

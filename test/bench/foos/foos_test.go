@@ -21,8 +21,7 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// results returns two rounds of every section that meet all bars, beside another program that costs so many times as
-// much.
+// results returns two rounds of every section that meet all bars. The other program costs a multiple of this operator.
 func results(other string, times float64) *found {
 	f := &found{Scale: paired, Samples: map[string]measure.Samples{}}
 	for _, name := range []string{other, ownName, ownName, other} {
@@ -90,7 +89,7 @@ func TestBars(t *testing.T) {
 	}
 }
 
-// Times are not judged where other processes used much of the machine.
+// Times are not judged if other processes used much of the machine.
 func TestBusyMachine(t *testing.T) {
 	f := results(sampleName, 3)
 	f.Samples["creation"][1].Others, f.Samples["restart"][0].Others = mostOthers+0.01, mostOthers+0.01
@@ -123,7 +122,7 @@ func TestWhichRequestsCount(t *testing.T) {
 	}
 }
 
-// Foos that are not ready in time are an error that says how many are; a failed request ends a load at once.
+// Foos that are not ready in time are an error with the number of ready ones. A failed request ends a load at once.
 func TestLoad(t *testing.T) {
 	wrong := errors.New("wrong")
 	for name, test := range map[string]struct {
@@ -171,8 +170,8 @@ func (o *observer) becomes(name string) {
 		Status: samplev1alpha1.FooStatus{AvailableReplicas: 1}})
 }
 
-// Requests of the operator count until it settles, and those of the sample-controller until its CPU time is read. That
-// an operator does not settle is an error.
+// Requests of the operator count until it settles, and those of the sample-controller until its CPU time is read. It is
+// an error if an operator does not settle.
 func TestWhenRequestsCount(t *testing.T) {
 	everySecond := make([]float64, 303)
 	for second := range everySecond {
@@ -209,7 +208,7 @@ func TestWhenRequestsCount(t *testing.T) {
 	}
 }
 
-// auditing returns a plane that has an audit log and nothing else, and how to have a program send a request.
+// auditing returns a plane with only an audit log, and a function with which a program sends a request.
 func auditing(t *testing.T) (p *plane, request func(program)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "audit.log")

@@ -21,11 +21,11 @@ import (
 // load is how Foos are created or changed.
 type load struct {
 	count   int
-	pending int // limits how many Foos do not match their specs yet
+	pending int // the maximum number of Foos that do not match their specs yet
 }
 
-// run creates or changes Foos as the load says, and waits until the status of each reports that so many replicas are
-// available. It returns how many seconds each took.
+// run creates or changes Foos, and waits until the status of each reports the expected number of available replicas. It
+// returns how many seconds each took.
 func (l load) run(ctx context.Context, o *observer, replicas int32, name func(number int) string,
 	do func(ctx context.Context, name string) error) ([]float64, error) {
 	limit := time.Minute + time.Duration(l.count)*100*time.Millisecond
@@ -98,7 +98,7 @@ func newObserver() *observer {
 	return &observer{observed: map[string]int32{}, expected: map[string]expectation{}}
 }
 
-// observe watches the Foos of a namespace until the context ends.
+// observe watches the Foos of a namespace until the context is canceled.
 func (p *plane) observe(ctx context.Context, namespace string, options ...client.ListOption) *observer {
 	o := newObserver()
 	go measure.Follow(ctx, p.watching, &samplev1alpha1.FooList{}, o.record,
@@ -119,7 +119,7 @@ func (o *observer) record(event watch.EventType, object client.Object) {
 	o.check(name)
 }
 
-// expect returns a channel that gets the time when the status of a Foo reports so many replicas.
+// expect returns a channel that receives the time at which the status of a Foo reports a number of available replicas.
 func (o *observer) expect(name string, replicas int32) <-chan time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -129,7 +129,7 @@ func (o *observer) expect(name string, replicas int32) <-chan time.Time {
 	return isMet
 }
 
-// check needs the lock.
+// check must be called with the lock held.
 func (o *observer) check(name string) {
 	wanted, isExpected := o.expected[name]
 	if replicas, isObserved := o.observed[name]; isExpected && isObserved && replicas == wanted.replicas {

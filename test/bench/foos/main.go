@@ -8,13 +8,13 @@
 //   - this operator, as config/manager starts it, but without its memory limit;
 //   - the sample-controller, without client-go's limit of 5 requests a second.
 //
-// With --baseline=PROGRAM, another build of the operator takes the place of the sample-controller, which shows what a
-// change of the code costs.
+// With --baseline=PROGRAM, another build of the operator replaces the sample-controller, to show what a code change
+// costs.
 //
 // No other controllers run. The benchmark creates and watches Foos and simulates the Deployment controller: one write
 // of its status makes a Deployment available.
 //
-// The exit code is 1 if the operator sends too many requests. No duration makes it fail, unless something never ends.
+// The exit code is 1 if the operator sends too many requests. Durations do not make it fail, except for timeouts.
 package main
 
 import (
@@ -31,18 +31,18 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// scale is how much is measured.
+// scale is the amount of work that is measured.
 type scale struct {
-	Foos     int           // how many are created
-	Rounds   int           // of that
-	Sizes    []int         // how many exist when an operator starts
-	Restarts int           // rounds of starts
-	Changes  int           // Foos that are scaled after each start
-	Idle     time.Duration // how long nothing changes after each start
+	Foos     int           // the number of Foos that are created
+	Rounds   int           // how often they are created
+	Sizes    []int         // the numbers of Foos that exist when an operator starts
+	Restarts int           // how often an operator is started with each of these numbers
+	Changes  int           // the number of Foos that are scaled after each start
+	Idle     time.Duration // the time without changes after each start
 }
 
-// full is the scale of the page in docs/proof. short is enough to count requests, and paired to compare two builds in
-// 10 minutes.
+// full is the scale of the page in docs/proof; short is enough to count requests; paired compares two builds in 10
+// minutes.
 var (
 	full = scale{Foos: 2000, Rounds: 10, Sizes: []int{1000, 10_000, 50_000}, Restarts: 6, Changes: 1000,
 		Idle: 100 * time.Second}
@@ -50,7 +50,7 @@ var (
 	paired = scale{Foos: 400, Rounds: 10, Sizes: []int{100, 2000}, Restarts: 2}
 )
 
-// bench is what all sections need.
+// bench has the settings of all sections.
 type bench struct {
 	scale
 	programs, baseline string
@@ -98,7 +98,7 @@ func run(ctx context.Context, work string) (err error) {
 	return f.report(os.Stdout, *page)
 }
 
-// measure measures one section on a new control plane, so that nothing is left of what was measured before.
+// measure measures one section on a new control plane, so that earlier sections do not affect it.
 func (b *bench) measure(ctx context.Context, s section, f *found) (err error) {
 	measure.Log("section %s", s.name)
 	ctx, cancel := context.WithCancel(ctx)

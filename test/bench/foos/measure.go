@@ -20,20 +20,20 @@ const (
 	// quiet is how long a program that has settled sends no requests. settleLimit is how long that may take, and
 	// restlessTime how long to wait for a program that never settles.
 	quiet, settleLimit, restlessTime = 2 * time.Second, 5 * time.Minute, 10 * time.Second
-	// startTime is how long after it has reconciled all Foos a start is still measured.
+	// startTime is how long a start is still measured after the operator has reconciled all Foos.
 	startTime = 10 * time.Second
-	// warmUp is how many Foos a program reconciles before it is measured.
+	// warmUp is the number of Foos that a program reconciles before it is measured.
 	warmUp = 50
-	// paced is how many Foos are pending at most: few enough that requests do not depend on time, and enough to keep two
-	// cores busy.
+	// paced is the maximum number of pending Foos: few enough that requests do not depend on timing, and enough to keep
+	// two cores busy.
 	paced = 8
 	// controllerProcess is the process that is measured.
 	controllerProcess = "controller"
-	// newPrefix begins the names of Foos that are created while an operator starts, beside many that exist.
+	// newPrefix is the prefix of Foos that are created while an operator starts with many existing ones.
 	newPrefix = "new-"
 )
 
-// meter measures what a program does from a moment on.
+// meter measures the requests and CPU time of a program from a moment on.
 type meter struct {
 	plane   *plane
 	program program
@@ -63,7 +63,7 @@ func (m *meter) requests(filters ...func(testenv.Request) bool) []testenv.Reques
 	return m.plane.Audit.Since(m.mark, append(filters, by(m.program), isNoWatch)...)
 }
 
-// read returns what has been used so far, with so many Foos.
+// read returns the usage so far as a sample for a number of Foos.
 func (m *meter) read(c *controller, foos int) (*measure.Sample, error) {
 	usage, err := m.plane.usage(c)
 	cpu, others := usage.Since(m.usage)
@@ -95,7 +95,7 @@ func (m *meter) readLater(ctx context.Context, c *controller, foos int) (*measur
 	return s, nil
 }
 
-// by filters what a program requests: not its leader election, and not the authentication of metrics readers.
+// by returns a filter for the requests of a program, without leader election and the authentication of metrics readers.
 func by(a program) func(testenv.Request) bool {
 	left := []string{"leases", "tokenreviews", "subjectaccessreviews"}
 	return func(r testenv.Request) bool { return r.User == a.user() && !slices.Contains(left, r.Resource) }
@@ -103,10 +103,10 @@ func by(a program) func(testenv.Request) bool {
 
 func isNoWatch(r testenv.Request) bool { return r.Verb != "watch" }
 
-// isForOldFoos returns whether a request is not for a Foo that was created during a start.
+// isForOldFoos reports whether a request is not for a Foo that was created during a start.
 func isForOldFoos(r testenv.Request) bool { return !strings.HasPrefix(r.Name, newPrefix) }
 
-// isWriteForObjects returns whether a request writes something for an object, and not the event of the leader election.
+// isWriteForObjects reports whether a request is a write for an object, and not the event of the leader election.
 func isWriteForObjects(r testenv.Request) bool {
 	return r.IsWrite() && r.Namespace != testenv.OperatorNamespace
 }
@@ -138,7 +138,7 @@ func measureCreations(ctx context.Context, p *plane) (measure.Samples, error) {
 	})
 }
 
-// measureCreation has a program that has just started reconcile Foos in a new namespace, and deletes all of it again.
+// measureCreation measures how a program that has just started reconciles Foos in a new namespace, and deletes them.
 func (p *plane) measureCreation(ctx context.Context, a program, l load) (_ *measure.Sample, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -44,7 +44,7 @@ var (
 	apiServerFlags = map[string]string{"delete-collection-workers": "16"}
 )
 
-// plane is a control plane without controllers, and what simulates them.
+// plane is a control plane without controllers, and a simulation of the Deployment controller.
 type plane struct {
 	*testenv.ControlPlane
 	bench *bench
@@ -54,7 +54,7 @@ type plane struct {
 	token                        string // to read metrics with
 }
 
-// start starts a control plane that has nothing but the operator's kinds and the rights of the programs.
+// start starts a control plane with only the operator's kinds and the permissions of the programs.
 func (b *bench) start(ctx context.Context) (_ *plane, err error) {
 	cp, err := testenv.StartWith(testenv.Settings{
 		AuditPolicy: measure.AuditPolicy(operator.user(), sampleController.user()),
@@ -106,7 +106,7 @@ func (p *plane) clear(ctx context.Context, namespace string) error {
 		err := wait.PollUntilContextTimeout(ctx, time.Second, 10*time.Minute, true,
 			func(ctx context.Context) (bool, error) {
 				deleteErr = p.making.DeleteAllOf(ctx, object, client.InNamespace(namespace))
-				return deleteErr == nil, nil // of many objects, the answer may time out
+				return deleteErr == nil, nil // a request to delete many objects may time out
 			})
 		if err != nil {
 			return fmt.Errorf("deleting all objects of the namespace %s: %w", namespace, errors.Join(err, deleteErr))

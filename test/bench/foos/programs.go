@@ -15,7 +15,7 @@ import (
 type program struct {
 	name       string // in tables
 	file       string // a path, relative to the directory of the programs
-	isOperator bool   // any other program sends requests on and on, also when all Foos match their specs
+	isOperator bool   // other programs keep sending requests, also when all Foos match their specs
 }
 
 const (
@@ -54,13 +54,13 @@ func (a program) user() string {
 // controller is a running program.
 type controller struct {
 	*measure.Process
-	profiles string           // the URL of its Go profiles; only of an operator
-	metrics  *testenv.Manager // how to read its metrics; only of an operator
-	isReady  func() bool      // whether its caches are filled
+	profiles string           // the URL of its Go profiles; only for an operator
+	metrics  *testenv.Manager // reads its metrics; only for an operator
+	isReady  func() bool      // reports whether its caches are filled
 }
 
 // start starts a program: an operator with the flags of config/manager, on free addresses and without its memory limit.
-// It serves profiles besides, which costs nothing while they are not read.
+// It also serves profiles, which costs nothing unless they are read.
 func (p *plane) start(ctx context.Context, a program, watched string, flags ...string) (*controller, error) {
 	namespace, account := a.account()
 	kubeconfig, err := p.Kubeconfig(ctx, namespace, account)

@@ -11,7 +11,7 @@ import (
 	"github.com/example/memcached-operator/test/proof"
 )
 
-// The bars. Those for requests and writes are the same on every machine, and fail; those for times and memory do not.
+// The bars, or limits. Requests and writes do not depend on the machine, so only a miss of their bars is an error.
 const (
 	requestsBar      = 2.0 // per Foo, without events
 	eventsBar        = 1.0 // per Foo
@@ -24,7 +24,7 @@ const (
 	mostOthers       = 0.1  // the share of the machine that others may use where times are judged
 )
 
-// found is all that has been measured.
+// found has all results.
 type found struct {
 	Scale    scale
 	Operator string // a hash of the sources of this operator
@@ -33,7 +33,7 @@ type found struct {
 	Samples  map[string]measure.Samples // by section, in the order of the rounds
 }
 
-// Numbers that are measured.
+// The names of the measured numbers.
 const (
 	requestsPerFoo    = "requests per Foo"
 	requestsNoEvents  = "requests per Foo, without events"
@@ -100,7 +100,7 @@ var introduction = []string{
 		"sends no more.", countedAfter),
 }
 
-// bars returns all bars, also of what was not measured.
+// bars returns all bars, including those of numbers that were not measured.
 func (f *found) bars() []measure.Bar {
 	own := func(section, name string, foos int) []float64 {
 		return f.Samples[section].Of(ownName, foos).Numbers(name)
@@ -142,7 +142,7 @@ func (f *found) bars() []measure.Bar {
 	return slices.DeleteFunc(all, func(b measure.Bar) bool { return len(b.Values) == 0 })
 }
 
-// unjudged returns why the times of a section cannot be judged, if they cannot.
+// unjudged returns the reason why the times of a section cannot be judged; empty if they can.
 func (f *found) unjudged(section string) string {
 	if most := f.Samples[section].Others(); most > mostOthers {
 		return fmt.Sprintf("other processes used up to %.2f of the machine", most)
@@ -150,7 +150,7 @@ func (f *found) unjudged(section string) string {
 	return ""
 }
 
-// heapPerFoo returns how many bytes each further Foo takes, in each round.
+// heapPerFoo returns the bytes that each additional Foo takes, in each round.
 func (f *found) heapPerFoo(program string) []float64 {
 	few, many := slices.Min(f.Scale.Sizes), slices.Max(f.Scale.Sizes)
 	less, more := f.Samples["restart"].Of(program, few).Numbers(heap), f.Samples["restart"].Of(program, many).Numbers(heap)

@@ -18,7 +18,7 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// populate has the operator reconcile new Foos in a new namespace, and stops it when it has settled.
+// populate creates Foos in a new namespace, runs the operator until it has settled, and stops it.
 func (p *plane) populate(ctx context.Context, count int) (namespace string, err error) {
 	measure.Log("creating %d Foos", count)
 	ctx, cancel := context.WithCancel(ctx)
@@ -38,7 +38,7 @@ func (p *plane) populate(ctx context.Context, count int) (namespace string, err 
 	return namespace, p.settle(ctx, operator)
 }
 
-// start is one of an operator with a number of Foos.
+// start is one start of an operator with a number of Foos.
 type start struct {
 	program
 	foos int
@@ -139,7 +139,7 @@ func (p *plane) observeStart(ctx context.Context, m *meter, c *controller, names
 	return ready, newFoo, err
 }
 
-// measureIdle records what an operator requests while nothing changes, but all Foos are reconciled again.
+// measureIdle records the requests of an operator while nothing changes but resyncs reconcile all Foos again.
 func (p *plane) measureIdle(ctx context.Context, c *controller, s *measure.Sample, a program) error {
 	before, beforeErr := p.passes(c)
 	m, err := p.meter(a, c)
@@ -185,8 +185,8 @@ func (p *plane) measureChanges(ctx context.Context, a start, c *controller, name
 // passes returns how many passes an operator has made for Foos.
 func (p *plane) passes(c *controller) (int, error) { return c.metrics.Passes(p.token, "foo") }
 
-// reconciled waits until an operator has reconciled every Foo since its start. It polls so rarely that this does not
-// affect the results.
+// reconciled waits until an operator has reconciled every Foo since its start. It polls rarely enough not to affect the
+// results.
 func (p *plane) reconciled(ctx context.Context, c *controller, foos int) error {
 	limit := 2*time.Minute + time.Duration(foos)*10*time.Millisecond
 	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, limit, true, func(context.Context) (bool, error) {
@@ -201,7 +201,7 @@ func (p *plane) reconciled(ctx context.Context, c *controller, foos int) error {
 
 var liveHeap = regexp.MustCompile(`# HeapAlloc = ([0-9]+)`)
 
-// measureMemory has an operator collect its garbage, and records the heap that is left and the memory of the process.
+// measureMemory makes an operator run the garbage collector, and records its live heap and the memory of the process.
 func (c *controller) measureMemory(s *measure.Sample) error {
 	response, err := http.Get(c.profiles + "/debug/pprof/heap?gc=1&debug=1")
 	if err != nil {

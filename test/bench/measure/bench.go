@@ -1,4 +1,4 @@
-// Package measure is what the benchmarks share: processes and their CPU time, requests, watches and statistics.
+// Package measure has the shared parts of the benchmarks: processes and their CPU time, requests, watches, statistics.
 package measure
 
 import (
@@ -20,8 +20,8 @@ import (
 
 var begun = time.Now()
 
-// Main runs a benchmark, with a directory that is removed in the end, until it ends or a signal interrupts it. If it
-// fails, the exit code is 1.
+// Main runs a benchmark with a temporary directory, until it returns or a signal interrupts it. If it fails, the exit
+// code is 1.
 func Main(name string, run func(ctx context.Context, work string) error) {
 	ctrl.SetLogger(logr.Discard()) // that of envtest
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -66,8 +66,8 @@ func Pause(ctx context.Context, length time.Duration) error {
 	}
 }
 
-// Follow calls handle for every object and for every change until the context ends. It has no cache, so that it costs
-// little beside what is measured. When a watch ends it begins anew, so handle may be called again for an object.
+// Follow calls handle for every object and every change until the context is canceled. It has no cache, so that it
+// costs little beside the measured program. It reopens broken watches, so handle may be called again for an object.
 func Follow(ctx context.Context, c client.WithWatch, list client.ObjectList,
 	handle func(watch.EventType, client.Object), options ...client.ListOption) {
 	for ctx.Err() == nil {

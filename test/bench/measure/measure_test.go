@@ -42,10 +42,10 @@ func TestProcess(t *testing.T) {
 	begun := time.Now()
 	if err := p.WaitUntil(t.Context(), "the impossible", func() bool { return false }); err == nil ||
 		time.Since(begun) > time.Minute {
-		t.Errorf("waiting for a process that has ended: %v", err)
+		t.Errorf("waiting for a terminated process: %v", err)
 	}
 	if _, err := ReadUsage(pids); err == nil {
-		t.Error("a process that has ended has a CPU time")
+		t.Error("a terminated process has a CPU time")
 	}
 }
 

@@ -22,7 +22,7 @@ type Process struct {
 	PID     int
 	log     string // a file
 	command *exec.Cmd
-	ended   chan struct{} // closed when it has ended
+	ended   chan struct{} // closed when the process has terminated
 }
 
 // Start starts a program with none of the developer's environment. Its output goes to a new file in a directory, which
@@ -58,7 +58,7 @@ func (p *Process) WaitUntil(ctx context.Context, what string, isTrue func() bool
 	return nil
 }
 
-// Stop stops the process as Kubernetes does, and waits until it has ended.
+// Stop stops the process as Kubernetes does, and waits until it has terminated.
 func (p *Process) Stop() {
 	_ = p.command.Process.Signal(syscall.SIGTERM) // it may have ended
 	select {
@@ -69,11 +69,11 @@ func (p *Process) Stop() {
 	}
 }
 
-// Alive fails if the process has ended.
+// Alive fails if the process has terminated.
 func (p *Process) Alive() error {
 	select {
 	case <-p.ended:
-		return fmt.Errorf("the process has ended: %s", p.output())
+		return fmt.Errorf("the process has terminated: %s", p.output())
 	default:
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/example/memcached-operator/test/proof"
 )
 
-// Sample is what one program has done in one round.
+// Sample is the measurement of one program in one round.
 type Sample struct {
 	Program  string
 	Count    int                // of the objects

@@ -9,7 +9,7 @@ import (
 	"github.com/example/memcached-operator/test/proof"
 )
 
-// Percentile returns the least of sorted values that so many hundredths of them do not exceed.
+// Percentile returns a percentile of sorted values, in hundredths.
 func Percentile(sorted []float64, hundredths int) float64 {
 	return sorted[max(0, (len(sorted)*hundredths+99)/100-1)]
 }
@@ -74,7 +74,7 @@ type Bar struct {
 	What     string
 	Values   []float64
 	Limit    float64
-	IsLeast  bool   // the limit is the least that is allowed, not the most
+	IsLeast  bool   // the limit is a minimum, not a maximum
 	IsCount  bool   // every round must be within the limit, and a single round is enough
 	Unjudged string // why the values cannot be judged, if they cannot
 }

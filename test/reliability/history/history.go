@@ -26,14 +26,14 @@ import (
 	"github.com/example/memcached-operator/test/kinds"
 )
 
-// The resources that the suites name, as group/resource.
+// The resources that the suites refer to, as group/resource.
 var (
 	Foos       = Name(kinds.Foo.GroupVersionResource())
 	Memcacheds = Name(kinds.Memcached.GroupVersionResource())
 	CronJobs   = Name(kinds.CronJob.GroupVersionResource())
 )
 
-// Likewise, those of Kubernetes.
+// The resources of Kubernetes that the suites refer to.
 const (
 	Deployments = "apps/deployments"
 	ReplicaSets = "apps/replicasets"
@@ -63,7 +63,7 @@ var recorded = func() map[string]schema.GroupVersionResource {
 	return all
 }()
 
-// KindOf returns the operator's kind that has a resource; nil if none has.
+// KindOf returns the operator's kind with a resource; nil if there is none.
 func KindOf(resource string) *kinds.Kind {
 	for i := range kinds.All {
 		if k := &kinds.All[i]; Name(k.GroupVersionResource()) == resource {
@@ -73,8 +73,8 @@ func KindOf(resource string) *kinds.Kind {
 	return nil
 }
 
-// IsOurs reports whether a resource is one of the operator's kinds.
-func IsOurs(resource string) bool { return KindOf(resource) != nil }
+// IsOwnKind reports whether a resource is one of the operator's kinds.
+func IsOwnKind(resource string) bool { return KindOf(resource) != nil }
 
 // Children returns the resources that the operator creates.
 func Children() []string {
@@ -86,7 +86,7 @@ func Children() []string {
 	return all
 }
 
-// Resources returns all that are recorded.
+// Resources returns all resources that are recorded, sorted.
 func Resources() []string { return slices.Sorted(maps.Keys(recorded)) }
 
 // Key names an object within a namespace.
@@ -102,11 +102,11 @@ type Version struct {
 	Key
 	At     time.Time
 	RV     int64
-	IsGone bool // Object is the last state
+	IsGone bool // the object was deleted; Object is its last state
 	Object *unstructured.Unstructured
 }
 
-// As converts an object to its type. It panics where that is another one: the API server has validated the object.
+// As converts an object to its Go type. It panics if they do not match: the API server has validated the object.
 func As[T any](object *unstructured.Unstructured) *T {
 	as := new(T)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, as); err != nil {
@@ -115,13 +115,13 @@ func As[T any](object *unstructured.Unstructured) *T {
 	return as
 }
 
-// World is the state of a namespace.
-type World map[Key]*unstructured.Unstructured
+// State is the state of a namespace: its objects by key.
+type State map[Key]*unstructured.Unstructured
 
 // Of returns the objects of a resource, sorted by name. They must not be changed.
-func (w World) Of(resource string) []*unstructured.Unstructured {
+func (s State) Of(resource string) []*unstructured.Unstructured {
 	var objects []*unstructured.Unstructured
-	for key, object := range w {
+	for key, object := range s {
 		if key.Resource == resource {
 			objects = append(objects, object)
 		}
@@ -140,7 +140,7 @@ type Recorder struct {
 	latest   int64
 }
 
-// Record records until the context ends.
+// Record starts recording all resources, until the context is canceled.
 func Record(ctx context.Context, config *rest.Config) (*Recorder, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -160,7 +160,7 @@ func Record(ctx context.Context, config *rest.Config) (*Recorder, error) {
 	return r, nil
 }
 
-// follow watches a resource from a resource version on, and opens the watch again when the API server is back.
+// follow watches a resource from a resource version on, and reopens a broken watch once the API server is back.
 func (r *Recorder) follow(ctx context.Context, client dynamic.ResourceInterface, name, version string) {
 	for ctx.Err() == nil {
 		watching, err := client.Watch(ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
@@ -194,18 +194,18 @@ func (r *Recorder) note(resource string, what watch.EventType, object *unstructu
 	}
 }
 
-// Latest returns the latest resource version that is known.
+// Latest returns the latest resource version that was observed.
 func (r *Recorder) Latest() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return strconv.FormatInt(r.latest, 10)
 }
 
-// World returns the present state of a namespace.
-func (r *Recorder) World(namespace string) World {
+// State returns the current state of a namespace, as the watches have shown it.
+func (r *Recorder) State(namespace string) State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	state := World{}
+	state := State{}
 	for _, version := range r.versions[namespace] {
 		if version.IsGone {
 			delete(state, version.Key)
@@ -241,8 +241,8 @@ func (r *Recorder) List(ctx context.Context, resource, namespace string) ([]unst
 }
 
 // Read reads the objects of some resources in a namespace from the API server.
-func (r *Recorder) Read(ctx context.Context, namespace string, resources ...string) (World, error) {
-	state := World{}
+func (r *Recorder) Read(ctx context.Context, namespace string, resources ...string) (State, error) {
+	state := State{}
 	for _, resource := range resources {
 		objects, err := r.List(ctx, resource, namespace)
 		if err != nil {
@@ -255,7 +255,7 @@ func (r *Recorder) Read(ctx context.Context, namespace string, resources ...stri
 	return state, nil
 }
 
-// Forget drops a namespace for good.
+// Forget drops a namespace and ignores its later changes.
 func (r *Recorder) Forget(namespace string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

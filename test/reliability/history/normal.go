@@ -17,18 +17,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// revisionAnnotation is the number of templates that a Deployment has had, on it and on each ReplicaSet.
+// revisionAnnotation counts the templates of a Deployment; Kubernetes sets it on the Deployment and its ReplicaSets.
 const revisionAnnotation = "deployment.kubernetes.io/revision"
 
-// masked are the fields that the API server sets, and that differ from run to run. Nothing but these and maskedOf is
-// left out of a comparison.
+// masked are fields that the API server sets and that differ from run to run. A comparison leaves out only these and
+// maskedOf.
 var masked = [][]string{
 	{"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "generation"}, {"metadata", "creationTimestamp"},
 	{"metadata", "managedFields"},
 }
 
-// maskedOf are the fields in which Kubernetes' controllers report their own work: how often a Deployment was rolled
-// out, and in which order. The numbers of pods and of available ones stay.
+// maskedOf are fields, by resource, in which Kubernetes' controllers report their own work, such as the number and
+// order of rollouts. The numbers of pods and of available pods are compared.
 var maskedOf = map[string][][]string{
 	Deployments: {{"metadata", "annotations", revisionAnnotation}, {"status", "conditions"}, {"status", "collisionCount"}},
 	ReplicaSets: {{"metadata", "annotations", revisionAnnotation},
@@ -41,21 +41,21 @@ var maskedOf = map[string][][]string{
 // Normal is a state in a form that does not depend on what the API server generates: each object as JSON, by its key.
 type Normal map[string]string
 
-// Symbols are times that have a meaning, by name.
+// Symbols are names for times, which replace these times in a normal form.
 type Symbols map[string]time.Time
 
 var (
 	// The operator's hash of the fields that it has applied, which include the owner's UID.
 	hashPattern = regexp.MustCompile(`("memcached-operator.example.com/applied-fields": )"[^"]+"`)
 	timePattern = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
-	// A pod that is mentioned but does not exist. The names of those that exist are replaced before.
+	// The name of a pod that no longer exists, for example in a message. Names of existing pods are replaced earlier.
 	podPattern = regexp.MustCompile(
 		`-(\(template( \d+)? of [a-z0-9.-]+\)|[bcdf-hj-np-tv-z2-9]{5,10})-[bcdf-hj-np-tv-z2-9]{5}\b`)
 	uidPattern = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 )
 
-// Normalize returns the state of a namespace in normal form. UIDs are resolved by the namespace's history too.
-func Normalize(namespace string, state World, versions []Version, symbols Symbols) Normal {
+// Normalize returns the state of a namespace in normal form. UIDs of deleted objects are resolved from versions.
+func Normalize(namespace string, state State, versions []Version, symbols Symbols) Normal {
 	uids := map[string]string{}
 	for _, version := range versions {
 		uids[string(version.Object.GetUID())] = fmt.Sprintf("(uid of %s)", version.Key)
@@ -68,7 +68,7 @@ func Normalize(namespace string, state World, versions []Version, symbols Symbol
 	normal := Normal{}
 	for key, object := range state {
 		if key.Resource == ReplicaSets && isEmpty(object) {
-			continue // of an earlier template: timing decides whether that was ever rolled out
+			continue // it belongs to an earlier template, and timing decides whether that was ever rolled out
 		}
 		text := hashPattern.ReplaceAllString(canonical(key.Resource, object), `$1"(hash)"`)
 		text = podPattern.ReplaceAllString(rename(text, names), "-(pod)")
@@ -81,7 +81,7 @@ func Normalize(namespace string, state World, versions []Version, symbols Symbol
 	return normal
 }
 
-// rename replaces names, the longest first: the name of a pod contains others.
+// rename replaces names, the longest first: the name of a pod contains that of its ReplicaSet.
 func rename(text string, names map[string]string) string {
 	longestFirst := func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) }
 	for _, name := range slices.SortedFunc(maps.Keys(names), longestFirst) {
@@ -90,7 +90,8 @@ func rename(text string, names map[string]string) string {
 	return text
 }
 
-// canonical returns an object as JSON without the masked fields. Observed generations are relative to the object's.
+// canonical returns an object as JSON without the masked fields. Each observedGeneration becomes its difference from
+// the object's generation.
 func canonical(resource string, object *unstructured.Unstructured) string {
 	object = object.DeepCopy()
 	status, _ := object.Object["status"].(map[string]any)
@@ -106,7 +107,7 @@ func canonical(resource string, object *unstructured.Unstructured) string {
 	}
 	text, err := json.MarshalIndent(object.Object, "", " ")
 	if err != nil {
-		panic(err) // it came as JSON
+		panic(err) // impossible: the object was decoded from JSON
 	}
 	return string(text)
 }
@@ -117,8 +118,8 @@ func isEmpty(set *unstructured.Unstructured) bool {
 	return replicas == 0 && total == 0
 }
 
-// podNames returns a name for each pod instead of its random one: its controller's, and a number.
-func podNames(state World) map[string]string {
+// podNames maps the random name of each pod to its controller's name and a number.
+func podNames(state State) map[string]string {
 	names, counts := map[string]string{}, map[string]int{}
 	for _, pod := range state.Of(Pods) {
 		if controller := metav1.GetControllerOf(pod); controller != nil {
@@ -129,9 +130,9 @@ func podNames(state World) map[string]string {
 	return names
 }
 
-// templateHashes returns a name for each hash in the names of ReplicaSets and pods. The hash differs if a ReplicaSet of
-// an earlier Deployment of the same name still exists. The oldest ReplicaSet of a name comes first.
-func templateHashes(state World) map[string]string {
+// templateHashes maps each hash in the names of ReplicaSets and pods to the Deployment and a number, the oldest
+// ReplicaSet first. The same template has another hash if a ReplicaSet of a deleted Deployment of that name remains.
+func templateHashes(state State) map[string]string {
 	replicaSets := state.Of(ReplicaSets)
 	slices.SortStableFunc(replicaSets, func(a, b *unstructured.Unstructured) int {
 		return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), cmp.Compare(revision(a), revision(b)))
@@ -157,7 +158,7 @@ func revision(set *unstructured.Unstructured) int {
 	return number
 }
 
-// Rename replaces times by their names, in the names of Jobs and in schedules too, and all others by the same word.
+// Rename replaces times by their symbols, also in the names of Jobs and in schedules, and all other times by "(time)".
 func (s Symbols) Rename(text string) string {
 	for symbol, t := range s {
 		text = strings.ReplaceAll(text, t.UTC().Format(time.RFC3339), "("+symbol+")")
@@ -178,7 +179,7 @@ func JobSuffix(t time.Time) string {
 // mostLines is the maximum number of lines in a difference.
 const mostLines = 12
 
-// Diff returns the lines that only one of two states has; nothing if the states are equal.
+// Diff returns the lines that only one of two states has; an empty string if the states are equal.
 func Diff(expected, actual Normal) string {
 	before, after := linesOf(expected), linesOf(actual)
 	var lines []string

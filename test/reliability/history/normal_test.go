@@ -13,18 +13,18 @@ import (
 var minute = time.Date(2026, 1, 1, 0, 7, 0, 0, time.UTC)
 
 // state reads objects from a YAML map by resource and name.
-func state(t *testing.T, text string) World {
+func state(t *testing.T, text string) State {
 	t.Helper()
-	var objects map[string]any
-	if err := yaml.Unmarshal([]byte(text), &objects); err != nil {
+	var contents map[string]any
+	if err := yaml.Unmarshal([]byte(text), &contents); err != nil {
 		t.Fatal(err)
 	}
-	world := World{}
-	for key, content := range objects {
+	objects := State{}
+	for key, content := range contents {
 		slash := strings.LastIndex(key, "/")
-		world[Key{key[:slash], key[slash+1:]}] = &unstructured.Unstructured{Object: content.(map[string]any)}
+		objects[Key{key[:slash], key[slash+1:]}] = &unstructured.Unstructured{Object: content.(map[string]any)}
 	}
-	return world
+	return objects
 }
 
 const first = `
@@ -40,7 +40,7 @@ apps/deployments/web:
     ownerReferences: [{name: web-1, uid: 00000000-0000-0000-0000-00000000000a, controller: true}]}
 `
 
-// Only what the API server generates may differ.
+// Two states are equal if they differ only in what the API server generates.
 func TestDiff(t *testing.T) {
 	expected := Normalize("plan-1", state(t, first), nil, Symbols{"tick": minute})
 	for name, test := range map[string]struct {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Reported is what the statuses of the operator's kinds have in common. [As] reads it from an object.
+// Reported has the status fields that all kinds of the operator share. [As] reads it from an object.
 type Reported struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Status   struct {
@@ -26,7 +26,7 @@ func (r *Reported) Condition(condition string) metav1.Condition {
 	return ptr.Deref(meta.FindStatusCondition(r.Status.Conditions, condition), metav1.Condition{})
 }
 
-// IsRolledOut reports whether a Deployment is to have so many pods, and its rollout is complete.
+// IsRolledOut reports whether a Deployment's rollout is complete with this number of replicas.
 func IsRolledOut(d *appsv1.Deployment, pods int32) bool {
 	return d.Status.ObservedGeneration == d.Generation && ptr.Deref(d.Spec.Replicas, 1) == pods &&
 		d.Status.Replicas == pods && d.Status.UpdatedReplicas == pods && d.Status.AvailableReplicas == pods

@@ -20,7 +20,7 @@ func counts(run *Run, reference *Reference) []string {
 	if reference == nil {
 		return nil
 	}
-	creates, deletes := made(run)
+	creates, deletes := operations(run)
 	return append(compare("created", reference.Creates, creates, run.IsOpen),
 		compare("deleted", reference.Deletes, deletes, run.IsOpen)...)
 }
@@ -47,9 +47,9 @@ func (r *Reference) Unexpected(s *scenario.Scenario) []Finding {
 	return findings
 }
 
-// made returns how often the operator has created and deleted each object, without the creations of isForGone: the
-// garbage collector deletes those objects.
-func made(run *Run) (creates, deletes map[string]int) {
+// operations returns how often the operator created and deleted each object. It leaves out creations of isForGone:
+// the garbage collector deletes those objects.
+func operations(run *Run) (creates, deletes map[string]int) {
 	creates, deletes = map[string]int{}, map[string]int{}
 	requests := carriedOut(run)
 	for i := range requests {

@@ -19,9 +19,9 @@ import (
 	"github.com/example/memcached-operator/test/reliability/proxy"
 )
 
-// judgeDegraded finds a condition Degraded that reports a problem when there was none, neither in the cluster state nor
-// with a request. The reason is that of the worst problem; of the others, which the message lists, a taken name is
-// recognized by its words.
+// judgeDegraded finds a condition Degraded that reports a problem that did not exist, neither in the cluster state nor
+// with a request. The reason is that of the worst problem. Of the other problems, which the message lists, only a taken
+// name is recognized, by its wording.
 func (w *statusWrite) judgeDegraded() {
 	if w.said.Is("Degraded", metav1.ConditionTrue) {
 		reason := w.said.Condition("Degraded").Reason
@@ -31,8 +31,8 @@ func (w *statusWrite) judgeDegraded() {
 	}
 }
 
-// hadProblem reports whether there was a problem of a reason. All kinds share the names of reasons; those that no
-// scenario causes are not here.
+// hadProblem reports whether there was a problem with this reason. All kinds share the names of reasons. Reasons that
+// no scenario causes are not listed.
 func (w *statusWrite) hadProblem(reason string) bool {
 	switch reason {
 	case samplev1alpha1.ReasonRefused:
@@ -63,11 +63,11 @@ func listsNameTaken(said *history.Reported) bool {
 		strings.Contains(said.Condition("Degraded").Message, "; delete it (kubectl -n ")
 }
 
-// slack is how much later than it was written a version may be recorded.
+// slack is the maximum delay between a write and its recording.
 const slack = 2 * time.Second
 
-// hadRequest reports whether a request such that it holds was about the resource, or an object that it needs or owns at
-// any time, since the resource last reported that nothing was wrong.
+// hadRequest reports whether a request for the resource, or for an object that it ever needed or owned, matches a
+// predicate. It considers requests since the resource last reported no problem.
 func (w *statusWrite) hadRequest(holds func(*proxy.Request) bool) bool {
 	since := w.lastFine().Add(-slack)
 	return slices.ContainsFunc(w.run.Requests, func(r proxy.Request) bool {
@@ -80,7 +80,7 @@ func (w *statusWrite) hadRequest(holds func(*proxy.Request) bool) bool {
 	})
 }
 
-// lastFine returns when the resource last reported that nothing was wrong; zero if it never has.
+// lastFine returns when the resource last reported no problem; zero if it never has.
 func (w *statusWrite) lastFine() time.Time {
 	var last time.Time
 	var before any // the status

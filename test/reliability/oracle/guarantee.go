@@ -17,12 +17,12 @@ import (
 	"github.com/example/memcached-operator/test/reliability/proxy"
 )
 
-// guarantee finds writes that have changed, or could have changed, an object that the operator does not own: deletions,
-// statuses and forced applies for any object of a name, and writes to what it does not control.
+// guarantee finds writes that changed, or could have changed, an object that the operator does not control: deletions,
+// status writes and forced applies without a UID, and writes to objects that it does not control.
 func guarantee(run *Run, _ *Reference) []string {
 	owners := sets.New[types.UID]()
 	for _, version := range run.Versions {
-		if history.IsOurs(version.Resource) {
+		if history.IsOwnKind(version.Resource) {
 			owners.Insert(version.Object.GetUID())
 		}
 	}
@@ -42,8 +42,8 @@ func unguarded(run *Run, request *proxy.Request, owners sets.Set[types.UID]) str
 	switch parent, isStatus := strings.CutSuffix(request.Resource, "/status"); {
 	case request.Verb == "update" || request.Verb == "deletecollection":
 		return "is never needed"
-	case history.IsOurs(parent):
-		return unguardedToOurs(request, isStatus)
+	case history.IsOwnKind(parent):
+		return unguardedToOwnKind(request, isStatus)
 	case request.Verb == "delete" && request.OnlyUID == "":
 		return "is for any object of that name"
 	case request.Verb == "patch" && request.Force && request.OnlyUID == "":
@@ -60,8 +60,8 @@ func unguarded(run *Run, request *proxy.Request, owners sets.Set[types.UID]) str
 	return unowned(run, request, owners)
 }
 
-// unguardedToOurs returns what is wrong with a write to a resource of the operator's kinds.
-func unguardedToOurs(request *proxy.Request, isStatus bool) string {
+// unguardedToOwnKind returns what is wrong with a write to a resource of one of the operator's kinds.
+func unguardedToOwnKind(request *proxy.Request, isStatus bool) string {
 	switch {
 	case !isStatus:
 		return "changes a resource that its user owns"

@@ -23,7 +23,7 @@ import (
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
-// judgeDeployment finds what is not true in the status of a resource whose kind has a Deployment.
+// judgeDeployment finds what is wrong in the status of a resource whose kind has a Deployment.
 func (w *statusWrite) judgeDeployment() {
 	status, available := w.kind.Status(typed(w.kind, w.self.Object)), w.said.Condition("Available")
 	w.addIf(available.Status == metav1.ConditionTrue && available.Reason != samplev1alpha1.ReasonScaledToZero &&
@@ -58,7 +58,7 @@ func typed(kind *kinds.Kind, object *unstructured.Unstructured) client.Object {
 	return as
 }
 
-// judgeNodes finds what is not true of the nodes in a status.
+// judgeNodes finds what is wrong in the list of nodes in a status.
 func (w *statusWrite) judgeNodes(status *kinds.Status) {
 	nodes, ready := w.nodes()
 	listed := sets.New(status.Nodes...)
@@ -94,7 +94,7 @@ func (w *statusWrite) nodes() (nodes, ready sets.Set[string]) {
 	return nodes, ready
 }
 
-// judgeCronJob finds what is not true in the status of a CronJob.
+// judgeCronJob finds what is wrong in the status of a CronJob.
 func (w *statusWrite) judgeCronJob() {
 	status := &history.As[tutorialv1.CronJob](w.self.Object).Status
 	previous := &history.As[tutorialv1.CronJob](w.previous).Status
@@ -113,7 +113,7 @@ func (w *statusWrite) judgeCronJob() {
 	}
 }
 
-// judgeActive finds what is not true of the active Jobs.
+// judgeActive finds what is wrong in the list of active Jobs.
 func (w *statusWrite) judgeActive(status *tutorialv1.CronJobStatus) {
 	uids := sets.New[types.UID]()
 	for _, active := range status.Active {
@@ -127,7 +127,7 @@ func (w *statusWrite) judgeActive(status *tutorialv1.CronJobStatus) {
 		status.ActiveJobs)
 }
 
-// judgeTimes finds times that are not true: of runs, of missed runs, of the next run, and of the ends of Jobs.
+// judgeTimes finds wrong times of runs, of missed runs, of the next run, and of finished Jobs.
 func (w *statusWrite) judgeTimes(previous, status *tutorialv1.CronJobStatus) {
 	ran, missed, next := status.LastScheduleTime, status.LastMissedTime, status.NextScheduleTime
 	w.addIf(ran != nil && !ran.Equal(previous.LastScheduleTime) && !w.hasRun(w.versions, ran),
@@ -147,7 +147,7 @@ func (w *statusWrite) judgeTimes(previous, status *tutorialv1.CronJobStatus) {
 		"reports that a Job failed at %s; none did", failed)
 }
 
-// isScheduled reports whether a time is in the schedule: all that can be due in a scenario have a symbol.
+// isScheduled reports whether a time is in the schedule: all times that can be due in a scenario have a symbol.
 func (w *statusWrite) isScheduled(t *metav1.Time) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(w.run.Symbols)), t.Time.Equal)
 }

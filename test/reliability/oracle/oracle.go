@@ -15,37 +15,37 @@ import (
 type Run struct {
 	Namespace string
 	Symbols   history.Symbols
-	// Requests are all of the operator, in the order in which they arrived.
+	// Requests are all requests of the operator, in the order of their arrival.
 	Requests []proxy.Request
-	// Standby are those of the operator that does not lead at first; nil if there was none.
+	// Standby are the requests of the operator that does not lead at first; nil if there was none.
 	Standby []proxy.Request
-	// Setup, Rest and Anew are numbers of Requests: before faults could occur; when everything had settled; and when the
-	// operator was stopped after that. Then another one started, which reconciled everything again and again.
+	// Setup, Rest and Anew are positions in Requests: where the faults began; where everything had settled; and where the
+	// operator was stopped after that and a new one, which reconciles every object every second, was started.
 	Setup, Rest, Anew int
-	// Versions is the history of the namespace, and World its final state.
+	// Versions is the history of the namespace, and State its final state.
 	Versions []history.Version
-	World    history.World
-	// Lacking is what a step, or the reference, still lacked when the time was up; empty for nothing.
+	State    history.State
+	// Lacking describes what was missing at the timeout of a step, or compared with the reference; empty for nothing.
 	Lacking string
-	// Log is the operator's, and RestLog the part of it since everything had settled.
+	// Log is the log of the operator, and RestLog the part of it after everything had settled.
 	Log, RestLog string
 	// Ends are exits of the operator that the runner did not request, or that failed.
 	Ends []string
-	// Goroutines are those of the operator when everything had settled, by the function that they started with. Then it
-	// is restarted: StartGoroutines are those of the new process, RestGoroutines after it has reconciled everything again.
-	// They are nil if the run does not get that far.
+	// Goroutines are the numbers of the operator's goroutines when everything had settled, by the function that they
+	// started with. StartGoroutines are those of the new operator after its start, and RestGoroutines after it has
+	// reconciled everything again. They are nil if the run did not get that far.
 	Goroutines, StartGoroutines, RestGoroutines map[string]int
-	// AwayFrom and AwayTo bound the time in which a part of the control plane was not ready; zero if all always were.
+	// AwayFrom and AwayTo bound the time in which a part of the control plane was not ready; zero without an outage.
 	AwayFrom, AwayTo time.Time
 	// Fired is the number of rules of the plan that caused a fault.
 	Fired int
 	// IsDeprived is set if the operator lacks some of its permissions.
 	IsDeprived bool
-	// IsOpen and IsPassing are those of the scenario.
+	// IsOpen and IsPassing are the fields of the scenario.
 	IsOpen, IsPassing bool
 }
 
-// Finding is something that must not be.
+// Finding is a violation that an oracle found.
 type Finding struct {
 	Oracle string `json:"oracle"`
 	Text   string `json:"text"`
@@ -53,7 +53,7 @@ type Finding struct {
 
 func (f Finding) String() string { return f.Oracle + ": " + f.Text }
 
-// Oracle looks for what must not be. The reference is nil for a run that is to become one.
+// Oracle finds violations of one invariant. The reference is nil for a run that will become the reference.
 type Oracle struct {
 	Name  string
 	Judge func(run *Run, reference *Reference) []string
@@ -67,10 +67,10 @@ func (r *Run) IsAway(at time.Time) bool {
 // isServed reports whether the API server answered every request itself, though it may have denied permission.
 func (r *Run) isServed() bool { return r.Fired == 0 && r.AwayFrom.IsZero() }
 
-// Rest is the oracle of writes when there is nothing to write.
+// Rest is the name of the oracle for writes of a settled operator.
 const Rest = "rest"
 
-// All are all oracles.
+// All lists the oracles.
 var All = []Oracle{
 	{"end state", endState},
 	{Rest, rest},
@@ -86,7 +86,7 @@ var All = []Oracle{
 	{"goroutines", goroutines},
 }
 
-// Judge returns what all oracles find.
+// Judge returns the findings of all oracles.
 func Judge(run *Run, reference *Reference) []Finding {
 	var findings []Finding
 	for _, oracle := range All {
@@ -97,7 +97,7 @@ func Judge(run *Run, reference *Reference) []Finding {
 	return findings
 }
 
-// problems are what one oracle finds.
+// problems are the findings of one oracle, as text.
 type problems []string
 
 func (p *problems) addIf(is bool, format string, args ...any) {
@@ -106,28 +106,28 @@ func (p *problems) addIf(is bool, format string, args ...any) {
 	}
 }
 
-// Reference is what a scenario results in without faults.
+// Reference is the result of a scenario without faults.
 type Reference struct {
-	World   history.Normal
+	State   history.Normal
 	Creates map[string]int // the operator's successful creations, by object
 	Deletes map[string]int
-	// Events and FewestEvents are the highest and lowest number of events in a run, by reason: a state that does not last
-	// may not be reported.
+	// Events and FewestEvents are the highest and lowest number of events in a run, by reason. They differ because a
+	// short-lived state may not be reported.
 	Events, FewestEvents map[string]int
-	// Writes is the number of the operator's writes by verb and resource, since faults could occur.
+	// Writes is the number of the operator's writes by verb and resource, after Setup.
 	Writes     map[proxy.Match]int
-	Goroutines map[string]int // of a run, when everything had settled
+	Goroutines map[string]int // see Run.Goroutines
 }
 
-// NewReference returns the reference that a run without faults is.
+// NewReference returns the reference from a run without faults.
 func NewReference(run *Run) *Reference {
 	r := &Reference{
-		World:  history.Normalize(run.Namespace, run.World, run.Versions, run.Symbols),
+		State:  history.Normalize(run.Namespace, run.State, run.Versions, run.Symbols),
 		Events: sent(run), FewestEvents: sent(run),
 		Writes: map[proxy.Match]int{}, Goroutines: map[string]int{},
 	}
 	maps.Copy(r.Goroutines, run.Goroutines)
-	r.Creates, r.Deletes = made(run)
+	r.Creates, r.Deletes = operations(run)
 	for i, request := range run.Requests {
 		if i >= run.Setup && isWrite(&request) {
 			r.Writes[proxy.Match{Verb: request.Verb, Resource: request.Resource}]++
@@ -145,7 +145,7 @@ func isOfInterest(request *proxy.Request) bool {
 
 func isWrite(request *proxy.Request) bool { return request.IsWrite() && isOfInterest(request) }
 
-// endState finds a state that is not the one without faults.
+// endState finds a final state that differs from the one without faults.
 func endState(run *Run, reference *Reference) []string {
 	if run.Lacking != "" {
 		return []string{run.Lacking}
@@ -153,15 +153,14 @@ func endState(run *Run, reference *Reference) []string {
 	if reference == nil {
 		return nil
 	}
-	diff := history.Diff(reference.World, history.Normalize(run.Namespace, run.World, run.Versions, run.Symbols))
+	diff := history.Diff(reference.State, history.Normalize(run.Namespace, run.State, run.Versions, run.Symbols))
 	var found problems
 	found.addIf(diff != "", "the state differs from the one without faults (-expected +actual):\n%s", diff)
 	return found
 }
 
-// rest finds writes when there is nothing to write: once everything has settled, while an operator starts, and during
-// resyncs. Events are sent in the background and may be late, but only as long as the operator runs that has recorded
-// them.
+// rest finds writes of a settled operator: once everything has settled, while a new operator starts, and during
+// resyncs. Events are sent in the background and may be late, but only until the operator that recorded them stops.
 func rest(run *Run, _ *Reference) []string {
 	var found problems
 	for i := run.Rest; i < len(run.Requests); i++ {
@@ -172,7 +171,7 @@ func rest(run *Run, _ *Reference) []string {
 	return found
 }
 
-// oneLeads finds writes of the standby before it has written that it leads.
+// oneLeads finds writes of the standby before it has acquired the lease.
 func oneLeads(run *Run, _ *Reference) []string {
 	var found problems
 	for i := range run.Standby {

@@ -30,7 +30,7 @@ func hygiene(run *Run, _ *Reference) []string {
 		entries = append(entries, e)
 	}
 	for _, e := range entries {
-		found.addIf(e.Level == "ERROR" && !e.isOfShutdown(entries), "nothing was wrong, and the log has: %s",
+		found.addIf(e.Level == "ERROR" && !e.isOfShutdown(entries), "without a problem, the log has: %s",
 			strings.TrimSuffix(e.Msg+": "+e.Err, ": "))
 	}
 	return found
@@ -53,7 +53,7 @@ func (e entry) isOfShutdown(entries []entry) bool {
 		})
 }
 
-// watching is the function that reads a watch.
+// watching is the function whose goroutine reads a watch.
 const watching = "k8s.io/apimachinery/pkg/watch.(*StreamWatcher).receive"
 
 // eventAPIs is how many goroutines of a function the first event may start: one for each API of events.

@@ -15,9 +15,9 @@ import (
 	"github.com/example/memcached-operator/test/reliability/proxy"
 )
 
-// statuses finds statuses that were not true when they were written, in any version of any resource: what a status
-// reports of the present must have been so a moment before, and what it reports of the past must have happened. A cache
-// may be behind, but it shows what has been, and does not show for long what is over.
+// statuses finds statuses, in all versions of all resources, that were wrong when they were written. What a status
+// reports of the present must have been true shortly before, and what it reports of the past must have happened. The
+// cache may be behind, but it shows only states that existed, and not for longer than maxLag.
 func statuses(run *Run, _ *Reference) []string {
 	var found problems
 	superseded, unbounded, lag := supersededAt(run.Versions), unboundedSince(run), maxLag(run)
@@ -63,7 +63,7 @@ func hasConditions(object *unstructured.Unstructured) bool {
 	return has
 }
 
-// supersededAt returns for each version when the next one of its object came; zero for the last one.
+// supersededAt returns for each version the time of the next version of its object; zero for the last one.
 func supersededAt(versions []history.Version) []time.Time {
 	at := make([]time.Time, len(versions))
 	last := map[types.UID]int{}
@@ -79,7 +79,7 @@ func supersededAt(versions []history.Version) []time.Time {
 // minLag is how far behind the cache may be without faults, in a pass on a busy machine.
 const minLag = 5 * time.Second
 
-// maxLag returns how far behind it may be with all faults that hold it back for a known time.
+// maxLag returns how far behind the cache may be, given all faults that delay it by a known time.
 func maxLag(run *Run) time.Duration {
 	lag := minLag
 	for i := range run.Requests {
@@ -90,9 +90,9 @@ func maxLag(run *Run) time.Duration {
 	return lag
 }
 
-// unboundedSince returns from when on the cache may be behind for an unknown time: by an outage, a frozen or
-// disconnected leader, a server that answers with an older state, or caches that fail to fill and back off. It is zero
-// if nothing of that sort happened.
+// unboundedSince returns the time after which the cache may be behind for an unknown time: because of an outage, a
+// frozen or disconnected leader, a server that answers with an older state, or failed lists with backoff. It is zero if
+// none of these happened.
 func unboundedSince(run *Run) time.Time {
 	since := run.AwayFrom
 	for i := range run.Requests {
@@ -106,7 +106,7 @@ func unboundedSince(run *Run) time.Time {
 	return since
 }
 
-// statusWrite is a write of a status, with everything that happened before.
+// statusWrite is a write of a status, and the history before it.
 type statusWrite struct {
 	problems
 	run      *Run
@@ -152,12 +152,12 @@ func (w *statusWrite) isRecent(index int) bool {
 	return w.since.IsZero() || w.superseded[index].IsZero() || w.superseded[index].After(w.since)
 }
 
-// ever reports whether an object that the resource owns has been such that it holds.
+// ever reports whether a version of an object that the resource owns matches a predicate.
 func ever[T any](versions []history.Version, w *statusWrite, resource string, holds func(*T) bool) bool {
 	return slices.ContainsFunc(versions, func(v history.Version) bool { return isOwn(w, &v, resource, holds) })
 }
 
-// recently is ever, of the versions that the status may be computed from.
+// recently is like ever, but considers only the versions that the status may be computed from.
 func recently[T any](w *statusWrite, resource string, holds func(*T) bool) bool {
 	return w.had(func(version *history.Version) bool { return isOwn(w, version, resource, holds) })
 }

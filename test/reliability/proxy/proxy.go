@@ -1,7 +1,7 @@
 // Package proxy injects faults between the operator and the API server.
 //
-// It speaks TLS on both sides and forwards the operator's bearer token, so that the API server authenticates the
-// operator. It counts requests itself, so that the count continues when the operator is killed and started again.
+// It uses TLS on both sides and forwards the operator's bearer token, so that the API server authenticates the
+// operator. The proxy counts requests, so that the count continues when the operator is killed and restarted.
 package proxy
 
 import (
@@ -26,7 +26,7 @@ import (
 
 // Proxy is a running proxy. It is safe for concurrent use.
 type Proxy struct {
-	// URL is where it listens, and CA has signed its certificate.
+	// URL is the address of the proxy, and CA the authority that signed its certificate.
 	URL string
 	CA  []byte
 
@@ -48,17 +48,17 @@ type Proxy struct {
 	isCutOff   bool // no request arrives
 }
 
-// Options configure a proxy. Its functions are called within a request, and must not wait for the end of it.
+// Options configure a proxy. Its functions are called during a request, and must not wait until the request is over.
 type Options struct {
 	// Server is the API server's URL, and TLS how to reach it.
 	Server string
 	TLS    *tls.Config
 	// Seed is for rules with a Share.
 	Seed uint64
-	// Kill kills the operator, and Freeze stops it until it is continued; nil if there is no such fault.
+	// Kill kills the operator, and Freeze stops it until it is resumed; nil if there is no such fault.
 	Kill, Freeze func()
-	// Await waits until a part of the control plane is killed, and returns false if that has happened before; nil if there
-	// are no such faults.
+	// Await waits until a part of the control plane is killed, and returns false if that has already happened; nil if
+	// there are no such faults.
 	Await func() bool
 	// IsOwn reports whether a resource is one of the operator's own kinds; nil if there is no fault Age or AgeMore.
 	IsOwn func(resource string) bool
@@ -66,8 +66,8 @@ type Options struct {
 	Version func() string
 }
 
-// certificate returns one for the loopback interface, and what has signed it, as PEM. It is generated once, as that
-// takes a moment.
+// certificate returns a certificate for the loopback interface and the authority that signed it, as PEM. They are
+// generated once, because that is slow.
 func certificate() (tls.Certificate, []byte, error) {
 	pair, err := keyPair()
 	if err != nil {
@@ -113,7 +113,7 @@ func Start(options Options) (*Proxy, error) {
 	return p, nil
 }
 
-// Stop ends the proxy and all its connections.
+// Stop stops the proxy and closes all its connections.
 func (p *Proxy) Stop() {
 	p.end()
 	_ = p.server.Close()
@@ -130,7 +130,7 @@ func (p *Proxy) SetRules(rules ...Rule) {
 	}
 }
 
-// Remember remembers the present state for AgeMore.
+// Remember remembers the current resource version for AgeMore.
 func (p *Proxy) Remember() {
 	version := p.options.Version()
 	p.mu.Lock()
@@ -149,7 +149,7 @@ func (p *Proxy) Requests() []Request {
 	return requests
 }
 
-// Writes returns how many writes there were so far, except those of leases, which the leader renews all the time.
+// Writes returns the number of writes so far, without those of leases, which the leader renews continuously.
 func (p *Proxy) Writes() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,7 +165,7 @@ func (p *Proxy) Release() {
 }
 
 // IsCalm reports whether no fault has an effect any more: all watches are open again and none is paused, no old state
-// is served, and no request waits for an answer or for Retry-After. An operator that is cut off waits for nothing.
+// is served, and no request waits for an answer or for Retry-After. It is true for an operator that is cut off.
 func (p *Proxy) IsCalm() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -205,7 +205,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if fault := p.begin(request); fault != nil {
-		p.goWrong(w, r, body, request, *fault)
+		p.inject(w, r, body, request, *fault)
 		return
 	}
 	p.pass(w, r, body, request)
@@ -233,8 +233,8 @@ func (p *Proxy) add(requests int) {
 	p.underWay += requests
 }
 
-// goWrong injects a fault into a request.
-func (p *Proxy) goWrong(w http.ResponseWriter, r *http.Request, body []byte, request *Request, fault Fault) {
+// inject injects a fault into a request.
+func (p *Proxy) inject(w http.ResponseWriter, r *http.Request, body []byte, request *Request, fault Fault) {
 	const message = "a fault of the proxy"
 	switch fault.Kind {
 	case KillBefore:
@@ -255,7 +255,7 @@ func (p *Proxy) goWrong(w http.ResponseWriter, r *http.Request, body []byte, req
 		}
 		p.options.Kill()
 	case ServerAwayAfter:
-		if request.Verb != "watch" { // whose answer has no end
+		if request.Verb != "watch" { // the answer to a watch has no end
 			status, header, content := p.forward(r, body, request)
 			if !p.await(request) {
 				reply(w, status, header, content)
@@ -269,7 +269,7 @@ func (p *Proxy) goWrong(w http.ResponseWriter, r *http.Request, body []byte, req
 		p.pass(w, r, body, request)
 		return
 	case DropAnswer, Disown:
-		if request.Verb != "watch" { // which is nothing without its answer
+		if request.Verb != "watch" { // without its answer, a watch has no effect
 			p.forward(r, body, request)
 		}
 		if fault.Kind == Disown {
@@ -284,8 +284,8 @@ func (p *Proxy) goWrong(w http.ResponseWriter, r *http.Request, body []byte, req
 	panic(http.ErrAbortHandler)
 }
 
-// await waits until a part of the control plane is killed. It is false where that has happened before: then the request
-// has no fault.
+// await waits until a part of the control plane is killed. If that has already happened, it returns false, and the
+// request has no fault.
 func (p *Proxy) await(request *Request) bool {
 	if p.options.Await() {
 		return true
@@ -316,7 +316,7 @@ func (p *Proxy) late(kind Kind) func(resource string) bool {
 	}
 }
 
-// disturb injects a fault that comes just before a request, which is then forwarded.
+// disturb injects a fault just before a request, which is then forwarded.
 func (p *Proxy) disturb(ctx context.Context, fault Fault) {
 	switch fault.Kind {
 	case Delay:
@@ -339,7 +339,7 @@ func (p *Proxy) disturb(ctx context.Context, fault Fault) {
 	}
 }
 
-// forward sends a request to the API server and records the answer, even if the operator was killed meanwhile.
+// forward sends a request to the API server and records the answer, even if the operator is killed in the meantime.
 func (p *Proxy) forward(r *http.Request, body []byte, request *Request) (status int, header http.Header,
 	content []byte) {
 	answer, err := p.send(context.WithoutCancel(r.Context()), r, body)
@@ -389,7 +389,7 @@ func reply(w http.ResponseWriter, status int, header http.Header, content []byte
 	_, _ = w.Write(content) // unless the operator was killed
 }
 
-// expectRetry notes that the operator will send a request again, if the answer says so.
+// expectRetry records that the operator will send a request again, if the answer has Retry-After.
 func (p *Proxy) expectRetry(code int) {
 	if code == http.StatusTooManyRequests {
 		p.mu.Lock()

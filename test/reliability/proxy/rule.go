@@ -26,7 +26,7 @@ const (
 	Delay      Kind = "delay"       // the request arrives late
 	Hang       Kind = "hang"        // the request does not arrive, and has no answer
 
-	Freeze Kind = "freeze"  // the operator is stopped; the request arrives when it continues
+	Freeze Kind = "freeze"  // the operator is stopped; the request arrives when it is resumed
 	CutOff Kind = "cut-off" // no request arrives until another operator leads; all watches end
 
 	ServerAway Kind = "apiserver-away" // the API server is killed before the request, and started again
@@ -48,8 +48,8 @@ type Fault struct {
 	Kind Kind
 	// Code is the answer of Refuse and Disown.
 	Code int
-	// For is how long Delay and PauseWatches take, when Hang breaks the connection if the operator has not, and for how
-	// long Age and AgeMore delay what came after.
+	// For is the duration of Delay and PauseWatches; the time after which Hang breaks the connection if the operator has
+	// not; and the time by which Age and AgeMore delay later changes.
 	For time.Duration
 }
 
@@ -75,7 +75,7 @@ var Faults = []Fault{
 	{Kind: Age, For: 1500 * time.Millisecond}, {Kind: AgeMore, For: 1500 * time.Millisecond},
 }
 
-// Freezing and Cutting are for operators of which another one can take the lead.
+// Freezing and Cutting are for operators with a standby, which can acquire the lease.
 var (
 	Freezing = Fault{Kind: Freeze}
 	Cutting  = Fault{Kind: CutOff}
@@ -121,7 +121,7 @@ type Rule struct {
 	Match Match
 	// Nth is which of the requests that match, from 1; 0 for all.
 	Nth int
-	// For is for how long, from the first of them on; 0 for ever.
+	// For is how long the rule applies, from its first match; 0 for no limit.
 	For time.Duration
 	// Share is the random share of them; 0 for all.
 	Share float64
@@ -145,7 +145,7 @@ var rulePattern = regexp.MustCompile(`^(\w+) (\S+) (?:#(\d+)|for (\w+)): (\S+)$`
 func ParseRule(text string) (Rule, error) {
 	parts := rulePattern.FindStringSubmatch(strings.TrimSpace(text))
 	if parts == nil {
-		return Rule{}, fmt.Errorf("%q is no fault: it must be such as %q", text, "patch apps/deployments #1: kill-after")
+		return Rule{}, fmt.Errorf("%q is not a fault: the format is %q", text, "patch apps/deployments #1: kill-after")
 	}
 	rule := Rule{Match: Match{Verb: parts[1], Resource: parts[2]}}
 	var err error
@@ -163,7 +163,7 @@ func ParseRule(text string) (Rule, error) {
 			return rule, nil
 		}
 	}
-	return Rule{}, fmt.Errorf("%q is none of the faults that there are: %v", parts[5], Faults)
+	return Rule{}, fmt.Errorf("%q is not a known fault: %v", parts[5], Faults)
 }
 
 // ParseRules reads rules, separated by semicolons.

@@ -1,8 +1,8 @@
 // Package runner plays scenarios with faults against the real operator, and records what happens.
 //
-// All plans share one control plane; each has a namespace, a proxy and an operator of its own. The operator is the
-// program that users run, and has the rights that config/rbac gives it. The controllers of Deployments, ReplicaSets and
-// Jobs and the garbage collector are those of kube-controller-manager. Only nodes are simulated, by testenv.Kubelet.
+// All plans share one control plane; each has its own namespace, proxy and operator. The operator is the program that
+// users run, with the permissions in config/rbac. The controllers of Deployments, ReplicaSets and Jobs and the garbage
+// collector are those of kube-controller-manager. Only nodes are simulated, by testenv.Kubelet.
 package runner
 
 import (
@@ -25,28 +25,28 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// Environment is what all plans share. It is safe for concurrent use.
+// Environment is the control plane that all plans share. It is safe for concurrent use.
 type Environment struct {
 	ControlPlane *testenv.ControlPlane
-	// Recorder has all versions of all objects.
+	// Recorder records all versions of all objects.
 	Recorder *history.Recorder
 
-	// Of an environment whose control plane can be killed. The recorder has an API server of its own there, without a
-	// watch cache, so that it misses nothing.
+	// These are set if the control plane can be killed. The recorder then has its own API server, without a watch cache,
+	// so that it misses no version.
 	apiServer, etcd, recorderServer *part
 	recorderConfig                  *rest.Config
 
-	program string                 // the operator's
-	release func() (string, error) // the operator of the last release, which is built at the first call
+	program string                 // the path of the operator
+	release func() (string, error) // the path of the last release's operator, which is built at the first call
 	dir     string
 	tls     *tls.Config
 	plans   atomic.Int64
-	active  chan struct{} // has a place for each plan that does not just wait
+	active  chan struct{} // a semaphore for plans that are not idle
 	cancel  context.CancelFunc
 }
 
-// Start starts the control plane, with parts that can be killed if it has outages. Program is the operator's; if it is
-// empty, the operator is built. So many plans may be active at the same time; others wait.
+// Start starts the control plane; with hasOutages, its parts can be killed. Program is the path of the operator, which
+// is built if the path is empty. At most active plans run at the same time; others wait.
 func Start(ctx context.Context, program string, active int, hasOutages bool) (_ *Environment, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	e := &Environment{program: program, active: make(chan struct{}, active), cancel: cancel}
@@ -64,7 +64,7 @@ func Start(ctx context.Context, program string, active int, hasOutages bool) (_ 
 		}
 	}
 	e.release = sync.OnceValues(func() (string, error) { return e.buildRelease(ctx) })
-	// Without compaction, the recorder can resume any watch that breaks.
+	// Without compaction, the recorder can resume every broken watch.
 	settings := testenv.Settings{APIServer: map[string]string{"etcd-compaction-interval": "0s"}}
 	if e.ControlPlane, err = testenv.StartWith(settings); err != nil {
 		return nil, err
@@ -127,12 +127,12 @@ func (e *Environment) Stop() error {
 	return errors.Join(err, os.RemoveAll(e.dir))
 }
 
-// Program returns the operator's.
+// Program returns the path of the operator.
 func (e *Environment) Program() string {
 	return e.program
 }
 
-// kubeconfig writes one for a proxy and a service account in the operator's namespace, and returns its path.
+// kubeconfig writes a kubeconfig for a proxy and a service account in the operator's namespace, and returns its path.
 func (e *Environment) kubeconfig(ctx context.Context, p *proxy.Proxy, serviceAccount string) (string, error) {
 	token, err := e.ControlPlane.Token(ctx, testenv.OperatorNamespace, serviceAccount)
 	if err != nil {
@@ -147,7 +147,7 @@ func (e *Environment) kubeconfig(ctx context.Context, p *proxy.Proxy, serviceAcc
 	}, path)
 }
 
-// lastTick returns a past time whose next hour is after the end of any plan.
+// lastTick returns a recent scheduled time. The next one, an hour later, is after the end of every plan.
 func lastTick() time.Time {
 	return time.Now().UTC().Truncate(time.Minute).Add(-5 * time.Minute)
 }

@@ -13,8 +13,8 @@ import (
 
 var servesProfiles = regexp.MustCompile(`"name":"pprof","addr":"([^"]+)"`)
 
-// goroutines returns how many goroutines the running process has, by the function that each began with: the lesser
-// number of two profiles, so that short-lived ones do not count.
+// goroutines counts the goroutines of the running process by the function that started them. It takes the lower count
+// of two profiles, so that short-lived goroutines do not count.
 func (m *manager) goroutines(ctx context.Context) (map[string]int, error) {
 	match := servesProfiles.FindStringSubmatch(m.current())
 	if match == nil {
@@ -49,7 +49,7 @@ func readGoroutines(ctx context.Context, address string) (map[string]int, error)
 	}
 	counts := map[string]int{}
 	for _, stack := range read.Sample {
-		if len(stack.Location) > 0 { // else it has not begun yet
+		if len(stack.Location) > 0 { // a goroutine that has not started has no stack
 			outermost := stack.Location[len(stack.Location)-1].Line
 			counts[outermost[len(outermost)-1].Function.Name] += int(stack.Value[0])
 		}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// An operator that works has no reason to end by itself, whatever goes wrong, unless it does not lead any more.
+// Once its controllers have started, an operator may exit only if it loses its lease.
 func TestMayEnd(t *testing.T) {
 	begun := strings.Repeat(`{"level":"INFO","msg":"Starting workers"}`+"\n", controllers)
 	for logged, may := range map[string]bool{

@@ -20,32 +20,32 @@ import (
 )
 
 const (
-	mostWait = 15 * time.Second // from the first plan that waits for an outage, until it happens without the others
-	timeAway = time.Second      // how long a part stays away
+	mostWait = 15 * time.Second // from the first plan that waits for the outage, until it starts without the others
+	timeAway = time.Second      // how long the killed part is down
 )
 
-// Outage kills a part of the control plane, for many plans at the same time: when each has reached the request that it
-// is to happen at, or its end.
+// Outage kills a part of the control plane for many plans at the same time. It starts when each plan has reached the
+// request at which its fault occurs, or its end.
 type Outage struct {
-	// Err is an error of the outage itself, after all plans.
+	// Err is an error of the outage itself. Read it after all plans.
 	Err error
 
 	part  *part
 	ready func() error // waits until the part is ready again
-	after func() error // runs then
-	// acts is locked by users while they do something: they wait until an outage is over.
+	after func() error // runs once the part is ready again
+	// acts is read-locked while a step acts as a user: users wait until an outage is over.
 	acts sync.RWMutex
 
 	mu       sync.Mutex
 	coming   int       // plans that have reached neither their request nor their end
 	isWanted bool      // a plan has reached its request
-	from, to time.Time // when the part was away; zero before
+	from, to time.Time // when the part was down; zero before
 	once     sync.Once
-	begun    chan struct{} // closed when the part is away
+	begun    chan struct{} // closed when the part is down
 	over     chan struct{} // closed when it is ready again
 }
 
-// NewOutage returns an outage of the part that a fault kills, for so many plans.
+// NewOutage returns an outage of the part that a fault kills, for a number of plans.
 func (e *Environment) NewOutage(ctx context.Context, kind proxy.Kind, plans int) *Outage {
 	o := &Outage{part: e.apiServer, coming: plans, begun: make(chan struct{}), over: make(chan struct{})}
 	if kind == proxy.EtcdAway {
@@ -62,8 +62,8 @@ func (e *Environment) NewOutage(ctx context.Context, kind proxy.Kind, plans int)
 	return o
 }
 
-// admits waits until the API server admits children of our kinds: for some seconds after it is ready it may not know
-// the kinds, and refuses their children.
+// admits waits until the API server admits children of the operator's kinds. For some seconds after it is ready it may
+// not have loaded the CustomResourceDefinitions, and rejects owner references that block the owner's deletion.
 func (e *Environment) admits(ctx context.Context) error {
 	operator, err := e.ControlPlane.ClientAs(testenv.OperatorUser)
 	if err != nil {
@@ -84,8 +84,8 @@ func (e *Environment) admits(ctx context.Context) error {
 	return errors.Join(err, refused)
 }
 
-// endPods deletes pods of which an outage has prevented the second of the two writes that delete a pod without a node,
-// as Kubernetes' garbage collector of pods would, which does not run here.
+// endPods deletes pods whose deletion an outage interrupted between its two writes. In a cluster, the pod garbage
+// collector does that; it does not run here.
 func (e *Environment) endPods(ctx context.Context) error {
 	var pods corev1.PodList
 	err := e.ControlPlane.Client.List(ctx, &pods)
@@ -98,7 +98,7 @@ func (e *Environment) endPods(ctx context.Context) error {
 	return err
 }
 
-// wait waits until the part is away. It is false if that was over already. Arrive notes that the plan has come.
+// wait calls arrive and waits until the part is down. It returns false if the outage has already happened.
 func (o *Outage) wait(arrive func()) bool {
 	if o.HasHappened() {
 		return false
@@ -124,7 +124,7 @@ func (o *Outage) arrive() {
 	}
 }
 
-// passes waits until the outage is over, or no plan can want it.
+// passes waits until the outage is over, or all plans have ended without reaching their request.
 func (o *Outage) passes(ctx context.Context) {
 	_ = wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(context.Context) (bool, error) {
 		o.mu.Lock()
@@ -138,7 +138,7 @@ func (o *Outage) passes(ctx context.Context) {
 	})
 }
 
-// when returns from when to when the part was away, or not ready yet; zero if it has not happened.
+// when returns the time from the kill until the part was ready again; zero if there was no outage.
 func (o *Outage) when() (from, to time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

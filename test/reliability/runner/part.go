@@ -21,8 +21,8 @@ import (
 type part struct {
 	flags   []string // the first is the program
 	pid     int
-	command *exec.Cmd      // nil for the process that envtest has started
-	logs    testenv.Buffer // of the other ones
+	command *exec.Cmd      // nil for a process that envtest started
+	logs    testenv.Buffer // the output of command
 }
 
 // runningPart finds a process of the control plane by the name of its program.
@@ -38,7 +38,7 @@ func runningPart(name string) (*part, error) {
 	return &part{flags: strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00"), pid: pid}, nil
 }
 
-// another returns a part that is not started yet, with other values of some flags; an empty one leaves the flag out.
+// another returns a part with other values of some flags, not started yet. An empty value removes the flag.
 func (p *part) another(values map[string]string) *part {
 	flags := []string{p.flags[0]}
 	for _, flag := range p.flags[1:] {
@@ -64,7 +64,7 @@ func (p *part) start() error {
 	return nil
 }
 
-// kill ends it without warning, and waits for its end.
+// kill kills the process and waits until it has terminated.
 func (p *part) kill() error {
 	if err := syscall.Kill(p.pid, syscall.SIGKILL); err != nil {
 		return fmt.Errorf("killing %s: %w", p.flags[0], err)
@@ -73,21 +73,21 @@ func (p *part) kill() error {
 		_ = p.command.Wait() // it was killed
 		return nil
 	}
-	for syscall.Kill(p.pid, 0) == nil {
-		time.Sleep(10 * time.Millisecond) // until envtest has waited for it
+	for syscall.Kill(p.pid, 0) == nil { // the process exists until envtest, its parent, has waited for it
+		time.Sleep(10 * time.Millisecond)
 	}
 	return nil
 }
 
-// isReady waits until an API server answers that it is ready, which takes an etcd.
+// isReady waits until an API server is ready, which requires that etcd is.
 func isReady(ctx context.Context, config *rest.Config) error {
-	asking, err := discovery.NewDiscoveryClientForConfig(config)
+	prober, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return err
 	}
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true,
 		func(ctx context.Context) (bool, error) {
-			return asking.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error() == nil, nil
+			return prober.RESTClient().Get().AbsPath("/readyz").Do(ctx).Error() == nil, nil
 		})
 	if err != nil {
 		return fmt.Errorf("waiting for the API server at %s: %w", config.Host, err)

@@ -25,42 +25,42 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// No wait is asserted.
+// These times only bound how long a plan waits. No test asserts them.
 const (
-	patience = 100 * time.Second      // for the operator to match the spec; its longest backoff is a minute
-	quiet    = 400 * time.Millisecond // between steps
-	// after the last step: at rest, and while a new operator reconciles every object every second
+	settleTimeout = 100 * time.Second      // until the state matches the spec; the operator's longest backoff is a minute
+	quiet         = 400 * time.Millisecond // without changes, after each step
+	// after the last step: first with the settled operator, then with a new one that reconciles every object every second
 	restQuiet  = 2 * time.Second
-	startQuiet = 500 * time.Millisecond // of that, until it has started all goroutines
-	thawQuiet  = 2 * time.Second        // after a frozen operator continues
-	calmQuiet  = 6 * time.Second        // likewise, in references
+	startQuiet = 500 * time.Millisecond // the part of restQuiet until the new operator has started all goroutines
+	thawQuiet  = 2 * time.Second        // without changes, after a frozen operator is resumed or an outage is over
+	calmQuiet  = 6 * time.Second        // instead of restQuiet in runs without faults, which become references
 )
 
 // Plan is a scenario with faults.
 type Plan struct {
 	Scenario scenario.Scenario
 	Rules    []proxy.Rule
-	// Storm is for how long many requests fail, instead of Rules; 0 for none.
+	// Storm is how long many requests fail, in place of Rules; 0 for no storm.
 	Storm time.Duration
-	// Seed chooses which, differently in each scenario.
+	// Seed selects the requests that fail in a storm, differently in each scenario.
 	Seed uint64
-	// Pair adds a second operator, which takes the lead when the first is frozen or cut off.
+	// Pair adds a second operator, which acquires the lease when the first is frozen or cut off.
 	Pair bool
-	// Outage is that of the faults of Rules; nil for none.
+	// Outage is the outage that Rules trigger; nil for none.
 	Outage *Outage
-	// Program is the operator's; empty for that of the environment.
+	// Program is the path of the operator; empty for that of the environment.
 	Program string
-	// ServiceAccount is the operator's; empty for the one that config/rbac gives it.
+	// ServiceAccount is that of the operator; empty for the one in config/rbac.
 	ServiceAccount string
-	// Environment is added to the operator's.
+	// Environment has additional environment variables of the operator.
 	Environment []string
-	// Rest is how long the rest at the end is, and the one in which every object is reconciled every second; 0 for short.
+	// Rest is the length of each of the two quiet periods at the end, see rest; 0 for restQuiet.
 	Rest time.Duration
-	// Patience is how long the operator may take to match the spec; 0 for long.
-	Patience time.Duration
+	// Timeout is how long the operator may take until the state matches the spec; 0 for settleTimeout.
+	Timeout time.Duration
 }
 
-// StormFault begins the name of a storm, which ends with its seed. FaultSeparator separates faults.
+// StormFault is the prefix of the name of a storm; its seed follows. FaultSeparator separates faults.
 const (
 	StormFault     = "storm "
 	FaultSeparator = "; "
@@ -89,7 +89,7 @@ func (p *Plan) String() string {
 	return strings.TrimSuffix(p.Scenario.Name+" / "+p.Faults(), " / ")
 }
 
-// stage is a plan that runs.
+// stage is a running plan.
 type stage struct {
 	*scenario.Stage
 	e         *Environment
@@ -98,8 +98,8 @@ type stage struct {
 	manager   *manager
 	standby   *standby // nil for none
 	reference *oracle.Reference
-	arrive    func() // at the outage of the plan, or not any more; it has an effect once
-	setup     int    // how many requests there were before faults
+	arrive    func() // reports to the outage that the plan has reached its request or its end; only the first call counts
+	setup     int    // the number of requests before the faults
 }
 
 // prepare creates the namespace of a plan and the objects that are older than the operator.
@@ -123,8 +123,8 @@ func (e *Environment) prepare(ctx context.Context, plan *Plan) (*stage, error) {
 	return s, nil
 }
 
-// Play plays a plan and returns its records. With a reference it waits until the state equals that of the reference. A
-// failure of the operator is no error. The objects stay: no operator watches them any more.
+// Play plays a plan and returns its records. With a reference, it waits until the state equals that of the reference. A
+// failure of the operator is not an error. The objects are not deleted, as no operator watches them any more.
 func (e *Environment) Play(ctx context.Context, plan *Plan, reference *oracle.Reference) (*oracle.Run, error) {
 	s, err := e.prepare(ctx, plan)
 	if err != nil {
@@ -179,7 +179,7 @@ func (s *stage) operator(ctx context.Context) (*proxy.Proxy, *manager, error) {
 func (s *stage) newProxy(m *manager) (*proxy.Proxy, error) {
 	options := proxy.Options{
 		Server: s.e.ControlPlane.Config.Host, TLS: s.e.tls, Seed: s.plan.seed(), Version: s.e.Recorder.Latest,
-		IsOwn: history.IsOurs,
+		IsOwn: history.IsOwnKind,
 		Kill:  m.kill, Freeze: func() { m.process().Send(syscall.SIGSTOP) },
 	}
 	if s.plan.Outage != nil {
@@ -189,10 +189,10 @@ func (s *stage) newProxy(m *manager) (*proxy.Proxy, error) {
 	return proxy.Start(options)
 }
 
-// program is the operator under test.
+// program returns the path of the operator under test.
 func (s *stage) program() string { return cmp.Or(s.plan.Program, s.e.program) }
 
-// environment is the operator's.
+// environment returns the environment variables of the operator.
 func (s *stage) environment() []string {
 	return append([]string{"WATCH_NAMESPACE=" + s.Namespace}, s.plan.Environment...)
 }
@@ -230,26 +230,26 @@ func (s *stage) play(ctx context.Context) (*oracle.Run, error) {
 	if s.standby != nil {
 		run.Standby = s.standby.proxy.Requests()
 	}
-	run.World, run.Versions = s.e.Recorder.World(s.Namespace), s.e.Recorder.Versions(s.Namespace)
+	run.State, run.Versions = s.e.Recorder.State(s.Namespace), s.e.Recorder.Versions(s.Namespace)
 	return run, nil
 }
 
 // begin starts the operators.
 func (s *stage) begin(ctx context.Context) error {
-	// The operator acts at once on what a scenario has prepared, so faults begin with it.
+	// Without Setup, the operator acts at once on the objects that Prepare created, so the faults begin before it starts.
 	if len(s.plan.Scenario.Setup) == 0 {
-		s.goWrong()
+		s.beginFaults()
 	}
 	if err := s.manager.start(s.flags()...); err != nil || s.standby == nil {
 		return err
 	}
-	if err := s.manager.works(ctx, 1); err != nil { // so that it leads, and not the other one
+	if err := s.manager.works(ctx, 1); err != nil { // so that the first one has the lease, and not the standby
 		return err
 	}
 	return s.standby.manager.start(s.flags()...)
 }
 
-// passes waits until faults that take longer than a step are over, and returns what is lacking then.
+// passes waits until faults that last longer than a step are over, and returns what is missing after that.
 func (s *stage) passes(ctx context.Context) string {
 	switch {
 	case s.plan.Outage != nil:
@@ -262,7 +262,8 @@ func (s *stage) passes(ctx context.Context) string {
 	return ""
 }
 
-// fired returns how many of the rules of a plan have hit a request, and had the later effect that they are named after.
+// fired returns how many rules of a plan hit a request. A rule whose fault affects later requests counts only if that
+// happened: an old list was served, or a watch expired.
 func fired(requests []proxy.Request) int {
 	rules, isOld, isGone := map[int]bool{}, false, false
 	for i := range requests {
@@ -293,7 +294,7 @@ func (s *stage) managers() []*manager {
 	return []*manager{s.manager, s.standby.manager}
 }
 
-// requests returns all of the operators.
+// requests returns the requests of all operators, in order.
 func (s *stage) requests() []proxy.Request {
 	requests := s.proxy.Requests()
 	if s.standby != nil {
@@ -303,8 +304,8 @@ func (s *stage) requests() []proxy.Request {
 	return requests
 }
 
-// goWrong begins the faults.
-func (s *stage) goWrong() {
+// beginFaults begins the faults.
+func (s *stage) beginFaults() {
 	s.setup = len(s.proxy.Requests())
 	s.proxy.Remember()
 	s.proxy.SetRules(s.plan.Rules...)
@@ -314,16 +315,16 @@ func (s *stage) goWrong() {
 	}
 }
 
-// upgrade replaces the operator of the last release by the one under test, whose start begins the faults.
+// upgrade replaces the operator of the last release with the one under test. The faults begin with its start.
 func (s *stage) upgrade() error {
 	if err := s.manager.replace(s.program(), s.environment()); err != nil {
 		return fmt.Errorf("%s: ending the operator of the last release: %w", s.plan, err)
 	}
-	s.goWrong()
+	s.beginFaults()
 	return s.manager.start(s.flags()...)
 }
 
-// steps plays the steps of a scenario, and returns what is lacking after one of them.
+// steps plays the steps of a scenario. It stops at the first step that is not carried out, and returns what is missing.
 func (s *stage) steps(ctx context.Context) (lacking string, err error) {
 	plan := &s.plan.Scenario
 	for i, step := range append(plan.Setup[:len(plan.Setup):len(plan.Setup)], plan.Steps...) {
@@ -333,14 +334,14 @@ func (s *stage) steps(ctx context.Context) (lacking string, err error) {
 				return "", err
 			}
 		case i == len(plan.Setup) && i > 0:
-			s.goWrong()
+			s.beginFaults()
 		case i > 0:
 			s.proxy.Remember()
 		}
 		if err := s.do(ctx, step); err != nil {
 			return "", fmt.Errorf("%s, step %q: %w", s.plan, step.Name, err)
 		}
-		until := func() string { return step.Until(s.Stage, s.e.Recorder.World(s.Namespace)) }
+		until := func() string { return step.Until(s.Stage, s.e.Recorder.State(s.Namespace)) }
 		if lacking := s.settle(ctx, quiet, until); lacking != "" {
 			return fmt.Sprintf("after step %q: %s", step.Name, lacking), nil
 		}
@@ -351,7 +352,7 @@ func (s *stage) steps(ctx context.Context) (lacking string, err error) {
 	return s.settle(ctx, quiet, s.differs), ctx.Err()
 }
 
-// do does what the user does in a step.
+// do performs the user's action of a step.
 func (s *stage) do(ctx context.Context, step scenario.Step) error {
 	if step.Do == nil {
 		return nil
@@ -367,20 +368,20 @@ func (s *stage) do(ctx context.Context, step scenario.Step) error {
 	return errors.Join(step.Do(ctx, s.Stage), s.manager.start(s.flags()...))
 }
 
-// differs returns how the state differs from that of the reference.
+// differs returns the difference between the state and that of the reference.
 func (s *stage) differs() string {
-	world, versions := s.e.Recorder.World(s.Namespace), s.e.Recorder.Versions(s.Namespace)
-	if diff := history.Diff(s.reference.World, history.Normalize(s.Namespace, world, versions, s.Symbols())); diff != "" {
-		return "the state does not become that without faults (-expected +actual):\n" + diff
+	state, versions := s.e.Recorder.State(s.Namespace), s.e.Recorder.Versions(s.Namespace)
+	if diff := history.Diff(s.reference.State, history.Normalize(s.Namespace, state, versions, s.Symbols())); diff != "" {
+		return "the state differs from the one without faults (-expected +actual):\n" + diff
 	}
 	return ""
 }
 
-// settle waits until nothing is lacking and nothing has happened for a while, and returns what is lacking after the
-// plan's patience.
+// settle waits until nothing is missing and nothing has changed for some time. At the plan's timeout it returns what is
+// missing.
 func (s *stage) settle(ctx context.Context, quiet time.Duration, lacking func() string) string {
 	began, since, happened := time.Now(), time.Now(), -1
-	patience := cmp.Or(s.plan.Patience, patience)
+	timeout := cmp.Or(s.plan.Timeout, settleTimeout)
 	for ctx.Err() == nil {
 		if now := s.happened(); now != happened || !s.proxy.IsCalm() {
 			happened, since = now, time.Now()
@@ -390,12 +391,12 @@ func (s *stage) settle(ctx context.Context, quiet time.Duration, lacking func() 
 			if missing == "" {
 				return ""
 			}
-			if time.Since(began) > patience || s.manager.isGivenUp() {
+			if time.Since(began) > timeout || s.manager.isGivenUp() {
 				return missing
 			}
 			pause(ctx, 50*time.Millisecond)
 		}
-		if time.Since(began) > 2*patience {
+		if time.Since(began) > 2*timeout {
 			return "it does not settle"
 		}
 		pause(ctx, 20*time.Millisecond)
@@ -403,7 +404,7 @@ func (s *stage) settle(ctx context.Context, quiet time.Duration, lacking func() 
 	return "interrupted"
 }
 
-// happened returns a count of all changes of objects, and of all writes of the operators.
+// happened counts the changes of objects and the writes of the operators.
 func (s *stage) happened() int {
 	count := s.e.Recorder.Count(s.Namespace) + s.proxy.Writes()
 	if s.standby != nil {
@@ -412,8 +413,8 @@ func (s *stage) happened() int {
 	return count
 }
 
-// rest waits, replaces the operator by a new one that reconciles every object every second, and waits again. Neither
-// must have an effect.
+// rest waits, replaces the operator with a new one that reconciles every object every second, and waits again. In
+// neither period may an operator write. The oracles check what rest records.
 func (s *stage) rest(ctx context.Context, run *oracle.Run) error {
 	long := cmp.Or(s.plan.Rest, restQuiet)
 	if s.reference == nil {
@@ -431,16 +432,16 @@ func (s *stage) rest(ctx context.Context, run *oracle.Run) error {
 	if s.standby != nil {
 		_ = s.standby.manager.stop(syscall.SIGTERM)
 	} else {
-		// After a kill, the next process has to work first: one that starts ends with an error.
+		// After a kill, wait until the next process has started its controllers: if stopped earlier, it exits with an error.
 		if err := s.manager.works(ctx, controllers); err != nil {
 			run.Ends = append(run.Ends, err.Error())
 			return nil
 		}
 		run.Goroutines = s.goroutines(ctx, run)
 	}
-	// an operator that has lost the lead ends with an error
+	// an operator that has lost its lease exits with an error
 	if err := s.manager.stop(syscall.SIGTERM); err != nil && s.standby == nil {
-		run.Ends = append(run.Ends, fmt.Sprintf("it was stopped, and ended with: %v", err))
+		run.Ends = append(run.Ends, fmt.Sprintf("stopped by SIGTERM, it exited with an error: %v", err))
 	}
 	run.Anew = len(s.requests())
 	if err := s.manager.start("--sync-period=1s"); err != nil {
@@ -455,7 +456,7 @@ func (s *stage) rest(ctx context.Context, run *oracle.Run) error {
 	s.e.idle(ctx, long-startQuiet)
 	run.RestGoroutines = s.goroutines(ctx, run)
 	if err := s.manager.stop(syscall.SIGTERM); err != nil {
-		run.Ends = append(run.Ends, fmt.Sprintf("it was stopped, and ended with: %v", err))
+		run.Ends = append(run.Ends, fmt.Sprintf("stopped by SIGTERM, it exited with an error: %v", err))
 	}
 	run.RestLog += s.manager.current()
 	return ctx.Err()
@@ -469,14 +470,14 @@ func (s *stage) goroutines(ctx context.Context, run *oracle.Run) map[string]int 
 	return counts
 }
 
-// idle waits, and lets another plan run meanwhile.
+// idle waits, and lets another plan run in the meantime.
 func (e *Environment) idle(ctx context.Context, d time.Duration) {
 	<-e.active
 	pause(ctx, d)
 	e.active <- struct{}{}
 }
 
-// pause waits for some time, or until the context ends.
+// pause waits for some time, or until the context is canceled.
 func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():

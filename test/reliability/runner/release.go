@@ -15,10 +15,10 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// releases is the directory that names the commit of each release, and is not among the files of one.
+// releases is the directory with the commit of each release.
 const releases = "config/catalog/released"
 
-// LastRelease returns the version of the last release and the commit that it was built from. The error says why it
+// LastRelease returns the version of the last release and the commit that it was built from. It fails if the release
 // cannot be built.
 func LastRelease(ctx context.Context) (last, commit string, err error) {
 	directories, err := filepath.Glob(filepath.Join(testenv.Root(), releases, "*", "commit"))

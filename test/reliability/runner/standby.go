@@ -18,13 +18,13 @@ import (
 // leaderRole is the role for leader election.
 const leaderRole = "memcached-operator-leader-election-role"
 
-// standby is a second operator.
+// standby is a second operator, which takes over when the first one loses its lease.
 type standby struct {
 	proxy   *proxy.Proxy
 	manager *manager
 }
 
-// addStandby prepares a second operator. The lease of a plan is in its namespace, so the role has to be there, too.
+// addStandby prepares a second operator. The lease of a plan is in the plan's namespace, so it copies the role there.
 func (s *stage) addStandby(ctx context.Context) error {
 	var role rbacv1.Role
 	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: testenv.OperatorNamespace, Name: leaderRole},
@@ -48,7 +48,7 @@ func (s *stage) addStandby(ctx context.Context) error {
 	return err
 }
 
-// end ends the second operator.
+// end kills the second operator.
 func (b *standby) end() {
 	if b.manager.starts() > 0 {
 		_ = b.manager.stop(syscall.SIGKILL)
@@ -56,7 +56,7 @@ func (b *standby) end() {
 	b.proxy.Stop()
 }
 
-// flags returns those for leader election.
+// flags returns the flags for leader election; none without a second operator.
 func (s *stage) flags() []string {
 	if s.standby == nil {
 		return nil
@@ -64,19 +64,19 @@ func (s *stage) flags() []string {
 	return []string{"--leader-elect", "--leader-election-namespace=" + s.Namespace}
 }
 
-// thaw continues the first operator, which has lost the lead meanwhile, and forwards the requests that it sent before.
-// It returns what is lacking then: an operator that has lost the lead must end, and is restarted to stand by; one that
-// was cut off must have ended before.
+// thaw resumes the first operator, which has lost its lease in the meantime, and forwards the requests that it sent
+// before. It returns what is missing after that. A frozen operator must exit once it notices the lost lease, and is
+// restarted as the standby; one that was cut off must have exited before.
 func (s *stage) thaw(ctx context.Context) string {
 	if fired(s.requests()) > 0 {
 		if err := s.standby.manager.works(ctx, controllers); err != nil {
-			return "the second operator does not take the lead: " + err.Error()
+			return "the second operator does not acquire the lease: " + err.Error()
 		}
 	}
 	starts := s.manager.starts()
 	if s.plan.isCutOff() && fired(s.requests()) > 0 {
 		if starts == firstStart {
-			return "the operator that is cut off does not end"
+			return "the operator that is cut off does not exit"
 		}
 		starts = firstStart
 	}
@@ -84,16 +84,16 @@ func (s *stage) thaw(ctx context.Context) string {
 	s.manager.process().Send(syscall.SIGCONT)
 	return s.settle(ctx, thawQuiet, func() string {
 		if fired(s.requests()) > 0 && s.manager.starts() == starts {
-			return "the operator that has lost the lead does not end"
+			return "the operator that has lost its lease does not exit"
 		}
 		return s.differs()
 	})
 }
 
-// firstStart is how many starts there are of an operator that has never ended.
+// firstStart is the number of starts of an operator that has never exited.
 const firstStart = 1
 
-// isCutOff tells whether the operator is cut off in a plan.
+// isCutOff reports whether a fault of the plan cuts the operator off from the API server.
 func (p *Plan) isCutOff() bool {
 	return slices.ContainsFunc(p.Rules, func(rule proxy.Rule) bool { return rule.Fault == proxy.Cutting })
 }

@@ -19,7 +19,8 @@ import (
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
-// minJobAge is the operator's minimum age of a Job to be deleted, and the second that the API's times leave out.
+// minJobAge is enough for the operator to delete a Job: its minimum age of a minute, plus the fraction of a second that
+// times in the API do not have.
 const minJobAge = 62 * time.Second
 
 var (
@@ -38,7 +39,8 @@ var (
 
 func cronJobs() []Scenario {
 	due, complete := leftBehind{observed: 1}.create, finish(0, batchv1.JobComplete)
-	active := func(policy tutorialv1.ConcurrencyPolicy) Action { // and the Job of a CronJob with nearly the same UID
+	// an active Job, and one of another CronJob whose UID differs in one digit
+	active := func(policy tutorialv1.ConcurrencyPolicy) Action {
 		left := leftBehind{observed: 2, policy: policy, jobs: []int{1}}
 		return inTurn(left.create, createNeighbor(newCronJob(), kinds.NewJob("", unmanaged)))
 	}
@@ -76,7 +78,7 @@ func cronJobs() []Scenario {
 			{Name: "wait", Until: reports(cronJobKey, "Progressing=True/WaitingForJob")},
 			{Name: "complete", Do: finish(1, batchv1.JobComplete), Until: isRunning},
 		}},
-		// The history keeps one Job.
+		// The history limit is one Job.
 		{Name: "cronjob-prune", Age: minJobAge, Prepare: inTurn(leftBehind{observed: 4, jobs: []int{3, 2, 1, 0}}.create,
 			finish(3, batchv1.JobComplete), finish(2, batchv1.JobComplete), finish(1, batchv1.JobComplete)), Steps: []Step{
 			{Name: "prune", Until: all(ofJob(2, isGone), ofJob(3, isGone), hasSucceeded)},
@@ -100,8 +102,8 @@ func newCronJob() *tutorialv1.CronJob {
 	return kinds.CronJob.Make("", "one", 1).(*tutorialv1.CronJob)
 }
 
-// hourly returns a CronJob that is due at the scheduled time of the stage and every hour before and after. Its Jobs are
-// suspended: the scenario finishes them.
+// hourly returns a CronJob that is due every hour, at the minute of the stage's scheduled time. Its Jobs are suspended:
+// the scenario finishes them.
 func hourly(s *Stage) *tutorialv1.CronJob {
 	cj := newCronJob()
 	cj.Namespace = s.Namespace
@@ -111,7 +113,7 @@ func hourly(s *Stage) *tutorialv1.CronJob {
 	return cj
 }
 
-// jobName returns the name of the Job for so many hours before the scheduled time.
+// jobName returns the name of the Job that was due a number of hours before the stage's scheduled time.
 func jobName(s *Stage, hoursBefore int) string {
 	return "one-" + history.JobSuffix(s.before(hoursBefore))
 }
@@ -122,7 +124,7 @@ func onJob(hoursBefore int, action func(*batchv1.Job) Action) Action {
 	}
 }
 
-// finish ends a Job, as the Job controller does.
+// finish sets a Job's status to finished, as the Job controller does.
 func finish(hoursBefore int, how batchv1.JobConditionType) Action {
 	return onJob(hoursBefore, func(job *batchv1.Job) Action {
 		return func(ctx context.Context, s *Stage) error { return jobstate.Finish(ctx, s.Client, job, how) }
@@ -133,8 +135,8 @@ func suspend(is bool) Action {
 	return edit(newCronJob(), func(cj *tutorialv1.CronJob) { cj.Spec.Suspend = &is })
 }
 
-// leftBehind is what an earlier manager has left: a CronJob that it last observed so many hours before the scheduled
-// time, and Jobs for some of these hours, which it knows as active.
+// leftBehind is the state that an earlier manager left: a CronJob, last observed a number of hours before the stage's
+// scheduled time, and Jobs for some of these hours, which its status lists as active.
 type leftBehind struct {
 	observed int
 	policy   tutorialv1.ConcurrencyPolicy
@@ -172,7 +174,7 @@ func (l leftBehind) create(ctx context.Context, s *Stage) error {
 
 // hasStatus checks the status of the CronJob.
 func hasStatus(what string, is func(*Stage, *tutorialv1.CronJobStatus) bool) Check {
-	return func(s *Stage, state history.World) string {
+	return func(s *Stage, state history.State) string {
 		return holds(history.CronJobs, "one", what+" in its status",
 			func(cj *tutorialv1.CronJob) bool { return is(s, &cj.Status) })(s, state)
 	}
@@ -186,7 +188,7 @@ func hasRun(conditions ...string) Check {
 	return all(ofJob(0, controlledBy(cronJobKey)), hasReported, reports(cronJobKey, conditions...))
 }
 
-// hasMissed checks that the status reports that the run of so many hours before the scheduled time was missed.
+// hasMissed checks that the status reports as missed the run due a number of hours before the stage's scheduled time.
 func hasMissed(hoursBefore int) Check {
 	return hasStatus("the missed run", func(s *Stage, status *tutorialv1.CronJobStatus) bool {
 		return status.LastMissedTime.Equal(ptr.To(metav1.NewTime(s.before(hoursBefore))))
@@ -198,18 +200,18 @@ var hasSucceeded = all(hasStatus("a success",
 	func(_ *Stage, status *tutorialv1.CronJobStatus) bool { return status.LastSuccessfulTime != nil }),
 	reports(cronJobKey, "Available=True", "Degraded=False"))
 
-func jobCount(wanted int) Check {
-	return func(_ *Stage, state history.World) string {
-		if count := len(state.Of(history.Jobs)); count != wanted {
-			return fmt.Sprintf("there are %d Jobs, not %d", count, wanted)
+func jobCount(expected int) Check {
+	return func(_ *Stage, state history.State) string {
+		if count := len(state.Of(history.Jobs)); count != expected {
+			return fmt.Sprintf("there are %d Jobs, not %d", count, expected)
 		}
 		return ""
 	}
 }
 
-// ofJob checks the Job for so many hours before the scheduled time.
+// ofJob checks the Job that was due a number of hours before the stage's scheduled time.
 func ofJob(hoursBefore int, check func(resource, name string) Check) Check {
-	return func(s *Stage, state history.World) string {
+	return func(s *Stage, state history.State) string {
 		return check(history.Jobs, jobName(s, hoursBefore))(s, state)
 	}
 }

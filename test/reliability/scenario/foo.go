@@ -61,7 +61,7 @@ func foos() []Scenario {
 	}
 }
 
-// fooBlocked has a Foo wait for a name while its current Deployment is still repaired.
+// fooBlocked is a scenario in which the new name is taken; the current Deployment must still be kept in line.
 func fooBlocked(one Step) Scenario {
 	isBlocked := all(runs(fooKey("one"), "web", 1),
 		reports(fooKey("one"), "Degraded=True/NameTaken", "Progressing=False", "Available=True"))
@@ -94,19 +94,19 @@ func renameFoo(name, deployment string) Action {
 	return edit(newFoo(name), func(foo *samplev1alpha1.Foo) { foo.Spec.DeploymentName = deployment })
 }
 
-// FooRuns checks that a Foo controls a Deployment of that name with so many available pods, and reports it.
+// FooRuns checks that a Foo controls a Deployment of that name with this number of available pods, and reports that.
 func FooRuns(name, deployment string, pods int32) Check {
 	return all(runs(fooKey(name), deployment, pods), reports(fooKey(name), fine...))
 }
 
-// The environment of the last release's manager has no images of its own, or ones that the upgrade replaces.
+// The environment of the last release's manager either sets no images, or images that the upgrade replaces.
 var (
 	unchanged   = []string{}
 	otherImages = []string{"RELATED_IMAGE_NGINX=nginx:before", "RELATED_IMAGE_MEMCACHED=memcached:before"}
 )
 
-// upgrade replaces the manager of the last release, which must leave a Deployment in a generation: 1 if nothing changes
-// it, 2 if one write does.
+// upgrade is a scenario that replaces the manager of the last release. The Deployment must have this generation after
+// it: 1 if the upgrade does not change its spec, 2 if it does so in one write.
 func upgrade(name string, before []string, created Step, deployment string, generation int64) Scenario {
 	isKept := holds(history.Deployments, deployment, "been written once per change",
 		func(d *appsv1.Deployment) bool { return d.Generation == generation })
@@ -119,9 +119,9 @@ func newDeployment(name string) *appsv1.Deployment { return kinds.NewDeployment(
 
 const otherImage = "unmanaged/image:1"
 
-// changeDeployment changes fields that the operator applies, and adds a label that it does not. It does not scale: pods
-// and their number that change together and back at once can be a rollout that never completes in Kubernetes 1.36
-// (kubernetes/kubernetes#138840).
+// changeDeployment changes fields that the operator applies, and adds a label that it does not apply. It does not
+// scale: if the template and the replicas change together and are reverted at once, the rollout may never complete in
+// Kubernetes 1.36 (kubernetes/kubernetes#138840).
 func changeDeployment(name string) Action {
 	return edit(newDeployment(name), func(d *appsv1.Deployment) {
 		d.Labels = map[string]string{unmanaged: unmanaged}
@@ -134,8 +134,8 @@ func scaleDeployment(name string) Action {
 	return edit(newDeployment(name), func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To[int32](2) })
 }
 
-// isRepaired checks that nothing is left of what relabel and changeDeployment did, but the label that they added.
-func isRepaired(_ *Stage, state history.World) string {
+// isRepaired checks that the changes of relabel and changeDeployment are reverted, except for the added label.
+func isRepaired(_ *Stage, state history.State) string {
 	for key, object := range state {
 		for _, set := range []map[string]string{object.GetLabels(), object.GetAnnotations()} {
 			for name, value := range set {

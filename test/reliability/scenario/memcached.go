@@ -24,8 +24,8 @@ func memcacheds() []Scenario {
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
 	budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
 	children := []client.Object{newDeployment("one"), service, budget}
-	foreign := service.DeepCopy()
-	foreign.Spec = corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Selector: map[string]string{unmanaged: unmanaged}}
+	unowned := service.DeepCopy()
+	unowned.Spec = corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Selector: map[string]string{unmanaged: unmanaged}}
 	changeOthers := inTurn(edit(service, func(service *corev1.Service) {
 		service.OwnerReferences = nil
 		service.Spec.Selector[unmanaged] = unmanaged
@@ -53,11 +53,11 @@ func memcacheds() []Scenario {
 			Steps: []Step{{Name: "delete and create", IsUnseen: true, Do: recreate, Until: memcachedRuns(2)}}},
 		upgrade("memcached-upgrade", unchanged, createMemcached(2), "one", 1),
 		upgrade("memcached-upgrade-image", otherImages, createMemcached(2), "one", 2),
-		// Without what the name of a Service may not contain, these names are the same.
+		// These names are the same without the dot, which the name of a Service may not contain.
 		{Name: "memcached-namesakes", Steps: []Step{{Name: "create both",
 			Do:    inTurn(create(newMemcached("web.shop", 1)), create(newMemcached("web-shop", 1))),
 			Until: all(hasService("web.shop"), hasService("web-shop"))}}},
-		{Name: "memcached-foreign", Prepare: create(foreign), Steps: []Step{
+		{Name: "memcached-foreign", Prepare: create(unowned), Steps: []Step{
 			{Name: "create", Do: create(newMemcached("one", 1)), Until: all(runs(memcachedKey, "one", 1),
 				reports(memcachedKey, "Available=True", "Degraded=True/NameTaken", "Progressing=False"))},
 			{Name: "make room", Do: remove(service), Until: runsOne},
@@ -78,10 +78,10 @@ func resize(size int32) Step {
 		Do: edit(newMemcached("one", 1), func(mc *cachev1alpha1.Memcached) { mc.Spec.Size = size })}
 }
 
-// hasService checks that a Memcached is fine and controls a Service, whatever its name.
+// hasService checks that a Memcached has no problems and controls a Service of any name.
 func hasService(name string) Check {
 	key := history.Key{Resource: history.Memcacheds, Name: name}
-	return all(reports(key, fine...), func(_ *Stage, state history.World) string {
+	return all(reports(key, fine...), func(_ *Stage, state history.State) string {
 		isOwn := func(s *unstructured.Unstructured) bool { return metav1.IsControlledBy(s, state[key]) }
 		if !slices.ContainsFunc(state.Of(history.Services), isOwn) {
 			return name + " has no Service"
@@ -90,7 +90,7 @@ func hasService(name string) Check {
 	})
 }
 
-// memcachedRuns checks that the Memcached has all its children, and so many nodes that are ready, and reports it.
+// memcachedRuns checks that the Memcached has all its children and this number of ready nodes, and reports that.
 func memcachedRuns(nodes int32) Check {
 	return all(
 		controlledBy(memcachedKey)(history.Services, "one"),

@@ -1,4 +1,4 @@
-// Package scenario holds what users do with each kind, and the cluster state that must follow.
+// Package scenario defines what users do with each kind, and the cluster state that must follow.
 package scenario
 
 import (
@@ -19,54 +19,55 @@ import (
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
-// Action is something that a user does.
+// Action is an action of a user.
 type Action func(context.Context, *Stage) error
 
-// Check returns what the cluster state still lacks; an empty string once the operator has done its part.
-type Check func(*Stage, history.World) string
+// Check returns what is missing in the cluster state; an empty string if nothing is.
+type Check func(*Stage, history.State) string
 
-// Scenario is something that users do with one kind.
+// Scenario is a sequence of steps with one kind.
 type Scenario struct {
 	Name string
-	// Prepare creates what exists before the first manager starts; nil for nothing. Age is how old that must be by then.
+	// Prepare creates the objects that exist before the first manager starts; nil for none. Age is the minimum age of
+	// these objects at that time.
 	Prepare Action
 	Age     time.Duration
-	// IsOpen is set if timing decides how much the operator does before its resource is deleted.
+	// IsOpen is set if timing decides which children are created before the resource is deleted.
 	IsOpen bool
 	// IsPassing is set if a name is taken only until the garbage collector or another resource releases it. The operator
-	// may report that it is taken, and that it no longer is.
+	// may report NameTaken in the meantime.
 	IsPassing bool
-	// Before is what the manager of the last release has in its environment besides. That manager plays Setup, and the
-	// one under test replaces it; nil if the one under test plays Setup too.
+	// Before has additional environment variables of the last release's manager. If it is not nil, that manager runs
+	// during Setup, and then the manager under test replaces it.
 	Before []string
-	// Setup are steps without faults, to start from.
+	// Setup are steps without faults, which come first.
 	Setup    []Step
 	Steps    []Step
 	Expected Expected
 }
 
-// HasAbsence reports whether the operator is stopped in between, so that a standby would replace it.
+// HasAbsence reports whether a step stops the operator; a standby would take over then.
 func (s *Scenario) HasAbsence() bool {
 	return s.Before != nil || slices.ContainsFunc(s.Steps, func(step Step) bool { return step.IsUnseen })
 }
 
-// Step is one thing that users do.
+// Step is one action and its result.
 type Step struct {
 	Name     string
-	IsUnseen bool // no operator runs meanwhile
+	IsUnseen bool // no operator runs during the action
 	Do       Action
 	Until    Check
 }
 
-// Stage is where a scenario is played.
+// Stage is the namespace in which a scenario is played.
 type Stage struct {
-	Client    client.Client // a user's
+	Client    client.Client // acts as a user
 	Namespace string
-	// Tick is the latest scheduled time of CronJobs, which are due every hour. The next one is after the end.
+	// Tick is the latest scheduled time of CronJobs, which are due every hour. The next one is after the scenario's end.
 	Tick time.Time
 }
 
-// Symbols returns the scheduled times that a scenario can have, by name.
+// Symbols returns names for the scheduled times that occur in scenarios.
 func (s *Stage) Symbols() history.Symbols {
 	symbols := history.Symbols{"tick+1": s.Tick.Add(time.Hour), "tick": s.Tick}
 	for before := 1; before <= 4; before++ {
@@ -77,7 +78,8 @@ func (s *Stage) Symbols() history.Symbols {
 
 func (s *Stage) before(hours int) time.Time { return s.Tick.Add(-time.Duration(hours) * time.Hour) }
 
-// Expected is what the operator does without faults. Comparing runs does not show what is wrong in all of them.
+// Expected is what the operator must do in a run without faults. Comparing runs with each other does not find a bug
+// that they all have.
 type Expected struct {
 	// Creates and Deletes are the numbers of creations and deletions by object, named as "group/resource name".
 	Creates map[string]int `json:"creates"`
@@ -107,7 +109,7 @@ func All() []Scenario {
 	return all
 }
 
-// Plans that run at the same time share the objects in the scenarios, so each action works on a copy.
+// localCopy copies an object into the stage's namespace. Plans that run at the same time share the scenarios' objects.
 func localCopy[T client.Object](s *Stage, object T) T {
 	object = object.DeepCopyObject().(T)
 	object.SetNamespace(s.Namespace)
@@ -118,14 +120,14 @@ func create(object client.Object) Action {
 	return func(ctx context.Context, s *Stage) error { return s.Client.Create(ctx, localCopy(s, object)) }
 }
 
-// remove deletes objects; the garbage collector deletes what they own.
+// remove deletes objects; the garbage collector deletes their dependents.
 func remove(objects ...client.Object) Action {
 	return forEach(objects, func(ctx context.Context, s *Stage, object client.Object) error {
 		return s.Client.Delete(ctx, localCopy(s, object), client.PropagationPolicy(metav1.DeletePropagationBackground))
 	})
 }
 
-// edit reads the object of that type and name, and patches only the fields that change sets.
+// edit reads the object with the type and name of named, and patches only the fields that change sets.
 func edit[T client.Object](named T, change func(T)) Action {
 	return func(ctx context.Context, s *Stage) error {
 		object := reflect.New(reflect.TypeOf(named).Elem()).Interface().(T)
@@ -153,7 +155,7 @@ func forEach[T any](all []T, do func(context.Context, *Stage, T) error) Action {
 	}
 }
 
-// unmanaged is a value that another client writes in place of the operator's.
+// unmanaged is a value that another client writes in place of the operator's value.
 const unmanaged = "unmanaged"
 
 // relabel replaces all labels of some objects, and the operator's annotations.
@@ -176,7 +178,7 @@ func relabel(objects ...client.Object) Action {
 	})
 }
 
-// createNeighbor creates an object that names an owner whose UID differs only in its last digit from a resource's.
+// createNeighbor creates an object with an owner annotation that differs only in its last digit from a resource's UID.
 func createNeighbor(resource, object client.Object) Action {
 	return func(ctx context.Context, s *Stage) error {
 		owner, neighbor := localCopy(s, resource), localCopy(s, object)
@@ -193,9 +195,9 @@ func createNeighbor(resource, object client.Object) Action {
 	}
 }
 
-// all returns what the first check that is not met lacks.
+// all combines checks: it returns the result of the first one that fails.
 func all(checks ...Check) Check {
-	return func(s *Stage, state history.World) string {
+	return func(s *Stage, state history.State) string {
 		for _, check := range checks {
 			if lacking := check(s, state); lacking != "" {
 				return lacking
@@ -205,10 +207,10 @@ func all(checks ...Check) Check {
 	}
 }
 
-// holds checks a property of an object, which must exist.
+// holds checks that an object exists and has a property.
 func holds[T any](resource, name, what string, is func(*T) bool) Check {
 	key := history.Key{Resource: resource, Name: name}
-	return func(_ *Stage, state history.World) string {
+	return func(_ *Stage, state history.State) string {
 		if object, ok := state[key]; !ok || !is(history.As[T](object)) {
 			return fmt.Sprintf("%s does not have %s", key, what)
 		}
@@ -221,7 +223,7 @@ func exists(resource, name string) Check {
 }
 
 func isGone(resource, name string) Check {
-	return func(s *Stage, state history.World) string {
+	return func(s *Stage, state history.State) string {
 		if exists(resource, name)(s, state) == "" {
 			return fmt.Sprintf("%s/%s still exists", resource, name)
 		}
@@ -230,17 +232,17 @@ func isGone(resource, name string) Check {
 }
 
 // isEmpty checks that everything has been deleted.
-func isEmpty(_ *Stage, state history.World) string {
+func isEmpty(_ *Stage, state history.State) string {
 	for key := range state {
 		return key.String() + " still exists"
 	}
 	return ""
 }
 
-// controlledBy checks that objects exist and are controlled by another one.
+// controlledBy checks that an object exists and is controlled by owner.
 func controlledBy(owner history.Key) func(resource, name string) Check {
 	return func(resource, name string) Check {
-		return func(_ *Stage, state history.World) string {
+		return func(_ *Stage, state history.State) string {
 			object := state[history.Key{Resource: resource, Name: name}]
 			if state[owner] == nil || object == nil || !metav1.IsControlledBy(object, state[owner]) {
 				return fmt.Sprintf("%s does not control %s/%s", owner, resource, name)
@@ -250,7 +252,7 @@ func controlledBy(owner history.Key) func(resource, name string) Check {
 	}
 }
 
-// runs checks that a resource controls a Deployment that is rolled out with so many pods.
+// runs checks that a resource controls a Deployment whose rollout is complete with this number of pods.
 func runs(owner history.Key, name string, pods int32) Check {
 	return all(controlledBy(owner)(history.Deployments, name),
 		holds(history.Deployments, name, fmt.Sprintf("%d available pods", pods), func(d *appsv1.Deployment) bool {
@@ -258,10 +260,10 @@ func runs(owner history.Key, name string, pods int32) Check {
 		}))
 }
 
-// reports checks that the status of a resource is current and has conditions, such as "Available=True" or
-// "Available=True/AsExpected".
+// reports checks that the status of a resource is current and has these conditions, each as "Available=True" or, with
+// its reason, as "Degraded=True/NameTaken".
 func reports(key history.Key, conditions ...string) Check {
-	return func(_ *Stage, state history.World) string {
+	return func(_ *Stage, state history.State) string {
 		object, ok := state[key]
 		if !ok {
 			return key.String() + " does not exist"
@@ -270,16 +272,16 @@ func reports(key history.Key, conditions ...string) Check {
 		if observed, current := reported.Status.ObservedGeneration, reported.Metadata.Generation; observed != current {
 			return fmt.Sprintf("%s has generation %d, its status %d", key, current, observed)
 		}
-		for _, wanted := range conditions {
-			kind, _, _ := strings.Cut(wanted, "=")
+		for _, expected := range conditions {
+			kind, _, _ := strings.Cut(expected, "=")
 			c := reported.Condition(kind)
-			if status := fmt.Sprintf("%s=%s", kind, c.Status); wanted != status && wanted != status+"/"+c.Reason {
-				return fmt.Sprintf("%s does not report %s", key, wanted)
+			if status := fmt.Sprintf("%s=%s", kind, c.Status); expected != status && expected != status+"/"+c.Reason {
+				return fmt.Sprintf("%s does not report %s", key, expected)
 			}
 		}
 		return ""
 	}
 }
 
-// fine is what a resource reports when it matches its spec.
+// fine are the conditions of a resource that is reconciled without problems.
 var fine = []string{"Available=True", "Progressing=False", "Degraded=False"}

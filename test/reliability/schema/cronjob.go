@@ -8,14 +8,14 @@ import (
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
-// The Jobs of the times that a test makes due, and one that keeps running through all changes.
+// The Jobs of the times that a test makes due, and one that stays active through all changes.
 const (
 	firstJob   = objectName + "-(DUE0)"
 	secondJob  = objectName + "-(DUE1)"
 	runningJob = "kept"
 )
 
-// calendar is a schedule that is due on no day near today, so that no Job starts by itself.
+// calendar is a schedule that is rarely due, so that the operator creates no Job during a test.
 var calendar = map[string]any{"schedule": "0 12 1 1 *"}
 
 var schedule = special{
@@ -46,7 +46,7 @@ var timeZone = special{
 	},
 }
 
-// nextOf is what status.nextScheduleTime ends in, for the classes of schedules and zones.
+// nextOf is the end of status.nextScheduleTime in normal form, by class of schedules and time zones.
 var nextOf = map[string]string{
 	"fields": "-01-01 00:00:00)", "names and ranges": " 06:30:00)", "name": "-01-01 00:00:00)", "every": "(time)",
 	"longest": "-02-29 12:00:00)", "never": "<nil>", "ends before it begins": "<nil>",
@@ -92,7 +92,7 @@ func startRunningJob(ctx context.Context, s *subject) error { return s.startJob(
 
 func age(ctx context.Context, s *subject) error { return s.age(ctx) }
 
-// once makes a CronJob due, without Jobs from before.
+// once deletes all Jobs and makes a CronJob due.
 func once(ctx context.Context, s *subject) error {
 	if err := s.clear(ctx); err != nil {
 		return err
@@ -100,7 +100,7 @@ func once(ctx context.Context, s *subject) error {
 	return s.run(ctx)
 }
 
-// twice makes it due again while the Job of the first time is active.
+// twice makes a CronJob due, and again while the first Job is active.
 func twice(ctx context.Context, s *subject) error {
 	if err := once(ctx, s); err != nil {
 		return err

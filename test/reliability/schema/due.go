@@ -20,10 +20,10 @@ import (
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
-// period is that of the CronJobs that are made due.
+// period is the interval of the CronJobs that tests make due.
 const period = time.Hour
 
-// newJob returns a Job that the Job controller leaves alone, so that it stays active and has no pods.
+// newJob returns a Job that the Job controller ignores, so that it stays active and has no pods.
 func newJob(namespace, name string) *batchv1.Job {
 	job := kinds.NewJob(namespace, name)
 	job.Spec.Suspend, job.Spec.ManagedBy = nil, ptr.To("example.com/none")
@@ -33,11 +33,11 @@ func newJob(namespace, name string) *batchv1.Job {
 // jobTemplate returns a minimal template.
 func jobTemplate() map[string]any { return map[string]any{"spec": kinds.Spec(newJob("", ""))} }
 
-// nameOfJob returns the name that the Job of a time has.
+// nameOfJob returns the name of the Job for a scheduled time.
 func nameOfJob(scheduled time.Time) string { return objectName + "-" + history.JobSuffix(scheduled) }
 
-// run makes a CronJob of "@every 1h" due, for a time after all those before, and waits until the operator has handled
-// it. The time is never a whole minute: the name of its Job would be shorter, and sort differently.
+// run makes a CronJob with "@every 1h" due at a time later than all before, and waits until the operator has handled
+// it. The time is never a full minute: its Job's name would be shorter, and sort differently.
 func (s *subject) run(ctx context.Context) error {
 	s.last = s.last.Add(time.Second)
 	if s.last.Second() == 0 {
@@ -50,16 +50,16 @@ func (s *subject) run(ctx context.Context) error {
 	return s.handled(ctx)
 }
 
-// remind sets the time that the schedule counts from, so that it is due. The operator may write the status at the same
-// moment and so overwrite that.
+// remind sets the time that the schedule counts from, so that a run is due. The operator may overwrite it if it writes
+// the status at the same time.
 func (s *subject) remind(ctx context.Context) error {
 	return s.countFrom(ctx, s.dueTime().Add(-period))
 }
 
 func (s *subject) dueTime() time.Time { return s.dueTimes[len(s.dueTimes)-1] }
 
-// age has the schedule of a CronJob count from the day before yesterday, unless that would make it due: the schedule
-// that it gets next must not run for the time until then.
+// age makes the schedule of a CronJob count from 36 hours ago, unless that would make it due. The schedule that is set
+// next must not run for the time before it was set.
 func (s *subject) age(ctx context.Context) error {
 	object, _, err := s.answered()
 	if err != nil {
@@ -79,18 +79,18 @@ func (s *subject) countFrom(ctx context.Context, since time.Time) error {
 	object := s.empty()
 	patch := fmt.Appendf(nil, `{"status":{"scheduledSince":%q}}`, stamp(since))
 	raw := client.RawPatch(types.MergePatchType, patch)
-	if err := s.World.ControlPlane.Client.Status().Patch(ctx, object, raw); err != nil {
+	if err := s.Cluster.ControlPlane.Client.Status().Patch(ctx, object, raw); err != nil {
 		return err
 	}
 	s.wrote(object)
 	return nil
 }
 
-// handled waits until the operator has handled the time that is due: has run it, missed it, let it wait, had it
-// refused, or forgotten it because the CronJob is suspended.
+// handled waits until the operator has handled the due time: its Job was created or rejected, the time is recorded as
+// missed or waits, or it no longer counts because the CronJob is suspended.
 func (s *subject) handled(ctx context.Context) error {
 	reminded := time.Now()
-	return s.World.Until(ctx, func() error {
+	return s.Cluster.Until(ctx, func() error {
 		object, _, err := s.answered()
 		if err != nil {
 			return err
@@ -110,22 +110,22 @@ func (s *subject) handled(ctx context.Context) error {
 				return err
 			}
 		}
-		return fmt.Errorf("nothing is done about what is due at %s", stamp(s.dueTime()))
+		return fmt.Errorf("the run due at %s is not handled", stamp(s.dueTime()))
 	})
 }
 
 // clear deletes all Jobs, and waits until the operator has observed that.
 func (s *subject) clear(ctx context.Context) error {
 	s.dueTimes, s.known = nil, nil
-	return s.World.Until(ctx, func() error {
-		object, world, err := s.answered()
+	return s.Cluster.Until(ctx, func() error {
+		object, state, err := s.answered()
 		if err != nil {
 			return err
 		}
-		left := world.Of(history.Jobs)
+		left := state.Of(history.Jobs)
 		for _, job := range left {
 			background := client.PropagationPolicy(metav1.DeletePropagationBackground)
-			err := s.World.ControlPlane.Client.Delete(ctx, job.DeepCopy(), background)
+			err := s.Cluster.ControlPlane.Client.Delete(ctx, job.DeepCopy(), background)
 			if client.IgnoreNotFound(err) != nil {
 				return err
 			}
@@ -133,7 +133,7 @@ func (s *subject) clear(ctx context.Context) error {
 		active, _, _ := unstructured.NestedInt64(object.Object, "status", "activeJobs")
 		_, progress, _ := conditionOf(object, "Progressing")
 		if len(left) > 0 || active != 0 || progress == "WaitingForJob" {
-			return errors.New("there are Jobs left")
+			return errors.New("there are still Jobs")
 		}
 		return nil
 	})
@@ -141,7 +141,7 @@ func (s *subject) clear(ctx context.Context) error {
 
 // startJob creates a Job that the CronJob controls: active, or finished with a condition.
 func (s *subject) startJob(ctx context.Context, name string, finished batchv1.JobConditionType) error {
-	api, object := s.World.ControlPlane.Client, s.empty()
+	api, object := s.Cluster.ControlPlane.Client, s.empty()
 	if err := api.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (s *subject) startJob(ctx context.Context, name string, finished batchv1.Jo
 	return jobstate.Finish(ctx, api, job, finished)
 }
 
-// isEvery returns whether the times of a CronJob are counted from a moment, and are not those of a calendar.
+// isEvery reports whether a CronJob has an "@every" schedule, whose times count from a moment.
 func isEvery(cronJob *unstructured.Unstructured) bool {
 	schedule, _ := at(cronJob.Object, "spec", "schedule").(string)
 	return strings.HasPrefix(strings.TrimSpace(schedule), "@every")

@@ -18,7 +18,7 @@ import (
 // props is the schema of one value.
 type props = apiextensionsv1.JSONSchemaProps
 
-// kind is a kind of the operator, as package kinds and its CustomResourceDefinition describe it.
+// kind is a kind of the operator, described by package kinds and its CustomResourceDefinition.
 type kind struct {
 	kinds.Kind
 	resource string // its name in package history
@@ -26,10 +26,10 @@ type kind struct {
 	fields   []field
 }
 
-// field is a field of a spec that has no fields of its own. A list of objects is one field.
+// field is a field of a spec without nested fields. A list of objects is one field.
 type field struct {
 	kinds.Field
-	spec, schema *props // of the whole spec, and of the field
+	spec, schema *props // the schemas of the whole spec and of the field
 	isRequired   bool
 }
 
@@ -63,10 +63,10 @@ func newField(spec *props, described kinds.Field) field {
 	return f
 }
 
-// steps returns the names of the fields that lead from the spec to the field.
+// steps returns the path from the spec to the field, split into names.
 func (f field) steps() []string { return strings.Split(f.Path, ".")[1:] }
 
-// in returns a spec with a value of the field. The objects around the field have all that their schemas require.
+// in returns base with the field set to a value. Objects on the path to the field get their required fields.
 func (f field) in(base map[string]any, value any) map[string]any {
 	spec, steps := runtime.DeepCopyJSON(base), f.steps()
 	object, schema, last := spec, f.spec, steps[len(steps)-1]
@@ -83,22 +83,22 @@ func (f field) in(base map[string]any, value any) map[string]any {
 	return spec
 }
 
-// class stands for all values of a field that are treated alike.
+// class is an equivalence class of values of a field, represented by one value.
 type class struct {
 	name    string
-	value   any // absent for a field that is left out
+	value   any // absent if the field is not set
 	outcome outcome
-	words   []string // that a rejection contains besides the path of the field
+	words   []string // words that the rejection must contain, besides the path of the field
 }
 
-// isMissing returns whether the field has no value.
+// isMissing reports whether the field has no value.
 func (c class) isMissing() bool { return c.value == nil || c.value == absent }
 
-// outcome is what a value leads to.
+// outcome is the result of setting a value.
 type outcome string
 
 const (
-	// legal: the children and the status become what a fresh resource with that value has.
+	// legal: the children and the status become equal to those of a fresh resource with that value.
 	legal outcome = "legal"
 	// degraded: the API server accepts it, and the condition Degraded names the field.
 	degraded outcome = "degraded"
@@ -108,11 +108,11 @@ const (
 
 type marker string
 
-// absent is the value of a field that is left out.
+// absent is the value of a field that is not set.
 const absent marker = "absent"
 
-// classes returns the classes of the values of a field, each value once. Listed ones replace the accepted values that
-// package kinds has.
+// classes returns the classes of the values of a field, each value once. The listed classes, if any, replace the
+// accepted values of package kinds.
 func (f field) classes(listed []class) []class {
 	all := slices.Clone(listed)
 	for _, value := range f.Values {
@@ -143,8 +143,8 @@ func (f field) classes(listed []class) []class {
 	})
 }
 
-// withinLimits are integers from the limits of the schema, or else of the format. Of what package kinds has no accepted
-// values, such as lists and maps, they are two values and an empty one.
+// withinLimits returns classes at the limits of the schema, or of the format, for integers. For other types without
+// accepted values in package kinds, such as lists and maps, it returns two values and an empty one.
 func (f field) withinLimits() []class {
 	if f.schema.Type == "integer" {
 		lowest, highest := int64(math.MinInt32), int64(math.MaxInt32)
@@ -177,7 +177,7 @@ func (f field) withinLimits() []class {
 	return classes
 }
 
-// beyondLimits are values that a pattern, a format, a type or the limits of a list rule out.
+// beyondLimits returns values that violate a pattern, a format, a type or the limits of a list.
 func (f field) beyondLimits() []class {
 	s := f.schema
 	classes := []class{{"wrong type", wrongType(s), rejected, nil}}
@@ -215,7 +215,7 @@ func wrongType(schema *props) any {
 	return "two"
 }
 
-// tour returns the indexes of n classes in an order in which each follows each other one.
+// tour returns the indexes of n classes in an order that contains every ordered pair as neighbors.
 func tour(n int) []int {
 	order := make([]int, 0, n*n)
 	for i := range n {
@@ -227,7 +227,7 @@ func tour(n int) []int {
 	return order
 }
 
-// decode reads JSON. A whole number becomes an int64.
+// decode parses JSON. Whole numbers become int64.
 func decode(raw []byte) any {
 	var value any
 	if err := json.Unmarshal(raw, &value); err != nil {

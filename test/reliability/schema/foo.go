@@ -24,9 +24,9 @@ var deploymentName = special{
 }
 
 var replicas = special{
-	// Of the maximum, 2^31-1, the Deployment controller creates no pods, because its surge overflows.
+	// The maximum, 2^31-1, is not tested: the Deployment controller creates no pods then, because its surge overflows.
 	values: []class{{"none", int64(0), legal, nil}, {"one", int64(1), legal, nil}, {"two", int64(2), legal, nil},
-		{"more than there is room for", int64(1000), legal, nil}},
+		{"more than the quota", int64(1000), legal, nil}},
 	pods: podRoom, carry: scale,
 	expect: func(c class, resource map[string]any, end history.Normal) error {
 		count, isCount := c.value.(int64)
@@ -42,5 +42,5 @@ var replicas = special{
 // scale sets the replicas of the Deployment of a Foo, as an autoscaler does.
 func scale(ctx context.Context, s *subject, count any) error {
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, count))
-	return s.World.ControlPlane.Client.Patch(ctx, kinds.NewDeployment(s.Name, objectName, 0), patch)
+	return s.Cluster.ControlPlane.Client.Patch(ctx, kinds.NewDeployment(s.Name, objectName, 0), patch)
 }

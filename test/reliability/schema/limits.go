@@ -13,8 +13,7 @@ import (
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
-// finishedJobs is how many finished Jobs of each sort there are: more than any limit that is tested, but for the
-// highest.
+// finishedJobs is how many complete and how many failed Jobs there are: more than all tested limits except the highest.
 const finishedJobs = 4
 
 var keptJobs = map[string]any{"successfulJobsHistoryLimit": int64(finishedJobs),
@@ -51,9 +50,8 @@ func (t *trial) tryLimit(ctx context.Context) error {
 	return nil
 }
 
-// pair creates a resource of one class with finished Jobs, checks which of them are kept, changes it to the other
-// class, and checks again: of those that the first has kept the newest, as many as a fresh resource of the second would
-// keep.
+// pair creates a resource of one class with finished Jobs, and checks that the newest are kept, as many as the limit.
+// It changes the resource to the other class, and checks the remaining Jobs in the same way.
 func (t *trial) pair(ctx context.Context, from, to class) error {
 	s, err := t.create(ctx, t.field.in(t.base, from.value))
 	if err != nil {
@@ -81,15 +79,15 @@ func (t *trial) pair(ctx context.Context, from, to class) error {
 			return err
 		}
 		want := slices.Sorted(slices.Values(slices.Concat(kept, others)))
-		if err := s.World.Until(ctx, func() error {
-			_, world, err := s.answered()
-			jobs := world.Of(history.Jobs)
+		if err := s.Cluster.Until(ctx, func() error {
+			_, state, err := s.answered()
+			jobs := state.Of(history.Jobs)
 			names := make([]string, 0, len(jobs))
 			for _, job := range jobs {
 				names = append(names, job.GetName())
 			}
 			if err == nil && !slices.Equal(names, want) {
-				err = fmt.Errorf("as %s it keeps %s, and not %s", c.name, names, want)
+				err = fmt.Errorf("with the class %s, the Jobs are %s, not %s", c.name, names, want)
 			}
 			return err
 		}); err != nil {

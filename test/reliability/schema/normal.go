@@ -13,31 +13,31 @@ import (
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
-// history.Normalize lists what two equal cluster states may differ in. Listed here is what a changed resource may have
-// besides, and a fresh one may not: what its status remembers of earlier times, and times that the trial has made due.
+// Besides the differences that history.Normalize removes, a changed resource may differ from a fresh one in what its
+// status records of earlier times, and in the times that the trial has made due. This file removes these.
 
-// remembered are the times in a status that are left out where they are older than the present class.
+// remembered are fields of a status that are removed if their time is older than the current class.
 var remembered = []string{"lastScheduleTime", "lastMissedTime", "lastSuccessfulTime", "lastFailedTime"}
 
 var jobName = regexp.MustCompile(`\b` + objectName + `-(\d{8}|\d{10})\b`)
 
 // normal returns a cluster state in normal form.
-func (s *subject) normal(world history.World) history.Normal {
-	world = maps.Clone(world)
-	symbols := calendarOf(world)
+func (s *subject) normal(state history.State) history.Normal {
+	state = maps.Clone(state)
+	symbols := calendarOf(state)
 	for i, due := range s.dueTimes {
 		symbol := fmt.Sprintf("DUE%d", i)
 		symbols[symbol], symbols[symbol+"-1h"], symbols[symbol+"+1h"] = due, due.Add(-period), due.Add(period)
 	}
-	if resource := world[s.key()]; resource != nil {
+	if resource := state[s.key()]; resource != nil {
 		resource = resource.DeepCopy()
 		s.forget(resource)
-		world[s.key()] = resource
+		state[s.key()] = resource
 	}
-	return history.Normalize(s.Name, world, nil, symbols)
+	return history.Normalize(s.Name, state, nil, symbols)
 }
 
-// forget removes from a status what it remembers.
+// forget removes the times of earlier classes from a status.
 func (s *subject) forget(resource *unstructured.Unstructured) {
 	status, _ := resource.Object["status"].(map[string]any)
 	for _, name := range remembered {

@@ -18,36 +18,36 @@ import (
 	"github.com/example/memcached-operator/test/proof"
 )
 
-// Options say what is tested.
+// Options select what is tested.
 type Options struct {
 	// Only restricts the test to fields whose kind and path match; nil is all.
 	Only *regexp.Regexp
-	// Short tests some classes of each field and some fields of the template, as Seed chooses. It leaves out limits of the
-	// history, which take more than a minute, and counts that there is no room for.
+	// Short tests a sample of the classes of each field and of the fields of the template, chosen by Seed. It skips
+	// history limits, which take more than a minute, and replica counts beyond the quota.
 	Short bool
 	Seed  uint64
-	// Patience is how long anything may take before that counts as a violation. A limit of the history takes a minute.
-	Patience time.Duration
-	// IsHasty leaves out what takes long, and everything after the first violation.
-	IsHasty bool
+	// Timeout is how long anything may take before it counts as a violation. A history limit takes a minute.
+	Timeout time.Duration
+	// StopsEarly skips slow tests, and ends after the fields if there is a violation.
+	StopsEarly bool
 }
 
-func (o Options) isQuick() bool { return o.Short || o.IsHasty }
+func (o Options) isQuick() bool { return o.Short || o.StopsEarly }
 
 // workers is how many fields are tested at the same time.
 const workers = 16
 
-// restWindow is how long the operator must write nothing for settled resources, and after everything is deleted.
+// restWindow is how long the operator must write nothing when all resources are settled, and after all are deleted.
 const restWindow = 10 * time.Second
 
-// retried are the reasons of what the operator retries, or reports again, at growing intervals.
+// retried are reasons of Degraded with which the operator keeps writing, at growing intervals: retries or updates.
 var retried = []string{tutorialv1.ReasonRefused, samplev1alpha1.ReasonRolloutStuck}
 
-// Report is what has been found.
+// Report is the result of a run.
 type Report struct {
 	Seed                    uint64
 	IsShort                 bool
-	Fields, Tried           int // that are declared, and that were tested
+	Fields, Tried           int // declared fields, and tested fields
 	Transitions, Rejections int
 	Resting                 int // settled resources that were watched
 	Results                 []Result
@@ -61,12 +61,12 @@ func (r *Report) add(words string, texts ...string) {
 	}
 }
 
-// Try tests fields with the manager that is in use.
-func (w *World) Try(ctx context.Context, options Options) (*Report, error) {
+// Try tests fields with the running manager.
+func (c *Cluster) Try(ctx context.Context, options Options) (*Report, error) {
 	begun := time.Now()
-	w.Patience = options.Patience
+	c.Timeout = options.Timeout
 	report := &Report{Seed: options.Seed, IsShort: options.Short}
-	trials, err := w.trials(options, report)
+	trials, err := c.trials(options, report)
 	if err != nil {
 		return nil, err
 	}
@@ -82,26 +82,26 @@ func (w *World) Try(ctx context.Context, options Options) (*Report, error) {
 	for _, t := range trials {
 		report.sum(t)
 	}
-	if options.IsHasty && len(report.Violations) > 0 {
+	if options.StopsEarly && len(report.Violations) > 0 {
 		return report, nil
 	}
-	if !options.IsHasty {
-		report.watch(ctx, w, trials)
+	if !options.StopsEarly {
+		report.watch(ctx, c, trials)
 	}
 	for _, t := range trials {
 		for _, s := range t.subjects {
 			err = errors.Join(err, s.delete(ctx))
 		}
 	}
-	report.add("its owner is deleted, and it is left: ", w.left(ctx)...)
-	report.add("everything is deleted, and the operator writes: ", w.SettledWrites(ctx, restWindow)...)
-	report.add("the log of the manager has: ", w.Defects()...)
+	report.add("remains although its owner is deleted: ", c.left(ctx)...)
+	report.add("the operator writes although everything is deleted: ", c.SettledWrites(ctx, restWindow)...)
+	report.add("the manager's log contains: ", c.Defects()...)
 	report.Seconds = time.Since(begun).Seconds()
 	return report, errors.Join(err, ctx.Err())
 }
 
-// trials returns what is tested. What takes long comes first.
-func (w *World) trials(options Options, report *Report) (trials []*trial, err error) {
+// trials returns a trial for each chosen field, the slow ones first.
+func (c *Cluster) trials(options Options, report *Report) (trials []*trial, err error) {
 	all, err := readKinds()
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (w *World) trials(options Options, report *Report) (trials []*trial, err er
 	for _, k := range all {
 		report.Fields += len(k.fields)
 		for _, f := range k.fields {
-			t := newTrial(w, options, k, f)
+			t := newTrial(c, options, k, f)
 			isChosen := options.Only == nil || options.Only.MatchString(t.result.Field)
 			if isChosen && (t.limits == "" || !options.Short) {
 				trials = append(trials, t)
@@ -121,10 +121,10 @@ func (w *World) trials(options Options, report *Report) (trials []*trial, err er
 	return trials, nil
 }
 
-// sum adds what a trial has found.
+// sum adds the results of a trial.
 func (r *Report) sum(t *trial) {
 	result := &t.result
-	// A short run may choose classes that are alike.
+	// The classes that a short run chooses may all have the same effect.
 	if result.Ends < 2 && len(result.Violations) == 0 && !r.IsShort {
 		r.add("it has no effect: ", result.Field)
 	}
@@ -134,8 +134,8 @@ func (r *Report) sum(t *trial) {
 	r.Results = append(r.Results, *result)
 }
 
-// watch finds what the operator writes for settled resources of trials that have found nothing.
-func (r *Report) watch(ctx context.Context, w *World, trials []*trial) {
+// watch adds the operator's writes for settled resources of trials without violations.
+func (r *Report) watch(ctx context.Context, c *Cluster, trials []*trial) {
 	var namespaces []string
 	for _, t := range trials {
 		for _, s := range t.subjects {
@@ -149,12 +149,12 @@ func (r *Report) watch(ctx context.Context, w *World, trials []*trial) {
 		}
 	}
 	if r.Resting = len(namespaces); r.Resting > 0 {
-		writes := w.SettledWrites(ctx, restWindow, namespaces...)
-		r.add("everything has settled, and the operator writes: ", writes...)
+		writes := c.SettledWrites(ctx, restWindow, namespaces...)
+		r.add("the operator writes although everything is settled: ", writes...)
 	}
 }
 
-// Page returns the report for people. The operator is that which was tested, as proof.Operator names it.
+// Page returns the report as a page. The operator is the tested one, as proof.OperatorOf describes it.
 func (r *Report) Page(operator string) *proof.Page {
 	table := proof.Table{Columns: []string{"field", "classes of values", "transitions", "rejected", "different ends"}}
 	for _, result := range r.Results {

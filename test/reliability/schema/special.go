@@ -13,28 +13,29 @@ import (
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
-// special is what neither the schema of a field nor package kinds says. Most fields need no entry.
+// special has the properties of a field that neither its schema nor package kinds has. Most fields need no entry.
 type special struct {
-	// values replace the accepted values of package kinds where those are many, or where some are degraded.
+	// values replace the accepted values of package kinds if these are many, or if some result in Degraded.
 	values []class
-	// base are other fields of the spec.
+	// base has the other fields of the spec.
 	base map[string]any
-	// pods is how many pods a namespace has room for; 0 is no limit.
+	// pods is the quota for pods of a namespace; 0 is no quota.
 	pods int
-	// prepare creates what exists beside a new resource.
+	// prepare creates the objects that exist beside a new resource.
 	prepare func(context.Context, *subject) error
 	// unsettle runs before each change, and provoke after it.
 	unsettle, provoke func(context.Context, *subject) error
-	// carry sets what another client may set where the field is left out, and what stays when it is removed.
+	// carry sets on a child the value that another client may set while the field is absent. The operator keeps that
+	// value, and the last value of the field when it is removed.
 	carry func(ctx context.Context, s *subject, value any) error
-	// expect checks what a fresh resource of a class becomes: a fresh resource and a changed one may be wrong in the same
-	// way. The class has the value that is carried if it has none itself.
+	// expect checks the settled state of a fresh resource of a class, because fresh and changed resources may be wrong in
+	// the same way. If the class has no value, it has the carried one.
 	expect func(c class, resource map[string]any, end history.Normal) error
 	// limits is the condition of the finished Jobs that the field limits (limits.go).
 	limits batchv1.JobConditionType
 }
 
-// specials are by the kind and the path of a field, or by the kind for what all its fields have in common.
+// specials are listed by the kind and path of a field, or by the kind for all its fields.
 var specials = map[string]special{
 	"Foo spec.deploymentName":                 deploymentName,
 	"Foo spec.replicas":                       replicas,
@@ -49,10 +50,10 @@ var specials = map[string]special{
 	"CronJob spec.failedJobsHistoryLimit":     {limits: batchv1.JobFailed, base: keptJobs},
 }
 
-// podRoom is how many pods fit into a namespace in which the highest count is tested.
+// podRoom is the quota for pods of namespaces in which large counts are tested.
 const podRoom = 6
 
-// specialOf returns what is known of a field, completed with what its kind has.
+// specialOf returns the special of a field, completed with that of its kind.
 func specialOf(k *kind, f field) special {
 	s := specials[k.Name+" "+f.Path]
 	if s.provoke == nil && s.prepare == nil {
@@ -71,7 +72,7 @@ func expect(isMet bool, format string, args ...any) error {
 	if isMet {
 		return nil
 	}
-	return fmt.Errorf("it should have "+format, args...)
+	return fmt.Errorf("expected "+format, args...)
 }
 
 func at(object map[string]any, path ...string) any {

@@ -20,30 +20,30 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// objectName is the name of every resource that is tested.
+// objectName is the name of every tested resource.
 const objectName = "it"
 
-// subject is one resource that is tested, in a namespace of its own.
+// subject is one tested resource, in its own namespace.
 type subject struct {
 	*Namespace
 	kind *kind
-	// version is the resource version of the test's last write. Nothing counts before the watch has shown it.
+	// version is the resource version of the test's last write. Observations count only once the watch has shown it.
 	version string
-	// dueTimes are the times that the present class has made due, and last is the last of all. They begin in the past, so
-	// that all of them are over.
+	// dueTimes are the scheduled times that the current class has made due; last is the latest one of all classes. They
+	// are all in the past.
 	dueTimes []time.Time
 	last     time.Time
-	// begun is where the audit log was before the subject existed.
+	// begun is the position in the audit log before the subject was created.
 	begun testenv.Mark
 }
 
-// create creates a resource in a namespace with room for so many pods; 0 is no limit.
-func (w *World) create(ctx context.Context, k *kind, spec map[string]any, pods int) (*subject, error) {
-	namespace, err := w.Namespace(ctx)
+// create creates a resource in a namespace with a quota for pods; 0 is no quota.
+func (c *Cluster) create(ctx context.Context, k *kind, spec map[string]any, pods int) (*subject, error) {
+	namespace, err := c.Namespace(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := &subject{Namespace: namespace, kind: k, begun: w.ControlPlane.Audit.Now(),
+	s := &subject{Namespace: namespace, kind: k, begun: c.ControlPlane.Audit.Now(),
 		last: time.Now().UTC().Truncate(time.Second).Add(-period / 2)}
 	s.Normalize = s.normal
 	if pods > 0 {
@@ -53,23 +53,23 @@ func (w *World) create(ctx context.Context, k *kind, spec map[string]any, pods i
 	}
 	object := s.empty()
 	object.Object["spec"] = runtime.DeepCopyJSON(spec)
-	if err := w.ControlPlane.Client.Create(ctx, object, client.FieldValidation("Strict")); err != nil {
+	if err := c.ControlPlane.Client.Create(ctx, object, client.FieldValidation("Strict")); err != nil {
 		return nil, err
 	}
 	s.wrote(object)
 	return s, nil
 }
 
-// limitPods creates a quota, and waits until it is in force: before, it refuses every pod.
+// limitPods creates a quota, and waits until Kubernetes has computed its usage: until then it rejects every pod.
 func (s *subject) limitPods(ctx context.Context, pods int) error {
 	quota := &corev1.ResourceQuota{}
 	quota.Namespace, quota.Name = s.Name, "room"
 	quota.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(int64(pods), resource.DecimalSI)}
-	if err := s.World.ControlPlane.Client.Create(ctx, quota); err != nil {
+	if err := s.Cluster.ControlPlane.Client.Create(ctx, quota); err != nil {
 		return err
 	}
-	return s.World.Until(ctx, func() error {
-		err := s.World.ControlPlane.Client.Get(ctx, client.ObjectKeyFromObject(quota), quota)
+	return s.Cluster.Until(ctx, func() error {
+		err := s.Cluster.ControlPlane.Client.Get(ctx, client.ObjectKeyFromObject(quota), quota)
 		if err == nil && quota.Status.Used == nil {
 			err = errors.New("the quota is not in force")
 		}
@@ -94,7 +94,7 @@ func (s *subject) change(ctx context.Context, spec map[string]any) error {
 	}
 	object := s.empty()
 	raw := client.RawPatch(types.JSONPatchType, patch)
-	if err := s.World.ControlPlane.Client.Patch(ctx, object, raw, client.FieldValidation("Strict")); err != nil {
+	if err := s.Cluster.ControlPlane.Client.Patch(ctx, object, raw, client.FieldValidation("Strict")); err != nil {
 		return err
 	}
 	s.wrote(object)
@@ -103,11 +103,11 @@ func (s *subject) change(ctx context.Context, spec map[string]any) error {
 
 func (s *subject) key() history.Key { return history.Key{Resource: s.kind.resource, Name: objectName} }
 
-// answered returns the resource and everything in its namespace as the watch has shown it, once it has shown the
-// test's last write and a status about the present generation.
-func (s *subject) answered() (*unstructured.Unstructured, history.World, error) {
-	world := s.World.recorder.World(s.Name)
-	object := world[s.key()]
+// answered returns the resource and the state of its namespace, as the watch has shown them. It fails until the watch
+// has shown the test's last write and a status for the current generation.
+func (s *subject) answered() (*unstructured.Unstructured, history.State, error) {
+	state := s.Cluster.recorder.State(s.Name)
+	object := state[s.key()]
 	if object == nil {
 		return nil, nil, errors.New("the watch has not shown it")
 	}
@@ -118,7 +118,7 @@ func (s *subject) answered() (*unstructured.Unstructured, history.World, error) 
 	if at(object.Object, "status", "observedGeneration") != object.GetGeneration() {
 		return nil, nil, fmt.Errorf("generation %d is not observed", object.GetGeneration())
 	}
-	return object, world, nil
+	return object, state, nil
 }
 
 func (s *subject) isAnswered() error {
@@ -126,31 +126,30 @@ func (s *subject) isAnswered() error {
 	return err
 }
 
-// settle waits until the resource has settled. A rollout has not, unless it is stuck for lack of room; progress is
-// reported at growing intervals, so that takes longer. Nor has a CronJob whose status does not count all its Jobs, of
-// which none has finished.
+// settle waits until the resource has settled: its rollout is complete, or stuck at the quota, and a CronJob's status
+// counts all its Jobs, none of which finishes. A stuck rollout takes longer, because progress updates are rate-limited.
 func (s *subject) settle(ctx context.Context) (history.Normal, error) {
-	return s.Settle(ctx, func(state history.Normal) (time.Duration, error) {
-		object, world, err := s.answered()
+	return s.Settle(ctx, func(normal history.Normal) (time.Duration, error) {
+		object, state, err := s.answered()
 		if err != nil {
 			return 0, err
 		}
-		own := state[s.key().String()]
+		own := normal[s.key().String()]
 		if strings.Contains(own, "RolloutStuck") {
 			return 5 * time.Second, nil
 		}
 		active, _, _ := unstructured.NestedInt64(object.Object, "status", "activeJobs")
-		if strings.Contains(own, "RollingOut") || active != int64(len(world.Of(history.Jobs))) {
-			err = errors.New("a rollout is not over, or a Job is not counted")
+		if strings.Contains(own, "RollingOut") || active != int64(len(state.Of(history.Jobs))) {
+			err = errors.New("a rollout is not complete, or a Job is not counted")
 		}
 		return 0, err
 	})
 }
 
-// delete deletes the resource; Kubernetes collects its children.
+// delete deletes the resource; the garbage collector deletes its children.
 func (s *subject) delete(ctx context.Context) error {
-	s.World.recorder.Forget(s.Name)
-	return s.World.ControlPlane.Client.Delete(ctx, s.empty())
+	s.Cluster.recorder.Forget(s.Name)
+	return s.Cluster.ControlPlane.Client.Delete(ctx, s.empty())
 }
 
 // conditionOf returns the status, reason and message of a condition.

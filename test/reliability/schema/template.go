@@ -19,16 +19,16 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// In a short run, one in so many fields of the template gets a value of the wrong type, or is added to an accepted
+// In a quick run, one in shortShare fields of the template gets a value of the wrong type, or is added to the accepted
 // template.
 const shortShare = 30
 
-// forbidden are the fields of a template that must be left out, because Jobs get their own.
+// forbidden are the fields that a template must not set, because the operator or the API server sets them.
 var forbidden = []string{"metadata.name", "metadata.namespace", "metadata.finalizers", "spec.selector",
 	"spec.manualSelector"}
 
-// visit calls do for the fields of a part of a template, and then for the fields of what the part has there. In a path,
-// [0] is an element of a list.
+// visit calls do for the fields of a part of a template, and recursively for their fields. In a path, [0] is an element
+// of a list.
 func visit(path string, part map[string]any, schema *props, do func(path string, part map[string]any, name string,
 	schema *props)) {
 	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
@@ -44,8 +44,8 @@ func visit(path string, part map[string]any, schema *props, do func(path string,
 	}
 }
 
-// roundTrip tests that everything in a template arrives in the Job: all the fields there are in a Job that Kubernetes
-// refuses, and as many as it accepts in another one. All have random values.
+// roundTrip tests that the whole template is copied to the Job. One template has all fields, and Kubernetes rejects its
+// Job; another one has as many fields as Kubernetes accepts. The values are random.
 func (t *trial) roundTrip(ctx context.Context) error {
 	m := newMaker(t.options.Seed, templatePath)
 	full := t.fullTemplate(m)
@@ -65,51 +65,51 @@ func (t *trial) roundTrip(ctx context.Context) error {
 	return t.arrives(ctx, s, accepted, t.isCreated)
 }
 
-// fullTemplate returns a template with random values of all fields, which a CronJob accepts and a Job does not.
+// fullTemplate returns a template with random values of all fields, which is valid in a CronJob but not in a Job.
 func (t *trial) fullTemplate(m maker) map[string]any {
 	full := maker{m.Rand, true}.object(t.field.schema)
 	for _, path := range forbidden {
 		unstructured.RemoveNestedField(full, strings.Split(path, ".")...)
 	}
 	spec := full["spec"].(map[string]any)
-	spec["completionMode"], spec["podReplacementPolicy"] = "Indexed", "Failed" // beside all fields, no others are valid
+	spec["completionMode"], spec["podReplacementPolicy"] = "Indexed", "Failed" // the only values valid with all fields set
 	podSpec := at(spec, "template", "spec").(map[string]any)
 	podSpec["restartPolicy"] = "Never"
 	podSpec["containers"].([]any)[0].(map[string]any)["name"] = "Not-A-Name"
 	return full
 }
 
-// arrives makes the CronJob due, and waits until the Job has what the template says.
+// arrives makes the CronJob due, and waits until the Job matches the template.
 func (t *trial) arrives(ctx context.Context, s *subject, template map[string]any,
 	check func(context.Context, *subject, map[string]any) error) error {
 	if err := once(ctx, s); err != nil {
 		return err
 	}
 	t.result.Transitions++
-	return s.World.Until(ctx, func() error { return check(ctx, s, template) })
+	return s.Cluster.Until(ctx, func() error { return check(ctx, s, template) })
 }
 
-// isCreated compares the Job with the one that the API server makes of the same template by hand.
+// isCreated compares the Job with one that the test creates from the same template.
 func (t *trial) isCreated(ctx context.Context, s *subject, template map[string]any) error {
 	want := byHand(template, s.Name, objectName+"-byhand")
-	if err := s.World.ControlPlane.Client.Create(ctx, want, client.DryRunAll); err != nil {
+	if err := s.Cluster.ControlPlane.Client.Create(ctx, want, client.DryRunAll); err != nil {
 		return err
 	}
-	made := s.World.recorder.World(s.Name).Of(history.Jobs)
-	if len(made) != 1 {
-		return fmt.Errorf("there are %d Jobs, and one was due", len(made))
+	created := s.Cluster.recorder.State(s.Name).Of(history.Jobs)
+	if len(created) != 1 {
+		return fmt.Errorf("there are %d Jobs, and one was due", len(created))
 	}
-	return compare(want, made[0])
+	return compare(want, created[0])
 }
 
-// isRequested compares the Job that the operator has requested with the request for the same Job by hand: the API
-// server drops fields that it does not know from the log, and others when it accepts a Job. The operator reports the
-// refusal in the words that answer the Job by hand.
+// isRequested compares the operator's request to create a Job with the test's own request for the same Job. Both are
+// read from the audit log: the API server drops unknown fields there, so the template itself may have more. Degraded
+// must have the message with which the test's Job is rejected.
 func (t *trial) isRequested(ctx context.Context, s *subject, template map[string]any) error {
 	want, name := byHand(template, s.Name, objectName+"-byhand"), nameOfJob(s.dueTime())
-	refusal := s.World.ControlPlane.Client.Create(ctx, want.DeepCopy(), client.DryRunAll)
+	refusal := s.Cluster.ControlPlane.Client.Create(ctx, want.DeepCopy(), client.DryRunAll)
 	if refusal == nil || !isRejection(refusal) {
-		return fmt.Errorf("the Job must be refused: %w", refusal)
+		return fmt.Errorf("the API server must reject the Job, but returns: %w", refusal)
 	}
 	object, _, err := s.answered()
 	if err != nil {
@@ -118,17 +118,17 @@ func (t *trial) isRequested(ctx context.Context, s *subject, template map[string
 	_, reason, message := conditionOf(object, "Degraded")
 	words := strings.ReplaceAll(refusal.Error(), want.GetName(), name)
 	if reason != tutorialv1.ReasonRefused || !strings.Contains(message, words[:min(len(words), 800)]) {
-		return fmt.Errorf("the Job is refused by Kubernetes (%w), and Degraded says %s: %s", refusal, reason, message)
+		return fmt.Errorf("the API server rejects the Job (%w), but Degraded is %s: %s", refusal, reason, message)
 	}
-	requests := s.World.ControlPlane.Audit.Since(s.begun, testenv.In(s.Name))
+	requests := s.Cluster.ControlPlane.Audit.Since(s.begun, testenv.In(s.Name))
 	requested, got := refusedJob(requests, want.GetName()), refusedJob(requests, name)
-	if requested == nil || got == nil { // the API server may answer before it logs
-		return errors.New("the audit log does not have both refused Jobs, the one by hand and the operator's")
+	if requested == nil || got == nil { // the API server may answer before it writes the audit log
+		return errors.New("the audit log does not have both rejected Jobs, the test's and the operator's")
 	}
 	return compare(requested, got)
 }
 
-// refusedJob returns the Job of a name that was requested and refused as invalid; nil if there was none.
+// refusedJob returns the Job of a name whose creation was rejected as invalid; nil if there was none.
 func refusedJob(requests []testenv.Request, name string) *unstructured.Unstructured {
 	for _, request := range requests {
 		if request.Resource == "jobs" && request.Name == name && request.Refused != nil {
@@ -138,8 +138,8 @@ func refusedJob(requests []testenv.Request, name string) *unstructured.Unstructu
 	return nil
 }
 
-// rejectParts checks that a value of the wrong type is rejected by the name of its field, and so is any value of a
-// field that must be left out.
+// rejectParts checks that values of the wrong type, and all values of forbidden fields, are rejected with the name of
+// the field.
 func (t *trial) rejectParts(ctx context.Context, m maker, template map[string]any) {
 	visit(templatePath, template, t.field.schema, func(path string, part map[string]any, name string, schema *props) {
 		isForbidden := slices.Contains(forbidden, strings.TrimPrefix(path, templatePath+"."))
@@ -165,8 +165,8 @@ func (t *trial) rejectParts(ctx context.Context, m maker, template map[string]an
 	})
 }
 
-// grow returns a template with random values of all fields that Kubernetes accepts in the Job beside the others. The
-// CronJob must accept what Kubernetes' own CronJob accepts.
+// grow adds fields with random values to a minimal template, one after the other, and keeps those that Kubernetes
+// accepts in a Job. The operator's CronJob must accept what Kubernetes' own CronJob accepts.
 func (t *trial) grow(ctx context.Context, m maker) map[string]any {
 	template := runtime.DeepCopyJSON(t.base["jobTemplate"].(map[string]any))
 	visit(templatePath, template, t.field.schema, func(path string, part map[string]any, name string, schema *props) {
@@ -176,13 +176,13 @@ func (t *trial) grow(ctx context.Context, m maker) map[string]any {
 		}
 		part[name] = m.value(schema)
 		job := byHand(template, "default", objectName)
-		if t.world.ControlPlane.Client.Create(ctx, job, client.DryRunAll) == nil {
+		if t.cluster.ControlPlane.Client.Create(ctx, job, client.DryRunAll) == nil {
 			err := t.validate(ctx, t.kind.APIVersion(), template)
 			if err == nil {
 				return
 			}
 			if t.validate(ctx, "batch/v1", template) == nil {
-				t.violated("Kubernetes accepts this template, and the CronJob does not: %v\n%v", err, template)
+				t.violated("the batch/v1 CronJob accepts this template, but the operator's does not: %v\n%v", err, template)
 			}
 		}
 		delete(part, name)
@@ -190,16 +190,16 @@ func (t *trial) grow(ctx context.Context, m maker) map[string]any {
 	return template
 }
 
-// validate has the API server validate a CronJob with a template: the operator's, or Kubernetes' own.
+// validate sends a dry-run request to create a CronJob with a template: the operator's, or Kubernetes' own.
 func (t *trial) validate(ctx context.Context, apiVersion string, template map[string]any) error {
 	cronJob := byHand(map[string]any{"spec": map[string]any{"schedule": "@hourly", "jobTemplate": template}},
 		"default", objectName)
 	cronJob.SetAPIVersion(apiVersion)
 	cronJob.SetKind("CronJob")
-	return t.world.ControlPlane.Client.Create(ctx, cronJob, client.DryRunAll, client.FieldValidation("Strict"))
+	return t.cluster.ControlPlane.Client.Create(ctx, cronJob, client.DryRunAll, client.FieldValidation("Strict"))
 }
 
-// byHand returns the Job that a template describes.
+// byHand returns the Job that a template describes, without the operator.
 func byHand(template map[string]any, namespace, name string) *unstructured.Unstructured {
 	job := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(template)}
 	job.SetAPIVersion("batch/v1")
@@ -209,15 +209,15 @@ func byHand(template map[string]any, namespace, name string) *unstructured.Unstr
 	return job
 }
 
-// compare compares what two Jobs have from their templates.
+// compare compares the parts of two Jobs that come from their templates.
 func compare(byHand, operators *unstructured.Unstructured) error {
 	if diff := history.Diff(fromTemplate(byHand), fromTemplate(operators)); diff != "" {
-		return errors.New("the Job is not what the template says (-by hand +the operator's):\n" + diff)
+		return errors.New("the Job does not match the template (-by hand +the operator's):\n" + diff)
 	}
 	return nil
 }
 
-// fromTemplate returns what a Job has from its template.
+// fromTemplate returns the parts of a Job that come from its template.
 func fromTemplate(job *unstructured.Unstructured) history.Normal {
 	annotations := map[string]string{}
 	maps.Copy(annotations, job.GetAnnotations())
@@ -227,10 +227,10 @@ func fromTemplate(job *unstructured.Unstructured) history.Normal {
 	maps.Copy(labels, job.GetLabels())
 	text, err := json.MarshalIndent([]any{labels, annotations, job.Object["spec"]}, "", " ")
 	if err != nil {
-		panic(err) // it was JSON before
+		panic(err) // impossible: the object was decoded from JSON
 	}
 	own := []string{job.GetName(), "JOB"}
-	if uid := string(job.GetUID()); uid != "" { // a refused Job has none
+	if uid := string(job.GetUID()); uid != "" { // a rejected Job has none
 		own = append(own, uid, "UID")
 	}
 	return history.Normal{history.Jobs: strings.NewReplacer(own...).Replace(string(text))}

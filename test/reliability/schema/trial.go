@@ -15,13 +15,13 @@ import (
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
-// Result is what the trial of one field has found.
+// Result is the result of the trial of one field.
 type Result struct {
 	Field       string   // its kind and path
-	Classes     []string // that the API server accepts
-	Transitions int      // between classes that the API server accepts
-	Rejections  int      // of a class that it rejects, after one that it accepts
-	Ends        int      // how many different cluster states the classes lead to
+	Classes     []string // the accepted classes
+	Transitions int      // the number of transitions between accepted classes
+	Rejections  int      // the number of transitions from an accepted class to a rejected one
+	Ends        int      // the number of different cluster states that the classes lead to
 	Violations  []string `json:",omitempty"`
 }
 
@@ -29,23 +29,23 @@ type Result struct {
 type trial struct {
 	special
 	options  Options
-	world    *World
+	cluster  *Cluster
 	kind     *kind
 	field    field
-	accepted []class // by the API server
-	rejected []class
+	accepted []class // classes that the API server accepts
+	rejected []class // classes that the API server rejects
 	result   Result
 
 	mu       sync.Mutex
-	ends     map[string]history.Normal // what a fresh resource becomes, by class and what is carried
-	subjects []*subject                // that exist
+	ends     map[string]history.Normal // the settled state of a fresh resource, by class and carried value
+	subjects []*subject                // all resources that were created
 }
 
-// shortClasses is how many classes that the API server accepts a short run tests of each field.
+// shortClasses is the number of accepted classes of each field that a short run tests.
 const shortClasses = 3
 
-func newTrial(w *World, options Options, k *kind, f field) *trial {
-	t := &trial{special: specialOf(k, f), options: options, world: w, kind: k, field: f,
+func newTrial(cluster *Cluster, options Options, k *kind, f field) *trial {
+	t := &trial{special: specialOf(k, f), options: options, cluster: cluster, kind: k, field: f,
 		ends: map[string]history.Normal{}, result: Result{Field: k.Name + " " + f.Path}}
 	for _, c := range f.classes(t.values) {
 		switch {
@@ -67,14 +67,14 @@ func newTrial(w *World, options Options, k *kind, f field) *trial {
 	return t
 }
 
-// isLarge returns whether a namespace has no room for the pods of a class. Reporting that takes the operator long.
+// isLarge reports whether a class needs more pods than the quota allows. It takes long until that is reported.
 func (t *trial) isLarge(c class) bool {
 	count, isCount := c.value.(int64)
 	return isCount && t.pods > 0 && count > int64(t.pods)
 }
 
 func (t *trial) isSkipped(c class) bool {
-	return t.isLarge(c) && (t.options.Short || t.options.IsHasty && t.field.Path == "spec.replicas")
+	return t.isLarge(c) && (t.options.Short || t.options.StopsEarly && t.field.Path == "spec.replicas")
 }
 
 func (t *trial) violated(format string, args ...any) {
@@ -100,8 +100,8 @@ func (t *trial) run(ctx context.Context) {
 	t.result.Ends = len(ends)
 }
 
-// walk tests all ordered pairs of classes on one resource: from each class that the API server accepts to each other
-// one, and to each that it rejects. A short run tests each class once, and the rejected ones after the first.
+// walk tests the field on one resource: all transitions from an accepted class to every other accepted class and to
+// every rejected one. A short run tests each class once, and the rejected ones only after the first.
 func (t *trial) walk(ctx context.Context) error {
 	order := tour(len(t.accepted))
 	if t.options.Short {
@@ -133,7 +133,7 @@ func (t *trial) walk(ctx context.Context) error {
 	return nil
 }
 
-// carriedBy returns what stays when the field is removed, after a class.
+// carriedBy returns the value that stays in effect when the field is removed after a class.
 func (t *trial) carriedBy(c class, before any) any {
 	switch {
 	case t.carry == nil:
@@ -145,7 +145,7 @@ func (t *trial) carriedBy(c class, before any) any {
 }
 
 func (t *trial) create(ctx context.Context, spec map[string]any) (*subject, error) {
-	s, err := t.world.create(ctx, t.kind, spec, t.pods)
+	s, err := t.cluster.create(ctx, t.kind, spec, t.pods)
 	if err == nil {
 		t.mu.Lock()
 		defer t.mu.Unlock()
@@ -154,7 +154,7 @@ func (t *trial) create(ctx context.Context, spec map[string]any) (*subject, erro
 	return s, err
 }
 
-// fresh creates a resource of a class, waits until it has settled, and records what it is then.
+// fresh creates a resource of a class, waits until it has settled, and records its state.
 func (t *trial) fresh(ctx context.Context, c class, carried any) (*subject, error) {
 	s, err := t.create(ctx, t.field.in(t.base, c.value))
 	if err != nil {
@@ -192,7 +192,7 @@ func (t *trial) fresh(ctx context.Context, c class, carried any) (*subject, erro
 	return s, nil
 }
 
-// step changes the resource to a class, and waits until it is what a fresh one of that class is.
+// step changes the resource to a class, and waits until its state equals that of a fresh resource of that class.
 func (t *trial) step(ctx context.Context, s *subject, c class, carried any) error {
 	key := c.name + fmt.Sprint(carried)
 	if _, ok := t.ends[key]; !ok {
@@ -216,7 +216,7 @@ func (t *trial) step(ctx context.Context, s *subject, c class, carried any) erro
 	return s.Becomes(ctx, t.ends[key], s.isAnswered)
 }
 
-// isReported checks the condition Degraded of a fresh resource: it names the field if the operator cannot use the
+// isReported checks that the condition Degraded of a fresh resource names the field if the operator cannot use the
 // value, and is False otherwise.
 func (t *trial) isReported(s *subject, c class) error {
 	object, _, err := s.answered()
@@ -227,7 +227,7 @@ func (t *trial) isReported(s *subject, c class) error {
 	if c.outcome == degraded && (isDegraded != "True" || !strings.Contains(message, t.field.Path)) {
 		return fmt.Errorf("the condition Degraded (%s, %s) does not name %s: %s", isDegraded, reason, t.field.Path, message)
 	}
-	// A rollout is stuck where there is no room for more pods.
+	// A rollout beyond the quota for pods is stuck.
 	isStuck := t.isLarge(c) && reason == samplev1alpha1.ReasonRolloutStuck
 	if c.outcome == legal && isDegraded == "True" && !isStuck {
 		return fmt.Errorf("it is degraded: %s: %s", reason, message)
@@ -235,7 +235,7 @@ func (t *trial) isReported(s *subject, c class) error {
 	return nil
 }
 
-// reject tries all classes that the API server rejects, on a resource of a class, and checks that nothing changes.
+// reject changes a resource to all classes that the API server rejects, and checks that nothing changes.
 func (t *trial) reject(ctx context.Context, s *subject, from class) {
 	for _, c := range t.rejected {
 		before, version := s.State(), s.version
@@ -250,7 +250,7 @@ func (t *trial) reject(ctx context.Context, s *subject, from class) {
 	}
 }
 
-// checkRejection returns an error unless an error is a rejection in such words.
+// checkRejection fails unless err is a rejection that contains all words.
 func checkRejection(err error, words []string) error {
 	if err == nil {
 		return errors.New("the API server accepts it")

@@ -7,27 +7,27 @@ import (
 	"slices"
 )
 
-// maker makes random values that a schema allows.
+// maker generates random values that a schema allows.
 type maker struct {
 	*rand.Rand
-	// isFull gives objects all their fields, and not only those that are required, none of them with a zero value.
+	// isFull generates all fields of objects, without zero values. Otherwise only required fields are generated.
 	isFull bool
 }
 
-// newMaker returns a maker whose values are always the same for a seed and a path.
+// newMaker returns a maker that always generates the same values for a seed and a path.
 func newMaker(seed uint64, path string) maker {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(path))
 	return maker{Rand: rand.New(rand.NewPCG(seed, hash.Sum64()))}
 }
 
-// texts have the forms that Kubernetes asks for where its schema only says "string": names, words, numbers, addresses
-// and paths.
+// texts are values for fields of type "string". Kubernetes requires more than the schema: names, words, numbers,
+// addresses or paths.
 var texts = []string{"a", "b", "c-1", "example.com/a", "example.com/b", "Never", "Failed", "Indexed", "1", "0-2", "2",
 	"10.0.0.1", "/a", "metadata.name", "limits.cpu", "ReadWriteOnce", "kernel.shm_rmid_forced",
 	"iqn.2001-04.com.example:a", "a:1"}
 
-// mapKeys are names of labels, and of resources that a container can request.
+// mapKeys are keys for maps: names of labels, and of resources that a container can request.
 var mapKeys = []string{"a", "example.com/b", "cpu", "memory", "storage", "example.com/c"}
 
 func pick[T any](m maker, values []T) T { return values[m.IntN(len(values))] }
@@ -37,7 +37,7 @@ func (m maker) value(schema *props) any {
 	switch {
 	case len(schema.Enum) > 0:
 		return decode(pick(m, schema.Enum).Raw)
-	case schema.XIntOrString && schema.Pattern != "": // a quantity, which is read as a string
+	case schema.XIntOrString && schema.Pattern != "": // a quantity, which is returned as a string
 		return pick(m, []string{"1", "2", "30", "40Mi"})
 	case schema.XIntOrString:
 		return int64(1 + m.IntN(9))

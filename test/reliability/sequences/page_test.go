@@ -18,7 +18,7 @@ import (
 
 var proofDir = flag.String("proof", "", "a `directory` for a page of the results")
 
-// tally counts what all tests have done.
+// tally counts the sequences, failures and managers of all tests.
 var tally = struct {
 	sequences, found, managers int // found are past failures
 	actions                    map[string]int
@@ -57,7 +57,7 @@ func writePage(directory string) error {
 	return errors.Join(page.Print(os.Stdout), page.Write(directory))
 }
 
-// newPage returns the report for people.
+// newPage returns the report as a page.
 func newPage(operator string) *proof.Page {
 	actions := proof.Table{Columns: []string{"action", "count"}}
 	for _, action := range slices.Sorted(maps.Keys(tally.actions)) {

@@ -1,5 +1,5 @@
-// Package sequences makes random changes to resources, and compares the end with resources that are created in their
-// last state and have no past. A sequence that fails is made as short as possible.
+// Package sequences makes random changes to resources, and compares the final state with that of resources newly
+// created with the final specs. A failing sequence is shrunk to a minimal one.
 package sequences
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// restWindow is how long nothing may be written when everything has settled.
+// restWindow is how long the operator must write nothing once everything has settled.
 const restWindow = time.Second
 
 // deploymentNames are the names that Foos and other clients contend for.
@@ -50,14 +50,14 @@ func draw(t *rapid.T, name string) resource {
 }
 
 func TestSequences(t *testing.T) {
-	ctx, world := open(t)
+	ctx, cluster := open(t)
 	defer fail(t, "a sequence")
-	rapid.Check(t, func(t *rapid.T) { run(ctx, t, world) })
+	rapid.Check(t, func(t *rapid.T) { run(ctx, t, cluster) })
 }
 
-// TestFound repeats what has failed once, in as few steps as it takes.
+// TestFound repeats minimal sequences that failed once.
 func TestFound(t *testing.T) {
-	ctx, world := open(t)
+	ctx, cluster := open(t)
 	foo := func(deployment string) resource {
 		return resource{kind: kinds.Foo, name: "one",
 			spec: map[string]any{"deploymentName": deployment, "replicas": int64(1)}}
@@ -79,7 +79,7 @@ func TestFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			defer fail(t, name)
 			tally.found++
-			s, err := newStage(ctx, world)
+			s, err := newStage(ctx, cluster)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -92,7 +92,7 @@ func TestFound(t *testing.T) {
 
 // open starts a control plane with the manager that MANAGER names, or else that of this tree. In the end, the logs of
 // all managers are checked.
-func open(t *testing.T) (context.Context, *schema.World) {
+func open(t *testing.T) (context.Context, *schema.Cluster) {
 	t.Helper()
 	log.SetLogger(logr.Discard())
 	ctx := context.Background()
@@ -100,29 +100,29 @@ func open(t *testing.T) (context.Context, *schema.World) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	world, err := schema.Start(ctx)
+	cluster, err := schema.Start(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		for _, defect := range world.Defects() {
+		for _, defect := range cluster.Defects() {
 			t.Errorf("the log of a manager has: %s", defect)
 			tally.failed = append(tally.failed, defect)
 		}
-		tally.managers += world.Managers()
-		if err := world.Stop(); err != nil {
+		tally.managers += cluster.Managers()
+		if err := cluster.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := world.Use(ctx, manager); err != nil {
+	if err := cluster.Use(ctx, manager); err != nil {
 		t.Fatal(err)
 	}
-	return ctx, world
+	return ctx, cluster
 }
 
 // run runs one sequence and checks its end.
-func run(ctx context.Context, t *rapid.T, world *schema.World) {
-	s, err := newStage(ctx, world)
+func run(ctx context.Context, t *rapid.T, cluster *schema.Cluster) {
+	s, err := newStage(ctx, cluster)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,10 +137,10 @@ func run(ctx context.Context, t *rapid.T, world *schema.World) {
 	names := slices.Sorted(maps.Keys(kindOf))
 	t.Repeat(map[string]func(*rapid.T){
 		"put":    func(t *rapid.T) { do("put", s.put(ctx, draw(t, rapid.SampledFrom(names).Draw(t, "resource")))) },
-		"change": func(t *rapid.T) { do("change", s.put(ctx, draw(t, one(t, s.wanted)))) },
-		"delete": func(t *rapid.T) { do("delete", s.remove(ctx, one(t, s.wanted))) },
+		"change": func(t *rapid.T) { do("change", s.put(ctx, draw(t, one(t, s.desired)))) },
+		"delete": func(t *rapid.T) { do("delete", s.remove(ctx, one(t, s.desired))) },
 		"recreate": func(t *rapid.T) {
-			name := one(t, s.wanted)
+			name := one(t, s.desired)
 			again := draw(t, name)
 			do("recreate", errors.Join(s.remove(ctx, name), s.put(ctx, again)))
 		},

@@ -47,16 +47,16 @@ func (r resource) object(namespace string) *unstructured.Unstructured {
 type stage struct {
 	*schema.Namespace
 	client    client.Client
-	wanted    map[string]resource           // by name
+	desired   map[string]resource           // by name
 	unmanaged map[string]*appsv1.Deployment // by name
 	actions   []string
 	isDown    bool // no manager runs
 }
 
 // newStage creates a namespace for a sequence.
-func newStage(ctx context.Context, world *schema.World) (*stage, error) {
-	namespace, err := world.Namespace(ctx)
-	return &stage{Namespace: namespace, client: world.ControlPlane.Client, wanted: map[string]resource{},
+func newStage(ctx context.Context, cluster *schema.Cluster) (*stage, error) {
+	namespace, err := cluster.Namespace(ctx)
+	return &stage{Namespace: namespace, client: cluster.ControlPlane.Client, desired: map[string]resource{},
 		unmanaged: map[string]*appsv1.Deployment{}}, err
 }
 
@@ -68,7 +68,7 @@ func (s *stage) log(format string, args ...any) {
 func (s *stage) kill() {
 	s.log("kill")
 	s.isDown = true
-	s.World.Kill()
+	s.Cluster.Kill()
 }
 
 // start starts a manager if none runs.
@@ -78,14 +78,14 @@ func (s *stage) start(ctx context.Context) error {
 	}
 	s.log("start")
 	s.isDown = false
-	return s.World.Restart(ctx)
+	return s.Cluster.Restart(ctx)
 }
 
 // put creates a resource, or replaces its spec.
 func (s *stage) put(ctx context.Context, r resource) error {
 	s.log("put %s %v", r.name, r.spec)
-	_, exists := s.wanted[r.name]
-	s.wanted[r.name] = r
+	_, exists := s.desired[r.name]
+	s.desired[r.name] = r
 	if !exists {
 		return s.client.Create(ctx, r.object(s.Name))
 	}
@@ -99,22 +99,22 @@ func (s *stage) put(ctx context.Context, r resource) error {
 // remove deletes a resource, once its children have their owner references: a child without one stays.
 func (s *stage) remove(ctx context.Context, name string) error {
 	s.log("delete %s", name)
-	object := s.wanted[name].object(s.Name)
-	delete(s.wanted, name)
+	object := s.desired[name].object(s.Name)
+	delete(s.desired, name)
 	if err := s.client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 		return err
 	}
 	areOwned := func() error {
-		children, err := s.World.Children(ctx, s.Name)
+		children, err := s.Cluster.Children(ctx, s.Name)
 		for _, c := range children {
 			if c.GetAnnotations()[child.OwnerAnnotation] == string(object.GetUID()) && len(c.GetOwnerReferences()) == 0 {
-				err = fmt.Errorf("%s %s was made for %s and has no owner reference", c.GetKind(), c.GetName(), name)
+				err = fmt.Errorf("%s %s was created for %s and has no owner reference", c.GetKind(), c.GetName(), name)
 			}
 		}
 		return err
 	}
 	if areOwned() != nil {
-		if err := errors.Join(s.start(ctx), s.World.Until(ctx, areOwned)); err != nil {
+		if err := errors.Join(s.start(ctx), s.Cluster.Until(ctx, areOwned)); err != nil {
 			return err
 		}
 	}
@@ -147,9 +147,9 @@ func (s *stage) free(ctx context.Context, name string) error {
 	return s.client.Delete(ctx, is, background)
 }
 
-// damage does something to a child that only the operator may do.
+// damage changes or deletes a child in a way that the operator must revert.
 func (s *stage) damage(ctx context.Context, which int, how string) error {
-	children, err := s.World.Children(ctx, s.Name)
+	children, err := s.Cluster.Children(ctx, s.Name)
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (s *stage) damage(ctx context.Context, which int, how string) error {
 	}
 	child := &children[which%len(children)]
 	if how == "disown" && !s.hasOwner(ctx, child) {
-		return nil // it is being collected, and would stay
+		return nil // the garbage collector is about to delete it, and would not without its owner reference
 	}
 	s.log("%s %s %s", how, child.GetKind(), child.GetName())
 	if how == "delete" {
@@ -179,29 +179,29 @@ func (s *stage) damage(ctx context.Context, which int, how string) error {
 	return client.IgnoreNotFound(s.client.Patch(ctx, child, client.RawPatch(types.MergePatchType, []byte(patches[how]))))
 }
 
-// hasOwner returns whether the resource that controls a child exists.
+// hasOwner reports whether the resource that controls a child exists.
 func (s *stage) hasOwner(ctx context.Context, child *unstructured.Unstructured) bool {
 	controller := metav1.GetControllerOf(child)
-	if controller == nil || s.wanted[controller.Name].kind.Name != controller.Kind {
+	if controller == nil || s.desired[controller.Name].kind.Name != controller.Kind {
 		return false
 	}
-	owner := s.wanted[controller.Name].object(s.Name)
+	owner := s.desired[controller.Name].object(s.Name)
 	return s.client.Get(ctx, client.ObjectKeyFromObject(owner), owner) == nil && owner.GetUID() == controller.UID
 }
 
 // removeAll deletes all resources.
 func (s *stage) removeAll(ctx context.Context) (err error) {
-	for _, name := range slices.Sorted(maps.Keys(s.wanted)) {
+	for _, name := range slices.Sorted(maps.Keys(s.desired)) {
 		err = errors.Join(err, s.remove(ctx, name))
 	}
 	return err
 }
 
-// settle waits until the status of every resource and its three conditions are about the present generation, and about
-// no rollout.
+// settle waits until the status and the three conditions of every resource are for the current generation, and no
+// rollout is in progress.
 func (s *stage) settle(ctx context.Context) (history.Normal, error) {
 	return s.Settle(ctx, func(state history.Normal) (time.Duration, error) {
-		for _, r := range s.wanted {
+		for _, r := range s.desired {
 			status := state[history.Key{Resource: history.Name(r.kind.GroupVersionResource()), Name: r.name}.String()]
 			if strings.Contains(status, "RollingOut") || strings.Count(status, `"observedGeneration": 0`) < 4 {
 				return 0, fmt.Errorf("%s: %s", r.name, status)
@@ -211,8 +211,8 @@ func (s *stage) settle(ctx context.Context) (history.Normal, error) {
 	})
 }
 
-// check removes what keeps resources from matching their specs, and compares the namespace with one that has the same
-// resources and no past. Then nothing more may be written in it.
+// check removes what keeps resources from matching their specs, and compares the namespace with one in which the same
+// resources are newly created. After that, the operator must write nothing in it.
 func (s *stage) check(ctx context.Context) error {
 	if err := s.start(ctx); err != nil {
 		return err
@@ -222,7 +222,7 @@ func (s *stage) check(ctx context.Context) error {
 			return err
 		}
 	}
-	if first, second := s.wanted["one"], s.wanted["two"]; first.spec != nil && second.spec != nil &&
+	if first, second := s.desired["one"], s.desired["two"]; first.spec != nil && second.spec != nil &&
 		first.spec["deploymentName"] == second.spec["deploymentName"] {
 		second.spec = maps.Clone(second.spec)
 		second.spec["deploymentName"] = "elsewhere"
@@ -240,28 +240,28 @@ func (s *stage) check(ctx context.Context) error {
 	if err := s.Becomes(ctx, want, func() error { return nil }); err != nil {
 		return err
 	}
-	if writes := s.World.SettledWrites(ctx, restWindow, s.Name); len(writes) > 0 {
-		return fmt.Errorf("everything has settled, and the operator writes: %s", strings.Join(writes, ", "))
+	if writes := s.Cluster.SettledWrites(ctx, restWindow, s.Name); len(writes) > 0 {
+		return fmt.Errorf("the operator writes although everything is settled: %s", strings.Join(writes, ", "))
 	}
 	return nil
 }
 
-// fresh returns the state of a namespace in which the same resources have no past. Deployments are scaled as they are
-// here where their Foo leaves that to others.
+// fresh returns the state of a namespace in which the same resources are newly created. Deployments of Foos without
+// spec.replicas are scaled to the replicas that they have in this namespace.
 func (s *stage) fresh(ctx context.Context) (history.Normal, error) {
-	f, err := newStage(ctx, s.World)
+	f, err := newStage(ctx, s.Cluster)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.wanted)) {
-		if err := f.put(ctx, s.wanted[name]); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(s.desired)) {
+		if err := f.put(ctx, s.desired[name]); err != nil {
 			return nil, err
 		}
 	}
 	if _, err := f.settle(ctx); err != nil {
 		return nil, err
 	}
-	for _, r := range s.wanted {
+	for _, r := range s.desired {
 		if r.kind.Name != kinds.Foo.Name || r.spec["replicas"] != nil {
 			continue
 		}

@@ -29,7 +29,7 @@ func main() {
 	flag.BoolVar(&options.Short, "short", false, "Test some values of each field, and no limits of the history.")
 	flag.Uint64Var(&options.Seed, "seed", 1,
 		"The `number` that chooses the values of templates and what a short run tests.")
-	flag.DurationVar(&options.Patience, "patience", 90*time.Second, "How long anything may take to match the spec.")
+	flag.DurationVar(&options.Timeout, "patience", 90*time.Second, "How long anything may take to match the spec.")
 	only := flag.String("only", "", "Test only fields that match this regular `expression`, such as 'Foo spec.replicas'.")
 	directory := flag.String("proof", "", "A `directory` for the page of the report.")
 	flag.Parse()
