@@ -53,7 +53,8 @@ type Problem struct {
 // all.
 func Degraded(problems []Problem) Condition {
 	if len(problems) == 0 {
-		return Condition{metav1.ConditionFalse, asExpected, "no problems"}
+		// Release 0.1.0 has the same message: an upgrade writes no status of settled resources.
+		return Condition{metav1.ConditionFalse, asExpected, "nothing is wrong"}
 	}
 	messages := make([]string, len(problems))
 	for i, problem := range problems {

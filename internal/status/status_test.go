@@ -208,7 +208,7 @@ func TestRolloutOf(t *testing.T) {
 }
 
 func TestDegraded(t *testing.T) {
-	if got := Degraded(nil); got != (Condition{"False", "AsExpected", "no problems"}) {
+	if got := Degraded(nil); got != (Condition{"False", "AsExpected", "nothing is wrong"}) {
 		t.Errorf("without problems: %v", got)
 	}
 	got := Degraded([]Problem{{"NameTaken", "one"}, {"NodeCrashing", "two"}})

@@ -72,7 +72,7 @@ func degradedMessage(status tutorialv1.CronJobStatus) string {
 }
 
 func TestConditions(t *testing.T) {
-	const none = "no problems"
+	const none = "nothing is wrong"
 	const failure = "Job c-29540700 failed: BackoffLimitExceeded: it has failed too often; " +
 		"kubectl -n default logs --selector=batch.kubernetes.io/job-name=c-29540700 shows why"
 	const behind = ", which is in the future: no Job is created until then. Correct the clocks of the nodes; " +
@@ -86,8 +86,8 @@ func TestConditions(t *testing.T) {
 		want    string
 		message string
 	}{
-		{"no problems", hourly().ran("09:00"), "09:30", nil, "True/Scheduled False/Idle False/AsExpected", none},
-		{"no problems, and the schedule was changed", hourly().becomes("30 * * * *"), "09:30", nil,
+		{"nothing is wrong", hourly().ran("09:00"), "09:30", nil, "True/Scheduled False/Idle False/AsExpected", none},
+		{"nothing is wrong, and the schedule was changed", hourly().becomes("30 * * * *"), "09:30", nil,
 			"True/Scheduled False/Idle False/AsExpected", none},
 		{"a Job is created", hourly(), "09:00", nil, "True/Scheduled True/JobsRunning False/AsExpected", none},
 		{"a Job is active", hourly().ran("09:00").active("09:00"), "09:30", nil,

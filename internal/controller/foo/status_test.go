@@ -40,18 +40,18 @@ func TestStatusOf(t *testing.T) {
 		replicas, availableReplicas      int32
 		wanted                           *int32 // what the Deployment has, if nil
 	}{
-		{"no problems", deployment(3, 3, 3, 3), nil,
-			"True/AllReplicasAvailable", "False/RolloutComplete", "False/AsExpected", "no problems", 3, 3, nil},
+		{"nothing is wrong", deployment(3, 3, 3, 3), nil,
+			"True/AllReplicasAvailable", "False/RolloutComplete", "False/AsExpected", "nothing is wrong", 3, 3, nil},
 		{"no pods yet", deployment(3, 0, 0, 0), nil,
-			"False/NoReplicasAvailable", "True/RollingOut", "False/AsExpected", "no problems", 0, 0, nil},
+			"False/NoReplicasAvailable", "True/RollingOut", "False/AsExpected", "nothing is wrong", 0, 0, nil},
 		{"some pods are available", deployment(3, 3, 3, 1), nil,
-			"True/SomeReplicasAvailable", "True/RollingOut", "False/AsExpected", "no problems", 3, 1, nil},
+			"True/SomeReplicasAvailable", "True/RollingOut", "False/AsExpected", "nothing is wrong", 3, 1, nil},
 		{"old pods still exist", deployment(3, 4, 3, 3), nil,
-			"True/AllReplicasAvailable", "True/RollingOut", "False/AsExpected", "no problems", 4, 3, nil},
+			"True/AllReplicasAvailable", "True/RollingOut", "False/AsExpected", "nothing is wrong", 4, 3, nil},
 		{"the Deployment controller has not observed the change", unobserved, nil,
-			"True/AllReplicasAvailable", "True/RollingOut", "False/AsExpected", "no problems", 3, 3, nil},
+			"True/AllReplicasAvailable", "True/RollingOut", "False/AsExpected", "nothing is wrong", 3, 3, nil},
 		{"no replicas", deployment(0, 0, 0, 0), nil,
-			"True/ScaledToZero", "False/RolloutComplete", "False/AsExpected", "no problems", 0, 0, nil},
+			"True/ScaledToZero", "False/RolloutComplete", "False/AsExpected", "nothing is wrong", 0, 0, nil},
 		{"the rollout is stuck", deployment(1, 1, 1, 0, appsv1.DeploymentCondition{
 			Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse, Reason: "ProgressDeadlineExceeded",
 			Message: "it has timed out"}), nil,

@@ -41,7 +41,7 @@ func TestStatusOf(t *testing.T) {
 		available, progressing, degraded string
 		ready                            int32
 	}{
-		{"no problems", 2, result{deployment: deployment(2, 2, 2, 2), isApplied: true, pods: []corev1.Pod{a, b}}, nil,
+		{"nothing is wrong", 2, result{deployment: deployment(2, 2, 2, 2), isApplied: true, pods: []corev1.Pod{a, b}}, nil,
 			"True/AllNodesReady", "False/RolloutComplete", "False/AsExpected", 2},
 		{"no pods yet", 2, result{deployment: deployment(2, 0, 0, 0), isApplied: true, pods: nil}, nil,
 			"False/NoNodesReady", "True/RollingOut", "False/AsExpected", 0},
