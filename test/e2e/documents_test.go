@@ -89,8 +89,8 @@ func follow(ctx context.Context, checkout, page string) {
 	Expect(count).To(BeNumerically(">", 0), "%s has no commands that can run", page)
 }
 
-// localCheckout returns a copy of config whose images are those of this cluster's registry: the documents name images on
-// registries that a test cluster need not reach.
+// localCheckout returns a copy of config whose images are those of this cluster's registry: the documents name images
+// on registries that a test cluster need not reach.
 func localCheckout() string {
 	GinkgoHelper()
 	checkout := GinkgoT().TempDir()

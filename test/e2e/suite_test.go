@@ -86,8 +86,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 
 	tree, last = versions()
-	expectNoDefinitions(ctx, "the operator, or a part of it, is installed: uninstall it as docs/uninstall.md describes, or "+
-		"'make cluster-down' if it is the cluster of 'make demo'", definitions()...)
+	expectNoDefinitions(ctx, "the operator, or a part of it, is installed: uninstall it as docs/uninstall.md describes, "+
+		"or 'make cluster-down' if it is the cluster of 'make demo'", definitions()...)
 })
 
 var _ = ReportAfterEach(func(report SpecReport) {

@@ -53,11 +53,11 @@ func Start(ctx context.Context) (_ *Cluster, err error) {
 
 // Build builds the manager from this tree with additional flags of go build, and returns its path.
 func Build(ctx context.Context, name string, flags ...string) (string, error) {
-	args := slices.Concat([]string{"build", "-buildvcs=false", "-ldflags=-s -c", "-o", name}, flags, []string{"./cmd"})
+	args := slices.Concat([]string{"build", "-buildvcs=false", "-ldflags=-s -w", "-o", name}, flags, []string{"./cmd"})
 	build := exec.CommandContext(ctx, "go", args...)
 	build.Dir = testenv.Root()
 	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building the manager: %c\n%s", err, out)
+		return "", fmt.Errorf("building the manager: %w\n%s", err, out)
 	}
 	return name, nil
 }

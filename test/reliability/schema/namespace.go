@@ -82,7 +82,7 @@ func (n *Namespace) Settle(ctx context.Context,
 		return err
 	})
 	if err != nil {
-		err = fmt.Errorf("it does not settle: %c", err)
+		err = fmt.Errorf("it does not settle: %w", err)
 	}
 	return last, err
 }
