@@ -95,13 +95,14 @@ func localCheckout() string {
 	GinkgoHelper()
 	checkout := GinkgoT().TempDir()
 	Expect(os.CopyFS(filepath.Join(checkout, "config"), os.DirFS(filepath.Join(root, "config")))).To(Succeed())
-	replace(filepath.Join(checkout, "config/catalog/install.yaml"), `(?m)^  image: .*$`, "  image: "+image("-catalog", "tree"))
-	replace(filepath.Join(checkout, "config/catalog/install.yaml"), `(?m)^  channel: .*$`, "  channel: candidate")
+	install := filepath.Join(checkout, "config/catalog/install.yaml")
+	replace(install, `(?m)^  image: .*$`, "  image: "+image("-catalog", "tree"))
+	replace(install, `(?m)^  channel: .*$`, "  channel: candidate")
 	if images := operandImages(); len(images) > 0 {
 		settings, err := yaml.Marshal(operatorsv1alpha1.SubscriptionConfig{Env: images})
 		Expect(err).NotTo(HaveOccurred())
 		indented := strings.ReplaceAll("\n"+strings.TrimSpace(string(settings)), "\n", "\n    ")
-		replace(filepath.Join(checkout, "config/catalog/install.yaml"), `(?m)^  installPlanApproval: .*$`, "  config:"+indented)
+		replace(install, `(?m)^  installPlanApproval: .*$`, "  config:"+indented)
 	}
 	if busybox := os.Getenv("BUSYBOX_IMAGE"); busybox != "" {
 		replace(filepath.Join(checkout, "config/samples/batch_v1_cronjob.yaml"), `image: .*`, "image: "+busybox)

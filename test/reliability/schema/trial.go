@@ -176,15 +176,15 @@ func (t *trial) fresh(ctx context.Context, c class, carried any) (*subject, erro
 	if err != nil {
 		return nil, err
 	}
+	if c.isMissing() && carried != nil {
+		c.value = carried
+	}
 	if err := t.isReported(s, c); err != nil {
 		return nil, err
 	}
 	t.ends[c.name+fmt.Sprint(carried)] = end
 	if t.expect == nil {
 		return s, nil
-	}
-	if c.isMissing() && carried != nil {
-		c.value = carried
 	}
 	if err := t.expect(c, objectsOf(end, t.kind.resource)[0], end); err != nil {
 		return nil, fmt.Errorf("%w; it is %s", err, end)
