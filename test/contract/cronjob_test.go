@@ -229,6 +229,8 @@ var _ = Describe("CronJob", func() {
 					job.Annotations = map[string]string{child.OwnerAnnotation: string(job.OwnerReferences[0].UID)}
 				})
 				k.eventually(ctx, cj, "Progressing=True/WaitingForJob")
+				// Recorded after the status is stored; it must not count as a request of what follows.
+				Eventually(ctx, eventsAbout).WithArguments(cj).ShouldNot(BeEmpty())
 				references, mark := early.OwnerReferences, cp.Audit.Now()
 				edit(ctx, early, func(job *batchv1.Job) { job.OwnerReferences = nil })
 				Eventually(ctx, func() []metav1.OwnerReference { return get(ctx, early).OwnerReferences }).
