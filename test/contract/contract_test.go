@@ -58,11 +58,11 @@ func everyKind(k kind) {
 			before = resourceVersions(ctx, all...)
 			return maps.Equal(was, before)
 		}).WithPolling(jobPace).Should(BeTrue())
-		mark, passesBefore := cp.Audit.Now(), passes(k.Controller())
+		mark, passesBefore := cp.Audit.Now(), passes(k.Controller(), ns)
 		time.Sleep(3 * time.Second)
 		Expect(resourceVersions(ctx, all...)).To(Equal(before))
 		Expect(requests(mark, ns)).To(BeEmpty())
-		Expect(passes(k.Controller())).To(Equal(passesBefore), "passes with nothing to do")
+		Expect(passes(k.Controller(), ns)).To(Equal(passesBefore), "passes with nothing to do")
 	})
 
 	It("leaves no child behind when it is deleted in the background or in the foreground", func(ctx context.Context) {
@@ -220,9 +220,9 @@ func (k kind) staysBlocked(ctx context.Context, ns string) {
 	var made int
 	var found []testenv.Request
 	Eventually(ctx, func() []testenv.Request {
-		before, begun := settledPasses(k.Controller()), cp.Audit.Now()
+		before, begun := settledPasses(k.Controller(), ns), cp.Audit.Now()
 		time.Sleep(time.Second)
-		made, found = passes(k.Controller())-before, requests(begun, ns)
+		made, found = passes(k.Controller(), ns)-before, requests(begun, ns)
 		return cp.Audit.Since(begun, testenv.Request.IsWrite,
 			func(r testenv.Request) bool { return strings.HasPrefix(r.Resource, k.Children[0].Resource) })
 	}).Should(BeEmpty(), "another client writes children")
@@ -394,7 +394,7 @@ func everyDeployingKind(k kind) {
 		for _, child := range k.children(object) {
 			Eventually(ctx, isGone(child)).Should(BeTrue(), "%T", child)
 		}
-		settledPasses(k.Controller())
+		settledPasses(k.Controller(), ns)
 		quiet := cp.Audit.Now()
 		time.Sleep(2 * time.Second)
 		Expect(get(ctx, object).GetDeletionTimestamp()).To(BeNil())

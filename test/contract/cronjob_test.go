@@ -111,7 +111,7 @@ var _ = Describe("CronJob", func() {
 		Eventually(ctx, eventsAbout).WithArguments(cj).Should(ConsistOf(HavePrefix("Normal Synced"), And(
 			HavePrefix("Warning MissedSchedule: missed 3 runs, from "),
 			ContainSubstring("spec.startingDeadlineSeconds has passed"))))
-		settledPasses(k.Controller())
+		settledPasses(k.Controller(), ns)
 		mark := cp.Audit.Now()
 		touch(ctx, cj)
 		Expect(requests(mark, ns)).To(BeEmpty())
@@ -280,9 +280,9 @@ var _ = Describe("CronJob", func() {
 			Expect(cj.Status.NextScheduleTime).To(BeNil())
 			Eventually(ctx, eventsAbout).WithArguments(cj).Should(ConsistOf(HavePrefix("Warning " + reason)))
 
-			passesBefore, mark := settledPasses(k.Controller()), cp.Audit.Now()
+			passesBefore, mark := settledPasses(k.Controller(), ns), cp.Audit.Now()
 			time.Sleep(500 * time.Millisecond)
-			Expect(passes(k.Controller())).To(Equal(passesBefore), "passes with nothing to do")
+			Expect(passes(k.Controller(), ns)).To(Equal(passesBefore), "passes with nothing to do")
 			touch(ctx, cj)
 			Expect(requests(mark, ns)).To(BeEmpty())
 			Expect(eventsAbout(ctx, cj)).To(HaveLen(1))
@@ -420,9 +420,9 @@ var _ = Describe("CronJob", func() {
 		Eventually(func() []testenv.Request { return requests(mark, ns, isForbidden) }).
 			ShouldNot(BeEmpty(), "the operator has not tried")
 		Eventually(func() bool { // the deletion of a Job may be observed late
-			mark, before := cp.Audit.Now(), passes(k.Controller())
+			mark, before := cp.Audit.Now(), passes(k.Controller(), ns)
 			time.Sleep(1500 * time.Millisecond) // in which another time comes
-			return len(requests(mark, ns)) == 0 && passes(k.Controller()) == before
+			return len(requests(mark, ns)) == 0 && passes(k.Controller(), ns) == before
 		}).Should(BeTrue(), "it continues")
 		Expect(k.conditionsOf(cj)(ctx)).To(HaveKeyWithValue("Degraded", "False/AsExpected"))
 
@@ -493,7 +493,7 @@ var _ = Describe("CronJob, with managers of its own", ownManager, SpecPriority(1
 		again := func() {
 			GinkgoHelper()
 			start(ctx, environment)
-			Eventually(func() int { return passes(k.Controller()) }).Should(BeNumerically(">", 1))
+			Eventually(func() int { return passes(k.Controller(), ns) }).Should(BeNumerically(">", 1))
 		}
 		kill(ctx)
 		again()
@@ -544,7 +544,7 @@ var _ = Describe("CronJob, with managers of its own", ownManager, SpecPriority(1
 			}).Should(And(HaveLen(count), HaveEach(BeNumerically(">=", 4))))
 			first.Kill()
 			suspendAll(ctx, ns)
-			settledPasses(k.Controller())
+			settledPasses(k.Controller(), ns)
 
 			made, asked, tried := map[string]int{}, map[string]bool{}, 0
 			for _, request := range requests(mark, ns) {
@@ -601,9 +601,9 @@ func putSince(ctx context.Context, cj *tutorialv1.CronJob, hours int, before ...
 func touch(ctx context.Context, cj *tutorialv1.CronJob) {
 	GinkgoHelper()
 	controller := kinds[2].Controller()
-	before := passes(controller)
+	before := passes(controller, cj.Namespace)
 	edit(ctx, cj, func(cj *tutorialv1.CronJob) { cj.Annotations = map[string]string{"touched": fmt.Sprint(before)} })
-	Eventually(func() int { return passes(controller) }).Should(BeNumerically(">", before))
+	Eventually(func() int { return passes(controller, cj.Namespace) }).Should(BeNumerically(">", before))
 	time.Sleep(200 * time.Millisecond)
 }
 

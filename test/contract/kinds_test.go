@@ -283,7 +283,7 @@ func resourceVersions(ctx context.Context, objects ...client.Object) map[string]
 // passOnStatusOf changes the status of a child and waits for the pass that this triggers.
 func (k kind) passOnStatusOf(ctx context.Context, child client.Object) {
 	GinkgoHelper()
-	before := passes(k.Controller())
+	before := passes(k.Controller(), child.GetNamespace())
 	changed := child.DeepCopyObject().(client.Object)
 	switch changed := changed.(type) {
 	case *appsv1.Deployment:
@@ -294,7 +294,7 @@ func (k kind) passOnStatusOf(ctx context.Context, child client.Object) {
 			batchv1.JobCondition{Type: "Theirs", Status: corev1.ConditionTrue})
 	}
 	Expect(k8s.Status().Patch(ctx, changed, client.MergeFrom(child))).To(Succeed())
-	Eventually(func() int { return passes(k.Controller()) }).Should(BeNumerically(">", before))
+	Eventually(func() int { return passes(k.Controller(), child.GetNamespace()) }).Should(BeNumerically(">", before))
 	time.Sleep(200 * time.Millisecond)
 }
 

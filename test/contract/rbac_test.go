@@ -224,7 +224,7 @@ var _ = Describe("RBAC", func() {
 			}
 			kubeconfig, err := cp.Kubeconfig(ctx, ns, "less")
 			Expect(err).NotTo(HaveOccurred())
-			m, err = cp.StartManager(ctx, program, []string{"WATCH_NAMESPACE=" + ns}, "--kubeconfig="+kubeconfig,
+			m, err = startProgram(ctx, []string{"WATCH_NAMESPACE=" + ns}, "--kubeconfig="+kubeconfig,
 				"--leader-election-namespace="+ns)
 			Expect(err).NotTo(HaveOccurred())
 			DeferCleanup(func() { _ = m.Stop() })

@@ -102,7 +102,7 @@ func outageWithoutChange(k kind) outage {
 		var mark testenv.Mark
 		during = func(context.Context) { mark = cp.Audit.Now() }
 		after = func(ctx context.Context) {
-			Eventually(func() int { return passes(k.Controller()) }).Should(BeNumerically(">=", count))
+			Eventually(func() int { return passes(k.Controller(), ns) }).Should(BeNumerically(">=", count))
 			time.Sleep(2 * time.Second)
 			report(fmt.Sprintf("requests for a restart of the manager with %d %ss", count, k.Name), len(requests(mark, ns)), 0)
 		}

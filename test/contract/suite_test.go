@@ -97,11 +97,16 @@ var _ = JustAfterEach(func() {
 	AddReportEntry("the leases", leases, ReportEntryVisibilityFailureOrVerbose)
 })
 
+// startProgram starts a manager that logs its passes, which specs count.
+func startProgram(ctx context.Context, environment []string, flags ...string) (*testenv.Manager, error) {
+	return cp.StartManager(ctx, program, environment, append([]string{testenv.LogPasses}, flags...)...)
+}
+
 // start starts a manager and waits until it is ready.
 func start(ctx context.Context, environment []string, flags ...string) {
 	GinkgoHelper()
 	var err error
-	manager, err = cp.StartManager(ctx, program, environment, flags...)
+	manager, err = startProgram(ctx, environment, flags...)
 	Expect(err).NotTo(HaveOccurred())
 	hasDefaults = len(environment)+len(flags) == 0
 	managers = append(managers, manager)
@@ -262,27 +267,23 @@ func scrape(token string) (code int, body string) {
 	return code, body
 }
 
-// passes returns the number of passes of a controller.
-func passes(controller string) (n int) {
-	GinkgoHelper()
-	Eventually(func() (err error) {
-		n, err = manager.Passes(scraper, controller)
-		return err
-	}).Should(Succeed())
-	return n
+// passes returns how many passes for objects in a namespace a controller has made. Those for objects of other specs do
+// not count: Kubernetes may change their children at any time, and CronJobs have timers.
+func passes(controller, namespace string) int {
+	return manager.PassesIn(namespace, controller)
 }
 
 // laterPass is longer than the second after which a controller retries when its cache is behind.
 const laterPass = 1200 * time.Millisecond
 
-// settledPasses waits until a controller makes no pass for a while, in which it sees its own writes, and returns the
-// number of its passes.
-func settledPasses(controller string) (n int) {
+// settledPasses waits until a controller makes no pass in a namespace for a while, in which it sees its own writes, and
+// returns the number of its passes there.
+func settledPasses(controller, namespace string) (n int) {
 	GinkgoHelper()
 	Eventually(func() bool {
-		before := passes(controller)
+		before := passes(controller, namespace)
 		time.Sleep(laterPass)
-		n = passes(controller)
+		n = passes(controller, namespace)
 		return n == before
 	}).Should(BeTrue(), "the passes do not end")
 	return n

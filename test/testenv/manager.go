@@ -177,6 +177,15 @@ func (m *Manager) Passes(token, controller string) (int, error) {
 	return passes, nil
 }
 
+// LogPasses is the flag that makes a manager log the beginning and the end of each pass.
+const LogPasses = "--log-level=DEBUG-1"
+
+// PassesIn returns how many passes for objects in a namespace a controller has completed. The manager must have been
+// started with the flag [LogPasses].
+func (m *Manager) PassesIn(namespace, controller string) int {
+	return m.logs.count(`"msg":"Reconcile`, `"controller":"`+controller+`"`, `"namespace":"`+namespace+`"`)
+}
+
 // Buffer keeps what a process writes. It is safe for concurrent use.
 type Buffer struct {
 	mu   sync.Mutex
@@ -193,6 +202,19 @@ func (b *Buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.data.String()
+}
+
+// count returns the number of lines that contain all of the texts. The rarest text should be the first.
+func (b *Buffer) count(texts ...string) (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for line := range bytes.Lines(b.data.Bytes()) {
+		contains := func(text string) bool { return bytes.Contains(line, []byte(text)) }
+		if !slices.ContainsFunc(texts, func(text string) bool { return !contains(text) }) {
+			n++
+		}
+	}
+	return n
 }
 
 // Last returns the last 4,000 bytes.
