@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// NotControlledError reports that an object with the name of a child exists and is not controlled by the child's owner.
-// The object was not written.
+// NotControlledError reports that an object with the name of a child already exists, and the child's owner does not
+// control it. The object was left unchanged.
 type NotControlledError struct {
 	Kind       string                 // of the object, such as Deployment
 	Name       string                 // of the object
@@ -27,7 +27,7 @@ func (e *NotControlledError) Error() string {
 	return fmt.Sprintf("%s %q exists and is controlled by %s %q", e.Kind, e.Name, e.Controller.Kind, e.Controller.Name)
 }
 
-// Resource returns the resource name of the object for kubectl, such as deployment.
+// Resource returns the kind in lower case, such as deployment, which kubectl accepts.
 func (e *NotControlledError) Resource() string {
 	return strings.ToLower(e.Kind)
 }
@@ -39,7 +39,7 @@ func AsNotControlled(err error) *NotControlledError {
 	return notControlled
 }
 
-// Flatten returns the errors that are joined in an error, in their order.
+// Flatten expands joined errors recursively, in order. Any other error is returned as the only element.
 func Flatten(err error) []error {
 	if err == nil {
 		return nil
@@ -55,8 +55,8 @@ func Flatten(err error) []error {
 	return all
 }
 
-// ToRetry returns the errors joined in err that are worth a retry. No retry is needed for a [*NotControlledError]:
-// deleting that object triggers the watch.
+// ToRetry returns the errors joined in err that are worth a retry. No retry is needed for a [*NotControlledError]: any
+// change of that object triggers a pass, because children are also watched by name.
 func ToRetry(err error) error {
 	var retry []error
 	for _, err := range Flatten(err) {
@@ -68,20 +68,21 @@ func ToRetry(err error) error {
 }
 
 // IsNamespaceTerminating reports whether a write failed because the namespace is being deleted. Nothing can be created
-// in it any more, and nothing has to be.
+// in it anymore, and nothing needs to be.
 func IsNamespaceTerminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// IsRefusal reports whether the API server rejected a write (quota, admission, validation, permission), as opposed to a
-// request that did not reach it or that an overloaded server did not process.
+// IsRefusal reports whether the API server rejected the content of a write (quota, admission, validation, permission),
+// as opposed to a conflict, a request that did not reach it, or one that an overloaded server did not process. An error
+// that [IsNamespaceTerminating] recognizes counts as well.
 func IsRefusal(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
 		apierrors.IsMethodNotSupported(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
 
-// IsPredecessor reports whether the controller of an object is an earlier resource with the name and kind of owner. The
-// garbage collector is about to delete that object.
+// IsPredecessor reports whether the controller of an object has the name and kind of owner and another UID: usually a
+// resource that was deleted and created again, whose child the garbage collector has not deleted yet.
 func IsPredecessor(controller *metav1.OwnerReference, owner client.Object, kind schema.GroupVersionKind) bool {
 	return controller != nil &&
 		schema.FromAPIVersionAndKind(controller.APIVersion, controller.Kind).GroupKind() == kind.GroupKind() &&

@@ -1,8 +1,8 @@
 // Package recent remembers the manager's own writes until the cache shows them, and recognizes a cache that is behind.
 //
-// A cache is always a little behind. A pass that reads it right after a write would observe the state before that write
-// and repeat it: harmless, but a wasted request, and a status computed from outdated state. Responses carry a resource
-// version, and the resource versions of one resource are ordered, so the newer of two copies is known.
+// A cache is always a little behind. A pass that reads it right after a write would observe the state before that write,
+// repeat the write, and compute the status from outdated state. Responses carry a resource version, and the resource
+// versions of one resource are ordered, so of two copies the newer one is known.
 package recent
 
 import (
@@ -25,12 +25,12 @@ import (
 
 // keep is how long a response is preferred to a cache that does not show it. Usually caches are behind by milliseconds.
 // The limit is for objects that a cache never shows: those created and deleted while its watch was interrupted. During
-// an outage a cache may be behind for longer: a controller that must not use older state even then keeps its own
-// record.
+// an outage a cache may be behind for longer. The CronJob controller, which must never forget a run, therefore keeps its
+// own record.
 const keep = 30 * time.Second
 
-// BehindError reports that the cache does not show the current state of an object yet. It is neither a failure to
-// report nor a reason to back off: with a newer copy, the next pass may have nothing to do.
+// BehindError reports that the cache does not show the current state of an object yet. It is not logged, not set in a
+// status, and causes no backoff: once the cache has caught up, the next pass may have nothing to do.
 type BehindError struct {
 	Kind string
 	Key  types.NamespacedName
@@ -45,18 +45,18 @@ func IsBehind(err error) bool {
 	return errors.As(err, new(*BehindError))
 }
 
-// Objects remembers the API server's responses to writes, and for a while which objects were deleted. It is safe for
-// concurrent use.
+// Objects remembers, for a limited time, the API server's responses to writes and which objects were deleted. It is safe
+// for concurrent use.
 type Objects struct {
 	clock clock.PassiveClock
 
 	mu      sync.Mutex
-	byKey   map[key]answer
+	byKey   map[key]response
 	deleted map[types.UID]time.Time // objects whose deletion the watch has shown or the API server has confirmed
 	swept   time.Time
 }
 
-// key names an object of any type.
+// key identifies an object by its Go type, namespace and name.
 type key struct {
 	objectType reflect.Type
 	types.NamespacedName
@@ -66,56 +66,56 @@ func keyOf(object client.Object) key {
 	return key{reflect.TypeOf(object), client.ObjectKeyFromObject(object)}
 }
 
-type answer struct {
+type response struct {
 	object client.Object
 	at     time.Time
 }
 
-// New returns an empty record.
+// New returns an Objects that remembers nothing yet.
 func New(clock clock.PassiveClock) *Objects {
-	return &Objects{clock: clock, byKey: map[key]answer{}, deleted: map[types.UID]time.Time{}}
+	return &Objects{clock: clock, byKey: map[key]response{}, deleted: map[types.UID]time.Time{}}
 }
 
-// Remember keeps the response to a write, unless the object is known to be deleted. The caller must not change it
-// afterwards.
+// Remember keeps the response to a write, unless the object is known to be deleted. It replaces the response before: one
+// object is never written concurrently. The caller must not change the response afterwards.
 func (o *Objects) Remember(object client.Object) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := o.clock.Now()
 	o.sweep(now)
 	if _, isDeleted := o.deleted[object.GetUID()]; !isDeleted {
-		o.byKey[keyOf(object)] = answer{object, now}
+		o.byKey[keyOf(object)] = response{object, now}
 	}
 }
 
-// sweep drops expired entries, at most once in the time keep.
+// sweep drops expired entries, at most once per keep interval.
 func (o *Objects) sweep(now time.Time) {
 	if now.Sub(o.swept) < keep {
 		return
 	}
 	o.swept = now
-	maps.DeleteFunc(o.byKey, func(_ key, answer answer) bool { return now.Sub(answer.at) > keep })
+	maps.DeleteFunc(o.byKey, func(_ key, r response) bool { return now.Sub(r.at) > keep })
 	maps.DeleteFunc(o.deleted, func(_ types.UID, at time.Time) bool { return now.Sub(at) > keep })
 }
 
-// Newest returns the cached copy or the remembered response, whichever is newer. If the cache has no copy, found is
-// false, and cached has only the name of the object; isFound then reports whether there is a response. The result must
-// not be changed.
-func (o *Objects) Newest(cached client.Object, found bool) (newest client.Object, isFound bool) {
+// Newest returns the cached copy or the remembered response, whichever is newer. If the cache has no copy, inCache is
+// false, and only type, namespace and name of cached are used; isFound then reports whether there is a response that has
+// not expired. The result must not be changed.
+func (o *Objects) Newest(cached client.Object, inCache bool) (newest client.Object, isFound bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	answer, ok := o.byKey[keyOf(cached)]
+	known, ok := o.byKey[keyOf(cached)]
 	if !ok {
-		return cached, found
+		return cached, inCache
 	}
-	if o.clock.Since(answer.at) > keep || found && !isOlder(cached, answer.object) {
+	if o.clock.Since(known.at) > keep || inCache && !isOlder(cached, known.object) {
 		delete(o.byKey, keyOf(cached))
-		return cached, found
+		return cached, inCache
 	}
-	return answer.object, true
+	return known.object, true
 }
 
-// Age returns how long ago the response was received that is remembered for an object; 0 if there is none.
+// Age returns how long ago the remembered response for an object was received; 0 if none is remembered for its UID.
 func (o *Objects) Age(object client.Object) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -126,7 +126,7 @@ func (o *Objects) Age(object client.Object) time.Duration {
 	return o.clock.Since(known.at)
 }
 
-// Forget drops the response for an object that is deleted, and has later ones ignored.
+// Forget drops the response for a deleted object, and makes [Objects.Remember] ignore later ones for it.
 func (o *Objects) Forget(object client.Object) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -138,7 +138,7 @@ func (o *Objects) Forget(object client.Object) {
 	o.deleted[object.GetUID()] = now
 }
 
-// IsDeleted reports whether an object was deleted a short while ago, so that a cache may still show it.
+// IsDeleted reports whether an object was deleted recently. A cache may still show it.
 func (o *Objects) IsDeleted(uid types.UID) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -146,15 +146,16 @@ func (o *Objects) IsDeleted(uid types.UID) bool {
 	return isDeleted && o.clock.Since(at) <= keep
 }
 
-// isOlder reports whether a is an older version than b. If resource versions are not ordered numbers (no such server is
-// known), it returns false, which prefers the cache.
+// isOlder reports whether a is an older version than b. If their resource versions cannot be compared, it returns false,
+// which prefers the cache.
 func isOlder(a, b client.Object) bool {
 	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
 	return err == nil && order < 0
 }
 
 // Live returns the metadata of the object that has the type, namespace and name of the given one as the API server has
-// it now, or nil if there is none. It sends a list request, because a get would need one more permission.
+// it now, or nil if there is none. It reads through live, which must not be a cache, and sends a list request, because a
+// get would need one more permission.
 func Live(ctx context.Context, c client.Client, live client.Reader,
 	named client.Object) (*metav1.PartialObjectMetadata, error) {
 	gvk, err := apiutil.GVKForObject(named, c.Scheme())
@@ -174,8 +175,9 @@ func Live(ctx context.Context, c client.Client, live client.Reader,
 	return &found.Items[0], nil
 }
 
-// ExplainConflict returns a [*BehindError] for a conflict if the API server has another version of the object than the
-// given one. Any other error, such as a conflict that a webhook returns, is returned unchanged.
+// ExplainConflict returns a [*BehindError] for a conflict if on the API server the object is missing, has another UID,
+// or has another resource version than the given one. Any other error, such as a conflict that a webhook returns, is
+// returned unchanged. If reading the object fails, both errors are returned.
 func ExplainConflict(ctx context.Context, c client.Client, live client.Reader, object client.Object, err error) error {
 	if !apierrors.IsConflict(err) {
 		return err

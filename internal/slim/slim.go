@@ -1,4 +1,4 @@
-// Package slim has the transforms of the caches, which reduce the objects that are kept in memory.
+// Package slim reduces the memory that cached objects take: transforms that the caches apply, and sharing of texts.
 package slim
 
 import (
@@ -13,9 +13,10 @@ import (
 	"github.com/example/memcached-operator/internal/child"
 )
 
-// Child returns the transform for a type of children. An object that carries [child.OwnerAnnotation], or that is
-// controlled by a resource of one of the given API groups, is kept without managedFields. Any other object is reduced
-// to the fields that show that its name is taken, and by what. Objects of other types are not changed.
+// Child returns the cache transform for a type of children. An object that carries [child.OwnerAnnotation], or that is
+// controlled by a resource of one of the given API groups, only loses its managedFields. Any other object is reduced to
+// its identity, resource version, deletion timestamp and controller, which show that its name is taken, and by what; it
+// must not be written back. Values that are no objects, such as [toolscache.DeletedFinalStateUnknown], are not changed.
 func Child(objectType client.Object, groups ...string) toolscache.TransformFunc {
 	empty := objectType.DeepCopyObject()
 	return func(in any) (any, error) {
@@ -46,7 +47,7 @@ func groupOf(controller *metav1.OwnerReference) string {
 	return schema.FromAPIVersionAndKind(controller.APIVersion, controller.Kind).Group
 }
 
-// Conditions returns conditions that share their texts, which are the same in very many resources.
+// Conditions returns a copy of conditions whose texts are shared with other resources: very many have the same ones.
 func Conditions(conditions []metav1.Condition) []metav1.Condition {
 	slim := slices.Clone(conditions)
 	for i := range slim {
@@ -56,7 +57,8 @@ func Conditions(conditions []metav1.Condition) []metav1.Condition {
 	return slices.Clip(slim)
 }
 
-// Text returns a copy of a text that all objects share.
+// Text returns a copy of a text that objects share. Copies made after a garbage collection may be new ones, so there may
+// be a few copies of a text, but not one per object.
 func Text[T ~string](text T) T {
 	return unique.Make(text).Value()
 }

@@ -22,18 +22,20 @@ const (
 	degraded    = "Degraded"
 )
 
-// Reasons that all kinds have: of Progressing, and of Degraded.
+// blocked is a reason of Progressing that all kinds have.
+const blocked = "Blocked"
+
+// Reasons of Degraded that all kinds have.
 const (
-	blocked      = "Blocked"
 	asExpected   = "AsExpected"
 	nameTaken    = "NameTaken"
 	refused      = "Refused"
-	failed       = "Error"
+	failed       = "Error" // a request failed otherwise
 	rolloutStuck = "RolloutStuck"
 )
 
-// maxMessage is the maximum length of a message in bytes. A condition can hold 32768, but the note of an event only
-// 1024.
+// maxMessage is the maximum length of a message in bytes. Messages are also used as notes of events, which are limited
+// to 1024 bytes.
 const maxMessage = 1024
 
 // Condition is the content of one condition.
@@ -49,11 +51,11 @@ type Problem struct {
 	Message string
 }
 
-// Degraded summarizes problems, which are sorted by severity. The first one sets the reason; the message lists them
-// all.
+// Degraded summarizes problems, which the caller has sorted, the worst first. The first one sets the reason; the message
+// lists them all.
 func Degraded(problems []Problem) Condition {
 	if len(problems) == 0 {
-		// Release 0.1.0 has the same message: an upgrade writes no status of settled resources.
+		// The message is that of release 0.1.0, so that an upgrade does not write the status of every resource.
 		return Condition{metav1.ConditionFalse, asExpected, "nothing is wrong"}
 	}
 	messages := make([]string, len(problems))
@@ -89,24 +91,24 @@ func shorten(text string) string {
 	return strings.ToValidUTF8(text[:maxMessage-len(ellipsis)], "") + ellipsis
 }
 
-// IsOutcome reports whether a change of conditions is more than progress: the rollout completed without a problem,
-// availability was lost, or the Degraded condition or its reason changed.
+// IsOutcome reports whether a change of conditions is more than progress: the rollout is complete and there is no
+// problem, availability was lost, or the Degraded condition or its reason changed.
 func IsOutcome(before, after []metav1.Condition) bool {
 	isDone := !meta.IsStatusConditionTrue(after, progressing) && !meta.IsStatusConditionTrue(after, degraded)
 	isLost := meta.IsStatusConditionTrue(before, available) && !meta.IsStatusConditionTrue(after, available)
 	return isDone || isLost || problem(before) != problem(after)
 }
 
-// HasBecomeDegraded reports whether Degraded has a reason that the conditions before did not have, or still has it
-// after a change of the spec. A Warning event is recorded for this transition.
+// HasBecomeDegraded reports whether Degraded has become True, has another reason than before, or is still True after a
+// change of the spec. In each case, a Warning event is recorded.
 func HasBecomeDegraded(before, after []metav1.Condition) bool {
 	return problem(after) != "" && (problem(before) != problem(after) || generationOf(before) != generationOf(after))
 }
 
-// HasBeenSynced reports whether the operator has now applied a generation of the spec, and the conditions before did
-// not show that.
+// HasBeenSynced reports whether the spec has been applied, and the conditions before did not show that for its
+// generation.
 func HasBeenSynced(before, after []metav1.Condition) bool {
-	return isCarriedOut(after) && (!isCarriedOut(before) || generationOf(before) != generationOf(after))
+	return isApplied(after) && (!isApplied(before) || generationOf(before) != generationOf(after))
 }
 
 // problem returns the reason of the worst problem; "" if there is none.
@@ -117,11 +119,13 @@ func problem(conditions []metav1.Condition) string {
 	return ""
 }
 
-func isCarriedOut(conditions []metav1.Condition) bool {
+// isApplied reports whether the children were applied. Their rollout may still be in progress, or stuck.
+func isApplied(conditions []metav1.Condition) bool {
 	c := meta.FindStatusCondition(conditions, progressing)
 	return c != nil && c.Reason != blocked && !slices.Contains([]string{nameTaken, refused, failed}, problem(conditions))
 }
 
+// generationOf returns the generation of the spec that the conditions are for; all have the same.
 func generationOf(conditions []metav1.Condition) int64 {
 	if c := meta.FindStatusCondition(conditions, degraded); c != nil {
 		return c.ObservedGeneration
@@ -129,10 +133,10 @@ func generationOf(conditions []metav1.Condition) int64 {
 	return 0
 }
 
-// ChildProblems returns the problems that errors of reading and writing children stand for, the worst first: a name is
-// taken, a write was refused, a request failed otherwise. For a name that is taken, the remedy is appended to "delete
-// it (kubectl ...)".
-func ChildProblems(err error, namespace, remedy string) []Problem {
+// ChildProblems converts errors of reading and writing children into problems, the worst first: a name is taken, a write
+// was refused, a request failed otherwise. Alternative is appended to the advice to delete an object whose name is
+// taken, such as " or choose another name".
+func ChildProblems(err error, namespace, alternative string) []Problem {
 	errs := child.Flatten(err)
 	problems := make([]Problem, 0, len(errs))
 	for _, err := range errs {
@@ -140,7 +144,7 @@ func ChildProblems(err error, namespace, remedy string) []Problem {
 		switch {
 		case notControlled != nil:
 			problems = append(problems, Problem{nameTaken, fmt.Sprintf("%v; delete it (kubectl -n %s delete %s %s)%s",
-				notControlled, namespace, notControlled.Resource(), notControlled.Name, remedy)})
+				notControlled, namespace, notControlled.Resource(), notControlled.Name, alternative)})
 		case child.IsRefusal(err):
 			problems = append(problems, Problem{refused, err.Error()})
 		default:
@@ -165,8 +169,9 @@ func AlteredProblems(deployment *appsv1.Deployment, applied int32) []Problem {
 		deployment.Name, applied, has)}}
 }
 
-// RolloutProblems returns the problem that a Deployment itself reports: pods cannot be created, or do not become ready
-// in time. Conditions that the Deployment controller set for an earlier spec are ignored.
+// RolloutProblems returns the problem that a Deployment itself reports, such as pods that cannot be created or do not
+// become ready in time; nothing without a Deployment. Conditions that the Deployment controller set for an earlier spec
+// are ignored.
 func RolloutProblems(deployment *appsv1.Deployment) []Problem {
 	if deployment == nil || !isObserved(deployment) {
 		return nil
@@ -188,9 +193,9 @@ func isObserved(deployment *appsv1.Deployment) bool {
 // Rollout is the progress of a Deployment.
 type Rollout struct {
 	Desired   int32  // pods in the spec
-	Total     int32  // pods that exist, ready or not, of any revision
+	Total     int32  // pods that exist and are not terminating, ready or not, of any revision
 	Available int32  // pods that are available
-	IsOver    bool   // all pods are up to date and available, and no others are left
+	IsOver    bool   // all pods are up to date and available, and there are no others
 	Progress  string // the message of the condition Progressing
 }
 
