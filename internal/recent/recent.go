@@ -1,8 +1,8 @@
 // Package recent remembers the manager's own writes until the cache shows them, and recognizes a cache that is behind.
 //
-// A cache is always a little behind. A pass that reads it right after a write would observe the state before that write,
-// repeat the write, and compute the status from outdated state. Responses carry a resource version, and the resource
-// versions of one resource are ordered, so of two copies the newer one is known.
+// A cache is always a little behind. A pass that reads it right after a write would observe the state before that
+// write, repeat the write, and compute the status from outdated state. Responses carry a resource version, and the
+// resource versions of one resource are ordered, so of two copies the newer one is known.
 package recent
 
 import (
@@ -25,8 +25,8 @@ import (
 
 // keep is how long a response is preferred to a cache that does not show it. Usually caches are behind by milliseconds.
 // The limit is for objects that a cache never shows: those created and deleted while its watch was interrupted. During
-// an outage a cache may be behind for longer. The CronJob controller, which must never forget a run, therefore keeps its
-// own record.
+// an outage a cache may be behind for longer. The CronJob controller, which must never forget a run, therefore keeps
+// its own record.
 const keep = 30 * time.Second
 
 // BehindError reports that the cache does not show the current state of an object yet. It is not logged, not set in a
@@ -45,8 +45,8 @@ func IsBehind(err error) bool {
 	return errors.As(err, new(*BehindError))
 }
 
-// Objects remembers, for a limited time, the API server's responses to writes and which objects were deleted. It is safe
-// for concurrent use.
+// Objects remembers, for a limited time, the API server's responses to writes and which objects were deleted. It is
+// safe for concurrent use.
 type Objects struct {
 	clock clock.PassiveClock
 
@@ -76,8 +76,8 @@ func New(clock clock.PassiveClock) *Objects {
 	return &Objects{clock: clock, byKey: map[key]response{}, deleted: map[types.UID]time.Time{}}
 }
 
-// Remember keeps the response to a write, unless the object is known to be deleted. It replaces the response before: one
-// object is never written concurrently. The caller must not change the response afterwards.
+// Remember keeps the response to a write, unless the object is known to be deleted. It replaces the response before:
+// one object is never written concurrently. The caller must not change the response afterwards.
 func (o *Objects) Remember(object client.Object) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -99,8 +99,8 @@ func (o *Objects) sweep(now time.Time) {
 }
 
 // Newest returns the cached copy or the remembered response, whichever is newer. If the cache has no copy, inCache is
-// false, and only type, namespace and name of cached are used; isFound then reports whether there is a response that has
-// not expired. The result must not be changed.
+// false, and only type, namespace and name of cached are used; isFound then reports whether there is a response that
+// has not expired. The result must not be changed.
 func (o *Objects) Newest(cached client.Object, inCache bool) (newest client.Object, isFound bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -146,16 +146,16 @@ func (o *Objects) IsDeleted(uid types.UID) bool {
 	return isDeleted && o.clock.Since(at) <= keep
 }
 
-// isOlder reports whether a is an older version than b. If their resource versions cannot be compared, it returns false,
-// which prefers the cache.
+// isOlder reports whether a is an older version than b. If their resource versions cannot be compared, it returns
+// false, which prefers the cache.
 func isOlder(a, b client.Object) bool {
 	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
 	return err == nil && order < 0
 }
 
 // Live returns the metadata of the object that has the type, namespace and name of the given one as the API server has
-// it now, or nil if there is none. It reads through live, which must not be a cache, and sends a list request, because a
-// get would need one more permission.
+// it now, or nil if there is none. It reads through live, which must not be a cache, and sends a list request, because
+// a get would need one more permission.
 func Live(ctx context.Context, c client.Client, live client.Reader,
 	named client.Object) (*metav1.PartialObjectMetadata, error) {
 	gvk, err := apiutil.GVKForObject(named, c.Scheme())

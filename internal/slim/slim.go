@@ -57,8 +57,8 @@ func Conditions(conditions []metav1.Condition) []metav1.Condition {
 	return slices.Clip(slim)
 }
 
-// Text returns a copy of a text that objects share. Copies made after a garbage collection may be new ones, so there may
-// be a few copies of a text, but not one per object.
+// Text returns a copy of a text that objects share. Copies made after a garbage collection may be new ones, so there
+// may be a few copies of a text, but not one per object.
 func Text[T ~string](text T) T {
 	return unique.Make(text).Value()
 }

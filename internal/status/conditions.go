@@ -51,8 +51,8 @@ type Problem struct {
 	Message string
 }
 
-// Degraded summarizes problems, which the caller has sorted, the worst first. The first one sets the reason; the message
-// lists them all.
+// Degraded summarizes problems, which the caller has sorted, the worst first. The first one sets the reason; the
+// message lists them all.
 func Degraded(problems []Problem) Condition {
 	if len(problems) == 0 {
 		// The message is that of release 0.1.0, so that an upgrade does not write the status of every resource.
@@ -133,9 +133,9 @@ func generationOf(conditions []metav1.Condition) int64 {
 	return 0
 }
 
-// ChildProblems converts errors of reading and writing children into problems, the worst first: a name is taken, a write
-// was refused, a request failed otherwise. Alternative is appended to the advice to delete an object whose name is
-// taken, such as " or choose another name".
+// ChildProblems converts errors of reading and writing children into problems, the worst first: a name is taken, a
+// write was refused, a request failed otherwise. Alternative is appended to the advice to delete an object whose name
+// is taken, such as " or choose another name".
 func ChildProblems(err error, namespace, alternative string) []Problem {
 	errs := child.Flatten(err)
 	problems := make([]Problem, 0, len(errs))
