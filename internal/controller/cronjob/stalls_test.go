@@ -102,7 +102,7 @@ func TestStallDetectorStarts(t *testing.T) {
 	d, before := newStallDetector(clock.RealClock{}), time.Now()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := d.Start(ctx); err != nil || d.begun.Before(before.Round(0)) {
-		t.Errorf("%v, begun %s", err, d.begun)
+	if err := d.Start(ctx); err != nil || d.firstRead.Before(before.Round(0)) {
+		t.Errorf("%v, first read %s", err, d.firstRead)
 	}
 }
