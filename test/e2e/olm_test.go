@@ -27,9 +27,9 @@ type installation struct {
 	subscription *operatorsv1alpha1.Subscription
 }
 
-// subscribe applies config/catalog/install.yaml, as docs/install.md describes, for a catalog and for the namespaces to
-// watch: all, if none is given.
-func subscribe(ctx context.Context, catalogTag string, approval operatorsv1alpha1.Approval,
+// subscribe applies config/catalog/install.yaml, as docs/install.md describes, for a catalog, the version to start with
+// and the namespaces to watch: all, if none is given.
+func subscribe(ctx context.Context, catalogTag, version string, approval operatorsv1alpha1.Approval,
 	watched ...string) *installation {
 	GinkgoHelper()
 	i := &installation{
@@ -50,6 +50,7 @@ func subscribe(ctx context.Context, catalogTag string, approval operatorsv1alpha
 	i.subscription.Spec.CatalogSource = i.catalog.Name
 	i.catalog.Spec.Image = image("-catalog", catalogTag)
 	i.subscription.Spec.Channel = "candidate" // has every release
+	i.subscription.Spec.StartingCSV = csvName(version)
 	i.group.Spec.TargetNamespaces = watched
 	i.subscription.Spec.InstallPlanApproval = approval
 	i.subscription.Spec.Config = &operatorsv1alpha1.SubscriptionConfig{Env: operandImages()}

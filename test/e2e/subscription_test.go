@@ -61,7 +61,7 @@ var _ = Describe("Installed by a Subscription", func() {
 				for _, index := range mode.watched {
 					targets = append(targets, s.namespaces[index])
 				}
-				s.installation = subscribe(ctx, "tree", operatorsv1alpha1.ApprovalAutomatic, targets...)
+				s.installation = subscribe(ctx, "tree", tree, operatorsv1alpha1.ApprovalAutomatic, targets...)
 				cleanUp(s.remove)
 				s.awaitInstalled(ctx, tree)
 				s.createResources(ctx, targets)

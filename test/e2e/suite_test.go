@@ -55,8 +55,8 @@ const stepTimeout = 5 * time.Minute
 
 var (
 	registry = os.Getenv("TEST_REGISTRY")
-	// last is the version of the last release, tree that of the next one.
-	last, tree string
+	// first and last are the versions of the first and the last release, tree is that of the next one.
+	first, last, tree string
 
 	kube    client.Client
 	clients kubernetes.Interface
@@ -85,7 +85,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	clients, err = kubernetes.NewForConfig(rest)
 	Expect(err).NotTo(HaveOccurred())
 
-	tree, last = versions()
+	first, last, tree = versions()
 	expectNoDefinitions(ctx, "the operator, or a part of it, is installed: uninstall it as docs/uninstall.md describes, "+
 		"or 'make cluster-down' if it is the cluster of 'make demo'", definitions()...)
 })
@@ -106,8 +106,8 @@ var _ = ReportAfterSuite("what was measured", func(Report) {
 	fmt.Printf("\n\nMeasured:\n%s\n", strings.Join(measured, "\n"))
 })
 
-// versions returns the versions of the tree and of the last release.
-func versions() (tree, last string) {
+// versions returns the versions of the first and the last release, and of the tree.
+func versions() (first, last, tree string) {
 	content, err := os.ReadFile(filepath.Join(root, "bundle/manifests/memcached-operator.clusterserviceversion.yaml"))
 	Expect(err).NotTo(HaveOccurred())
 	var csv operatorsv1alpha1.ClusterServiceVersion
@@ -120,8 +120,8 @@ func versions() (tree, last string) {
 		releases = append(releases, semver.MustParse(entry.Name()))
 	}
 	Expect(releases).NotTo(BeEmpty())
-	newest := slices.MaxFunc(releases, semver.Version.Compare)
-	return csv.Spec.Version.String(), newest.String()
+	slices.SortFunc(releases, semver.Version.Compare)
+	return releases[0].String(), releases[len(releases)-1].String(), csv.Spec.Version.String()
 }
 
 // image returns one of the operator's images, by default that of the tree.
