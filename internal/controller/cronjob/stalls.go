@@ -19,7 +19,7 @@ type stallDetector struct {
 	// stalls gets an event after a stall; stalls that follow each other closely may share one.
 	stalls chan event.GenericEvent
 
-	mu        sync.Mutex
+	mu           sync.Mutex
 	firstRead    time.Time
 	lastRead     time.Time
 	lastStall    time.Time // when the last stall ended, or the time of the first read
