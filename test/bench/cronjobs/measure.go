@@ -192,7 +192,7 @@ func (m *measurement) settle(ctx context.Context, deadline time.Time, created in
 			return fmt.Errorf("of %d Jobs %d were created until %s, %d of them are complete", created, seen,
 				deadline.Format(time.TimeOnly), finished)
 		}
-		if err := errors.Join(m.controller.Alive(), measure.Pause(ctx, 500*time.Millisecond)); err != nil {
+		if err := errors.Join(m.controller.CheckAlive(), measure.Pause(ctx, 500*time.Millisecond)); err != nil {
 			return err
 		}
 	}

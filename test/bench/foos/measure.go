@@ -68,7 +68,7 @@ func (m *meter) read(c *controller, foos int) (*measure.Sample, error) {
 	usage, err := m.plane.usage(c)
 	cpu, others := usage.Since(m.usage)
 	return &measure.Sample{Program: m.program.name, Count: foos, Numbers: map[string]float64{},
-		Requests: measure.Counted(m.requests()), CPU: cpu, Others: others}, errors.Join(err, c.Alive())
+		Requests: measure.Counted(m.requests()), CPU: cpu, Others: others}, errors.Join(err, c.CheckAlive())
 }
 
 // readLater returns what the program has used for so many Foos that are ready now. Its CPU time is read countedAfter

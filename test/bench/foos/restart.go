@@ -191,7 +191,7 @@ func (p *plane) reconciled(ctx context.Context, c *controller, foos int) error {
 	limit := 2*time.Minute + time.Duration(foos)*10*time.Millisecond
 	err := wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, limit, true, func(context.Context) (bool, error) {
 		passes, err := p.passes(c)
-		return err == nil && passes >= foos, c.Alive()
+		return err == nil && passes >= foos, c.CheckAlive()
 	})
 	if err != nil {
 		return fmt.Errorf("waiting until all of %d Foos are reconciled: %w", foos, err)

@@ -16,24 +16,24 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Process is a running program. Unlike testenv.Manager it may be any program, runs without what finds defects at the
-// cost of CPU time, and logs to a file, so that this process spends no CPU time on its log.
+// Process is a running program. Unlike testenv.Manager it may be any program, runs without settings that find defects
+// at the cost of CPU time, and writes its output to a file, so that the benchmark spends no CPU time copying it.
 type Process struct {
 	PID     int
-	log     string // a file
+	logPath string
 	command *exec.Cmd
 	ended   chan struct{} // closed when the process has terminated
 }
 
-// Start starts a program with none of the developer's environment. Its output goes to a new file in a directory, which
-// is also its home.
+// Start starts a program with only PATH from the developer's environment. Its output goes to a new file in a directory,
+// which is also its HOME and TMPDIR.
 func Start(directory string, environment []string, program string, args ...string) (*Process, error) {
 	file, err := os.CreateTemp(directory, filepath.Base(program)+"-*.log")
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	p := &Process{log: file.Name(), command: exec.Command(program, args...), ended: make(chan struct{})}
+	p := &Process{logPath: file.Name(), command: exec.Command(program, args...), ended: make(chan struct{})}
 	p.command.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + directory, "TMPDIR=" + directory},
 		environment...)
 	p.command.Stdout, p.command.Stderr = file, file
@@ -48,17 +48,18 @@ func Start(directory string, environment []string, program string, args ...strin
 	return p, nil
 }
 
-// WaitUntil waits up to two minutes for a condition, and fails if the process ends before.
-func (p *Process) WaitUntil(ctx context.Context, what string, isTrue func() bool) error {
+// WaitUntil waits up to two minutes for a condition, which the clause describes, such as "it is ready". It fails if the
+// process has terminated.
+func (p *Process) WaitUntil(ctx context.Context, clause string, isTrue func() bool) error {
 	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 2*time.Minute, true,
-		func(context.Context) (bool, error) { return isTrue(), p.Alive() })
+		func(context.Context) (bool, error) { return isTrue(), p.CheckAlive() })
 	if err != nil {
-		return fmt.Errorf("waiting for %s until %s: %w", filepath.Base(p.command.Path), what, err)
+		return fmt.Errorf("waiting for %s until %s: %w", filepath.Base(p.command.Path), clause, err)
 	}
 	return nil
 }
 
-// Stop stops the process as Kubernetes does, and waits until it has terminated.
+// Stop sends SIGTERM, and SIGKILL after 20 s, and waits until the process has terminated.
 func (p *Process) Stop() {
 	_ = p.command.Process.Signal(syscall.SIGTERM) // it may have ended
 	select {
@@ -69,8 +70,8 @@ func (p *Process) Stop() {
 	}
 }
 
-// Alive fails if the process has terminated.
-func (p *Process) Alive() error {
+// CheckAlive returns an error, with the output, if the process has terminated.
+func (p *Process) CheckAlive() error {
 	select {
 	case <-p.ended:
 		return fmt.Errorf("the process has terminated: %s", p.output())
@@ -80,16 +81,16 @@ func (p *Process) Alive() error {
 }
 
 func (p *Process) output() string {
-	output, _ := os.ReadFile(p.log)
+	output, _ := os.ReadFile(p.logPath)
 	return string(output)
 }
 
-// Has returns a condition: the process has printed a text.
+// Has returns a condition: the output of the process contains a text.
 func (p *Process) Has(text string) func() bool {
 	return func() bool { return strings.Contains(p.output(), text) }
 }
 
-// Answers returns a condition: a URL answers 200, with any certificate.
+// Answers returns a condition: a URL answers 200. The certificate is not verified.
 func Answers(url string) func() bool {
 	insecure := &http.Client{Timeout: time.Second, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
@@ -103,7 +104,8 @@ func Answers(url string) func() bool {
 	}
 }
 
-// Child returns the ID of the one running child process of this process with a name.
+// Child returns the PID of the only child of this process that has a name, of which Linux keeps 15 characters. It finds
+// programs that a library has started, such as etcd.
 func Child(name string) (int, error) {
 	processes, err := procfs.AllProcs()
 	if err != nil {
@@ -117,7 +119,7 @@ func Child(name string) (int, error) {
 		}
 	}
 	if len(found) != 1 {
-		return 0, fmt.Errorf("there are %d child processes %s", len(found), name)
+		return 0, fmt.Errorf("found %d child processes named %s, want 1", len(found), name)
 	}
 	return found[0], nil
 }
