@@ -19,20 +19,20 @@ import (
 	"github.com/example/memcached-operator/test/reliability/proxy"
 )
 
-// judgeDegraded finds a condition Degraded that reports a problem that did not exist, neither in the cluster state nor
-// with a request. The reason is that of the worst problem. Of the other problems, which the message lists, only a taken
-// name is recognized, by its wording.
+// judgeDegraded finds a Degraded condition without a cause: neither an object's state nor a failed request explains it.
+// The reason is that of the worst problem; the message lists all of them. Of the others, only a taken name is checked,
+// because its message contains a fixed text.
 func (w *statusWrite) judgeDegraded() {
 	if w.said.Is("Degraded", metav1.ConditionTrue) {
 		reason := w.said.Condition("Degraded").Reason
 		w.addIf(!w.hadProblem(reason), "reports that it is degraded for the reason %s, without such a problem", reason)
 		w.addIf(reason != samplev1alpha1.ReasonNameTaken && listsNameTaken(w.said) && !w.wasNameTaken(),
-			"lists a name that is taken among its problems, but none was")
+			"lists a name that is taken, but no name was")
 	}
 }
 
-// hadProblem reports whether there was a problem with this reason. All kinds share the names of reasons. Reasons that
-// no scenario causes are not listed.
+// hadProblem reports whether there was a problem with this reason. A reason that several kinds have is the same string
+// in each API package. Reasons that no scenario causes are missing here, so reporting one is a violation.
 func (w *statusWrite) hadProblem(reason string) bool {
 	switch reason {
 	case samplev1alpha1.ReasonRefused:
@@ -57,55 +57,57 @@ func (w *statusWrite) hadProblem(reason string) bool {
 	return false
 }
 
-// listsNameTaken reports whether the message of Degraded, which lists every problem, has one of a name that is taken.
+// listsNameTaken reports whether the message of Degraded lists a taken name: such messages advise the user to delete
+// the object that has it.
 func listsNameTaken(said *history.Reported) bool {
 	return said.Is("Degraded", metav1.ConditionTrue) &&
 		strings.Contains(said.Condition("Degraded").Message, "; delete it (kubectl -n ")
 }
 
-// slack is the maximum delay between a write and its recording.
+// slack is the maximum delay between a status write and the recording of its watch event.
 const slack = 2 * time.Second
 
-// hadRequest reports whether a request for the resource, or for an object that it ever needed or owned, matches a
-// predicate. It considers requests since the resource last reported no problem.
-func (w *statusWrite) hadRequest(holds func(*proxy.Request) bool) bool {
+// hadRequest reports whether a request for the resource, for a child that it needs, or for an object that it owned at
+// any time in the run matches a predicate. Requests before the last status without a problem do not count.
+func (w *statusWrite) hadRequest(matches func(*proxy.Request) bool) bool {
 	since := w.lastFine().Add(-slack)
 	return slices.ContainsFunc(w.run.Requests, func(r proxy.Request) bool {
 		key := history.Key{Resource: r.Resource, Name: r.Name}
 		isOwned := func(v history.Version) bool {
 			return v.Key == key && ownerOf(v.Object) == w.self.Object.GetUID()
 		}
-		return r.At.After(since) && r.At.Before(w.self.At) && holds(&r) &&
+		return r.At.After(since) && r.At.Before(w.self.At) && matches(&r) &&
 			(key == w.self.Key || w.needs(key) || slices.ContainsFunc(w.run.Versions, isOwned))
 	})
 }
 
-// lastFine returns when the resource last reported no problem; zero if it never has.
+// lastFine returns when the last status write that reported no problem was recorded; zero if there is none. A version
+// with an unchanged status, such as that of a spec update, only repeats an earlier report.
 func (w *statusWrite) lastFine() time.Time {
 	var last time.Time
-	var before any // the status
+	var previous any
 	for _, version := range w.versions {
 		if version.Object.GetUID() != w.self.Object.GetUID() {
 			continue
 		}
 		status := version.Object.Object["status"]
-		if !equality.Semantic.DeepEqual(status, before) &&
+		if !equality.Semantic.DeepEqual(status, previous) &&
 			history.As[history.Reported](version.Object).Is("Degraded", metav1.ConditionFalse) {
 			last = version.At
 		}
-		before = status
+		previous = status
 	}
 	return last
 }
 
-// isRefused reports whether the API server, or the proxy in its place, denied a request.
+// isRefused reports whether a request was answered with 403 Forbidden, by the API server or by an injected fault.
 func isRefused(r *proxy.Request) bool {
 	return r.Fault == nil && r.Status == http.StatusForbidden ||
 		hasFault(r, proxy.Refuse) && r.Fault.Code == http.StatusForbidden
 }
 
-// hasFailed reports whether a request of a pass has failed, other than the status write. An object that does not exist,
-// or has changed, is no failure; a conflict that the proxy makes up is one, as the object has not changed.
+// hasFailed reports whether a request of a reconcile pass, other than a status write or an event, failed. A 404 or 409
+// from the API server is not a failure, but an injected 409 is: the object has not changed.
 func hasFailed(r *proxy.Request) bool {
 	switch {
 	case !isOfPass(r), r.Resource == eventResource, strings.HasSuffix(r.Resource, "/status"):
@@ -117,18 +119,19 @@ func hasFailed(r *proxy.Request) bool {
 		proxy.ServerAway, proxy.ServerAwayAfter, proxy.EtcdAway)
 }
 
-// wasNameTaken reports whether an object that the resource does not own had a name that it needs.
+// wasNameTaken reports whether an object that the resource does not own had the name of a child that it needs.
 func (w *statusWrite) wasNameTaken() bool {
 	return w.had(func(version *history.Version) bool {
 		return !version.IsGone && w.needs(version.Key) && ownerOf(version.Object) != w.self.Object.GetUID()
 	})
 }
 
-// needs reports whether the resource has a child of that name.
+// needs reports whether the observed spec requires a child with this key. If that spec was not recorded, any name will
+// do. Of the names of Jobs, which depend on the time, only the prefix is checked. No kind has two children of one type.
 func (w *statusWrite) needs(key history.Key) bool {
 	for _, child := range w.kind.Children {
 		switch {
-		case history.Name(child.GroupVersionResource) != key.Resource:
+		case history.Name(child.GroupVersionResource) != key.Resource: // try the next child
 		case child.Name == nil:
 			return strings.HasPrefix(key.Name, w.self.Name+"-")
 		default:
@@ -138,7 +141,7 @@ func (w *statusWrite) needs(key history.Key) bool {
 	return false
 }
 
-// isStuck reports whether a Deployment reports that its pods cannot be created, or do not become available.
+// isStuck reports whether a Deployment reports that pods cannot be created, or that its rollout does not progress.
 func isStuck(d *appsv1.Deployment) bool {
 	return slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
 		return c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue ||
@@ -146,21 +149,22 @@ func isStuck(d *appsv1.Deployment) bool {
 	})
 }
 
-// hadNode reports whether one of the Memcached's pods was such that it holds.
-func (w *statusWrite) hadNode(holds func(*corev1.Pod) bool) bool {
+// hadNode reports whether one of the Memcached's nodes, which are its pods, matched a predicate.
+func (w *statusWrite) hadNode(matches func(*corev1.Pod) bool) bool {
 	nodes, _ := w.nodes()
 	return w.had(func(version *history.Version) bool {
-		return version.Resource == history.Pods && nodes.Has(version.Name) && holds(history.As[corev1.Pod](version.Object))
+		return version.Resource == history.Pods && nodes.Has(version.Name) && matches(history.As[corev1.Pod](version.Object))
 	})
 }
 
+// hasCrashed reports whether a container has terminated. A node is expected to run forever, so any exit code counts.
 func hasCrashed(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
 		return c.State.Terminated != nil || c.LastTerminationState.Terminated != nil
 	})
 }
 
-// cannotStart reports whether a container waits for anything but its ordinary start.
+// cannotStart reports whether a container is waiting for a reason other than a normal start.
 func cannotStart(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
 		return c.State.Waiting != nil && !slices.Contains([]string{"", "ContainerCreating", "PodInitializing"},
@@ -168,7 +172,7 @@ func cannotStart(pod *corev1.Pod) bool {
 	})
 }
 
-// hasCondition reports whether a pod has a condition with a status and, if one is given, a reason.
+// hasCondition reports whether a pod's condition has this status and one of the reasons; if none is given, any will do.
 func hasCondition(pod *corev1.Pod, kind corev1.PodConditionType, status corev1.ConditionStatus, reason ...string) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == kind && c.Status == status && (len(reason) == 0 || slices.Contains(reason, c.Reason))
