@@ -237,8 +237,8 @@ func everyDeployingKind(k kind) {
 	BeforeEach(func(ctx context.Context) { ns = newNamespace(ctx) })
 
 	It("reports all three conditions at once, also while pods do not start", func(ctx context.Context) {
-		held := newNamespace(ctx, testenv.HoldPods)
-		object := k.Make(held, "one", 2)
+		holding := newNamespace(ctx, testenv.HoldPods)
+		object := k.Make(holding, "one", 2)
 		Expect(k8s.Create(ctx, object)).To(Succeed())
 		k.eventually(ctx, object, "Available=False/No*", "Progressing=True/RollingOut", "Degraded=False/AsExpected")
 		Eventually(ctx, func() string { k.conditionsOf(object)(ctx); return k.message(object, "Progressing") }).

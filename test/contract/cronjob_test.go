@@ -442,8 +442,8 @@ var _ = Describe("CronJob", func() {
 		for _, job := range before {
 			uids[job.Name] = string(job.UID)
 		}
-		held := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: jobName("some", hoursBefore(8))}}
-		Expect(k8s.Delete(ctx, held, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+		leaving := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: jobName("some", hoursBefore(8))}}
+		Expect(k8s.Delete(ctx, leaving, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 		mark := cp.Audit.Now()
 		limitHistory(ctx, cj, 2, 1)
 		gone := []string{jobName("some", hoursBefore(10)), jobName("some", hoursBefore(9)), jobName("some", hoursBefore(5)),
@@ -460,8 +460,8 @@ var _ = Describe("CronJob", func() {
 		}
 		Expect(deleted).To(Equal(gone), "the oldest first, each once, and not one that waits for a finalizer (#59676)")
 		Expect(jobNames(ctx, ns)).
-			To(ContainElements(held.Name, jobName("some", hoursBefore(7)), "some-by-hand", jobName("some", hoursBefore(3))))
-		edit(ctx, get(ctx, held), func(job *batchv1.Job) { job.Finalizers = nil })
+			To(ContainElements(leaving.Name, jobName("some", hoursBefore(7)), "some-by-hand", jobName("some", hoursBefore(3))))
+		edit(ctx, get(ctx, leaving), func(job *batchv1.Job) { job.Finalizers = nil })
 	})
 
 	It("shows its columns", func(ctx context.Context) {

@@ -46,10 +46,10 @@ var _ = Describe("Foo", func() {
 	})
 
 	It("reports availableReplicas as the Deployment does, up and down", func(ctx context.Context) {
-		held := newNamespace(ctx, testenv.HoldPods)
-		foo := newFoo(held, "example", "web", ptr.To[int32](3))
+		holding := newNamespace(ctx, testenv.HoldPods)
+		foo := newFoo(holding, "example", "web", ptr.To[int32](3))
 		Expect(k8s.Create(ctx, foo)).To(Succeed())
-		pods := podsOf(ctx, held, 3)
+		pods := podsOf(ctx, holding, 3)
 		for i := range pods {
 			Expect(cp.SetPodReady(ctx, &pods[i])).To(Succeed())
 			Eventually(ctx, func() int32 { return get(ctx, foo).Status.AvailableReplicas }).Should(Equal(int32(i + 1)))

@@ -116,28 +116,28 @@ var _ = Describe("Memcached", func() {
 
 	It("writes its status at most 8 times while it grows to 100 nodes over 10 s, and at once when they are complete",
 		func(ctx context.Context) {
-			held := newNamespace(ctx, testenv.HoldPods)
+			holding := newNamespace(ctx, testenv.HoldPods)
 			mark := cp.Audit.Now()
-			mc := newMemcached(held, "one", 100)
+			mc := newMemcached(holding, "one", 100)
 			Expect(k8s.Create(ctx, mc)).To(Succeed())
-			for i, pod := range podsOf(ctx, held, 100) {
+			for i, pod := range podsOf(ctx, holding, 100) {
 				Expect(cp.SetPodReady(ctx, &pod)).To(Succeed())
 				if i < 99 {
 					time.Sleep(100 * time.Millisecond)
 				}
 			}
 			Eventually(ctx, k.conditionsOf(mc)).WithTimeout(3 * time.Second).Should(settled)
-			Expect(mc.Status.Nodes).To(Equal(namesOf(podsOf(ctx, held, 100))))
-			writes := requests(mark, held, isOf("memcacheds/status"))
+			Expect(mc.Status.Nodes).To(Equal(namesOf(podsOf(ctx, holding, 100))))
+			writes := requests(mark, holding, isOf("memcacheds/status"))
 			report("status writes of a Memcached growing to 100 nodes over 10 s", len(writes), 8)
 		})
 
 	Describe("reports why a node does not start:", func() {
 		DescribeTable("it", func(ctx context.Context, status corev1.PodStatus, reason, message string) {
-			held := newNamespace(ctx, testenv.HoldPods)
-			mc := newMemcached(held, "one", 2)
+			holding := newNamespace(ctx, testenv.HoldPods)
+			mc := newMemcached(holding, "one", 2)
 			Expect(k8s.Create(ctx, mc)).To(Succeed())
-			pods := podsOf(ctx, held, 2)
+			pods := podsOf(ctx, holding, 2)
 			Expect(cp.SetPodReady(ctx, &pods[0])).To(Succeed())
 			Expect(cp.SetPodStatus(ctx, &pods[1], status)).To(Succeed())
 			Eventually(ctx, k.conditionsOf(mc)).Should(And(
@@ -232,15 +232,15 @@ var _ = Describe("Memcached", func() {
 	})
 
 	It("reports a taken name and a crashing node at the same time", func(ctx context.Context) {
-		held := newNamespace(ctx, testenv.HoldPods)
+		holding := newNamespace(ctx, testenv.HoldPods)
 		taken := &corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Namespace: held, Name: "one"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: holding, Name: "one"},
 			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
 		}
 		Expect(k8s.Create(ctx, taken)).To(Succeed())
-		mc := newMemcached(held, "one", 1)
+		mc := newMemcached(holding, "one", 1)
 		Expect(k8s.Create(ctx, mc)).To(Succeed())
-		crashed := podsOf(ctx, held, 1)[0]
+		crashed := podsOf(ctx, holding, 1)[0]
 		Expect(cp.SetPodStatus(ctx, &crashed,
 			corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{
 				Name: "memcached",
@@ -248,7 +248,7 @@ var _ = Describe("Memcached", func() {
 					Message: "bad option"}},
 			}}})).To(Succeed())
 		Eventually(ctx, func() string { k.conditionsOf(mc)(ctx); return k.message(mc, "Degraded") }).Should(And(
-			ContainSubstring("kubectl -n %s delete service one", held),
+			ContainSubstring("kubectl -n %s delete service one", holding),
 			ContainSubstring("node %s terminated (Error, exit code 64): bad option", crashed.Name)))
 		Expect(k.conditionsOf(mc)(ctx)).To(HaveKeyWithValue("Degraded", "True/NameTaken"))
 

@@ -1,10 +1,10 @@
 package v1
 
-// ScheduledAtAnnotation of a Job tells people the time it is of, as RFC 3339 has it. The operator itself goes by the
-// Job's name.
+// ScheduledAtAnnotation of a Job has its scheduled time in the format of RFC 3339, for people. The operator itself
+// reads the time from the Job's name.
 const ScheduledAtAnnotation = "batch.tutorial.kubebuilder.io/scheduled-at"
 
-// How many finished Jobs are kept where the spec does not say; the API server fills that in.
+// Defaults of the history limits, which the API server sets.
 const (
 	DefaultSuccessfulJobsHistoryLimit = 3
 	DefaultFailedJobsHistoryLimit     = 1
