@@ -139,7 +139,7 @@ SUB = $(MAKE) --no-print-directory
 
 .PHONY: test
 test: ## Run vet, lint, unit, contract, scorecard-selftest and reliability-short.
-	@$(RUN_PARTS) 'make test: about 30 minutes the first time, about 6 minutes later. Logs: $(CACHE)/log/test' \
+	@$(RUN_PARTS) 'make test: about an hour the first time, about 6 minutes later. Logs: $(CACHE)/log/test' \
 		'build linter and control plane' '$(SUB) $(GOLANGCI_LINT) control-plane kubectl' \
 		'build the manager' '$(SUB) suite-manager' \
 		'vet' '$(SUB) vet' \
@@ -229,7 +229,7 @@ verify: kubectl bundle-validate ## Check that generated files, formatting and go
 
 .PHONY: e2e
 e2e: ## Run the end-to-end tests, on the cluster of "make cluster" or on yours (KUBECONFIG, TEST_REGISTRY).
-	@$(RUN_PARTS) 'make e2e: about 50 minutes the first time, about 40 minutes later. Logs: $(CACHE)/log/e2e' $(IMAGE_PARTS)
+	@$(RUN_PARTS) 'make e2e: about 50 minutes the first time, about 25 minutes later. Logs: $(CACHE)/log/e2e' $(IMAGE_PARTS)
 	@$(CLUSTER_ENV); TEST_WORK='$(IMAGES)' OPERATOR_SDK='$(OPERATOR_SDK)' KUBECTL='$(KUBECTL)' \
 		go test -v -count=1 -timeout 80m ./test/e2e -ginkgo.timeout=75m -ginkgo.v=$(if $(V),true,false) $(if $(FOCUS),-ginkgo.focus '$(FOCUS)' -ginkgo.fail-on-empty)
 
@@ -253,12 +253,12 @@ linux:
 demo: override TEST_REGISTRY := # always the cluster of "make cluster"
 demo: linux ## Start a cluster, install the last release with OLM, apply the samples, upgrade to this tree (root).
 	@test/demo/demo.sh --check
-	@$(RUN_PARTS) 'make demo: about 15 minutes the first time, about 3 minutes later. Logs: $(CACHE)/log/demo' $(IMAGE_PARTS)
+	@$(RUN_PARTS) 'make demo: about 25 minutes the first time, about 4 minutes later. Logs: $(CACHE)/log/demo' $(IMAGE_PARTS)
 	@. '$(CACHE)/cluster/env' && KUBECTL='$(KUBECTL)' test/demo/demo.sh
 
 .PHONY: cluster
 cluster: linux ## Start or update a cluster with real pods and OLM on this machine (root).
-	@$(RUN_PARTS) 'make cluster: about 12 minutes the first time, about 1 minute later. Logs: $(CACHE)/log/cluster' $(CLUSTER_PARTS)
+	@$(RUN_PARTS) 'make cluster: about 20 minutes the first time, about 1 minute later. Logs: $(CACHE)/log/cluster' $(CLUSTER_PARTS)
 
 .PHONY: cluster-down
 cluster-down: ## Stop the cluster and delete its data.
