@@ -42,7 +42,8 @@ func Log(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "[%4.0f s] %s\n", time.Since(startTime).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// BuildManager builds the manager from the source code in root, as the Dockerfile does, but without setting its version.
+// BuildManager builds the manager from the source code in root, as the Dockerfile does, but without setting its
+// version.
 func BuildManager(ctx context.Context, root, path string) error {
 	return Run(ctx, root, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", path, "./cmd")
 }
