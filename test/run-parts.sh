@@ -1,16 +1,17 @@
 #!/bin/sh
-# Runs the parts of a long command one after the other and prints one line for each: number, name, time, result. The output of
-# a part goes to a log file, whose end is printed if the part fails. With V=1 it goes to standard output as well.
-# Usage: test/run-parts.sh LOG-DIRECTORY FIRST-LINE NAME COMMAND [NAME COMMAND]...
+# Runs commands in order until one fails, and prints number, name, duration and result of each. The output of a command
+# goes to a file in LOG-DIRECTORY, which is deleted first; if the command fails, the end of that file is printed. With
+# V=1 the output goes to standard output instead, and no file is written.
+# Usage: test/run-parts.sh LOG-DIRECTORY HEADING NAME COMMAND [NAME COMMAND]...
 set -u
-logs=$1 first=$2
+logs=$1 heading=$2
 shift 2
 total=$(($# / 2)) number=0 ticker=''
 rm -rf "$logs"
 mkdir -p "$logs" || exit 1
-echo "$first"
+echo "$heading"
 
-line() {
+print_line() {
 	printf '[%d/%d] %-34s %5d s' "$number" "$total" "$name" $(($(date +%s) - start))
 }
 
@@ -18,7 +19,8 @@ stop_ticker() {
 	[ -z "$ticker" ] || kill "$ticker" 2>/dev/null
 	ticker=''
 }
-trap 'stop_ticker; exit 130' INT TERM
+trap 'stop_ticker; exit 130' INT
+trap 'stop_ticker; exit 143' TERM
 
 while [ $# -gt 0 ]; do
 	name=$1 command=$2
@@ -28,24 +30,25 @@ while [ $# -gt 0 ]; do
 	start=$(date +%s)
 	status=0
 	if [ -n "${V:-}" ]; then
-		line && echo
+		print_line && echo
 		sh -c "$command" || status=$?
 	else
+		# On a terminal, update the duration every second.
 		if [ -t 1 ]; then
-			while :; do printf '\r' && line && sleep 1; done &
+			while :; do printf '\r' && print_line && sleep 1; done &
 			ticker=$!
 		fi
 		sh -c "$command" >"$log" 2>&1 </dev/null || status=$?
 		stop_ticker
 		[ ! -t 1 ] || printf '\r'
 	fi
-	line
+	print_line
 	if [ $status != 0 ]; then
 		echo "  failed"
-		[ -n "${V:-}" ] || { tail -n 60 "$log" && echo "$name failed. The whole output: $log"; } >&2
+		[ -n "${V:-}" ] || { tail -n 60 "$log" && echo "$name failed. Full output: $log"; } >&2
 		exit $status
 	fi
-	# What the test runner reports, in its own words.
-	result=$(sed -n 's/^\(Ran [0-9]* of [0-9]* Specs\).*/\1/p' "$log" 2>/dev/null | tail -n 1)
+	# The number of specs that ran, if the command is a Ginkgo suite and its output is in a file.
+	result=$(sed -n 's/.*\(Ran [0-9]* of [0-9]* Specs\).*/\1/p' "$log" 2>/dev/null | tail -n 1) # colored
 	echo "${result:+  $result}"
 done

@@ -39,9 +39,9 @@ var _ = Describe("Installed by a Subscription", func() {
 		{"AllNamespaces", nil, "as docs/uninstall.md describes it", steps{runDocumented, awaitCollected, deleteNamespaces}},
 		{"OwnNamespace", []int{0}, "with the namespaces first", steps{deleteNamespaces, deleteKinds, deleteLeftovers}},
 		{"SingleNamespace", []int{1}, "with the definitions first",
-			steps{deleteKinds, awaitCollected, removeOperator, deleteNamespaces, deleteLeftovers}},
+			steps{awaitCollector, deleteKinds, awaitCollected, removeOperator, deleteNamespaces, deleteLeftovers}},
 		{"MultiNamespace", []int{0, 1}, "with the operator first",
-			steps{removeOperator, deleteKinds, awaitCollected, deleteNamespaces, deleteLeftovers}},
+			steps{awaitCollector, removeOperator, deleteKinds, awaitCollected, deleteNamespaces, deleteLeftovers}},
 	} {
 		Describe("for "+mode.name, Ordered, func() {
 			var before sets.Set[string]
@@ -123,6 +123,18 @@ func runDocumented(ctx context.Context, _ *subscribed) { follow(ctx, root, "docs
 func removeOperator(ctx context.Context, s *subscribed)  { s.remove(ctx) }
 func deleteKinds(ctx context.Context, _ *subscribed)     { deleteDefinitions(ctx) }
 func deleteLeftovers(ctx context.Context, _ *subscribed) { deleteOLMLeftovers(ctx) }
+
+// awaitCollector waits until the garbage collector observes the resources of each kind: it alone ends a deletion in the
+// foreground. It notices a definition up to a minute after its creation. When a definition is deleted, the collector
+// does not learn of the deletion of a resource that it has never observed, and keeps its children.
+func awaitCollector(ctx context.Context, s *subscribed) {
+	for _, k := range kinds {
+		probe := k.Make(s.namespaces[2], "collected", 0)
+		create(ctx, probe)
+		Expect(kube.Delete(ctx, probe, client.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())
+		awaitDeleted(ctx, probe)
+	}
+}
 
 // awaitCollected waits until the children are deleted, outside of the operator's namespace, which has other objects.
 func awaitCollected(ctx context.Context, s *subscribed) {

@@ -84,7 +84,8 @@ var _ = Describe("Upgraded", func() {
 				"(limit: 10 s)", from, tree, approval, len(grown), touched-len(grown), gap.Seconds())
 		},
 		Entry("from the last release, automatically", operatorsv1alpha1.ApprovalAutomatic, SpecTimeout(4*stepTimeout)),
-		Entry("from the first release, with an administrator's approval", operatorsv1alpha1.ApprovalManual, SpecTimeout(4*stepTimeout)),
+		Entry("from the first release, with an administrator's approval", operatorsv1alpha1.ApprovalManual,
+			SpecTimeout(4*stepTimeout)),
 	)
 })
 

@@ -1,6 +1,6 @@
 package v1
 
-// Condition types of a CronJob. All of them are present from the first status on.
+// Condition types of a CronJob. All of them are present from the first status update on.
 const (
 	// ConditionAvailable reports whether the next Job will be created when it is due.
 	ConditionAvailable = "Available"
@@ -28,11 +28,11 @@ const (
 	ReasonWaitingForJob = "WaitingForJob"
 	// ReasonIdle (False): no Job is active or due.
 	ReasonIdle = "Idle"
-	// ReasonBlocked (False): no Job can be created before the problem in Degraded is solved.
+	// ReasonBlocked (False): no Job can be created until the problem in Degraded is solved.
 	ReasonBlocked = "Blocked"
 )
 
-// Reasons of ConditionDegraded, and of the Warning event that reports it.
+// Reasons of ConditionDegraded. When it is True, a Warning event has the same reason.
 const (
 	// ReasonAsExpected (False): there is no problem.
 	ReasonAsExpected = "AsExpected"
@@ -48,7 +48,7 @@ const (
 	ReasonClockBehind = "ClockBehind"
 	// ReasonNameTaken (True): a Job with the name of the one that is due exists, and this CronJob does not control it.
 	ReasonNameTaken = "NameTaken"
-	// ReasonRefused (True): the API server rejected a request; the message contains its error. It is retried.
+	// ReasonRefused (True): the API server rejected a request; the message contains its error. The request is retried.
 	ReasonRefused = "Refused"
 	// ReasonError (True): a request failed otherwise, for example by a timeout; the message contains the error. It is
 	// retried.
@@ -60,7 +60,7 @@ const (
 	ReasonLastRunFailed = "LastRunFailed"
 )
 
-// Reasons of events besides those of ConditionDegraded.
+// Other reasons of events.
 const (
 	// EventSynced (Normal): a change of the spec was applied.
 	EventSynced = "Synced"

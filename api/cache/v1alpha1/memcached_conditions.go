@@ -1,8 +1,9 @@
 package v1alpha1
 
-// Condition types of a Memcached. All of them are present from the first status on.
+// Condition types of a Memcached. All of them are present from the first status update on. A node is one memcached
+// server, run by one pod; a machine of the cluster is called a machine.
 const (
-	// ConditionAvailable reports whether at least one node is ready.
+	// ConditionAvailable reports whether at least one node is ready, or spec.size is 0.
 	ConditionAvailable = "Available"
 	// ConditionProgressing reports whether the children are still changing toward the spec.
 	ConditionProgressing = "Progressing"
@@ -20,42 +21,43 @@ const (
 	ReasonScaledToZero = "ScaledToZero"
 	// ReasonNoNodesReady (False): no node is ready.
 	ReasonNoNodesReady = "NoNodesReady"
-	// ReasonNotObserved (Unknown): the nodes could not be observed; Degraded contains the reason.
+	// ReasonNotObserved (Unknown): the nodes could not be observed; the condition Degraded contains the cause.
 	ReasonNotObserved = "NotObserved"
 )
 
 // Reasons of ConditionProgressing.
 const (
-	// ReasonRolloutComplete (False): all nodes exist, are up to date and ready.
+	// ReasonRolloutComplete (False): all nodes exist, are up to date, and are ready.
 	ReasonRolloutComplete = "RolloutComplete"
 	// ReasonRollingOut (True): nodes are being started, replaced or stopped.
 	ReasonRollingOut = "RollingOut"
-	// ReasonBlocked (False): the Deployment cannot match the spec before the problem in Degraded is solved.
+	// ReasonBlocked (False): the Deployment cannot match the spec until the problem in Degraded is solved.
 	ReasonBlocked = "Blocked"
 )
 
-// Reasons of ConditionDegraded, and of the Warning event that reports it.
+// Reasons of ConditionDegraded. When it is True, a Warning event has the same reason.
 const (
 	// ReasonAsExpected (False): there is no problem.
 	ReasonAsExpected = "AsExpected"
-	// ReasonNameTaken (True): an object with a name that this Memcached needs exists that it does not control.
+	// ReasonNameTaken (True): a name that this Memcached needs is taken by an object that it does not control.
 	ReasonNameTaken = "NameTaken"
-	// ReasonRefused (True): the API server rejected a request; the message contains its error. It is retried.
+	// ReasonRefused (True): the API server rejected a request; the message contains its error. The request is retried.
 	ReasonRefused = "Refused"
-	// ReasonError (True): a request failed otherwise, for example by a timeout; the message contains the error. It is
-	// retried.
+	// ReasonError (True): a request failed for another reason, such as a timeout; the message contains the error. The
+	// request is retried.
 	ReasonError = "Error"
 	// ReasonRolloutStuck (True): the Deployment reports that pods cannot be created or do not become available.
 	ReasonRolloutStuck = "RolloutStuck"
-	// ReasonNodeCrashing (True): a node terminated and is not ready; the message contains the end of its output.
+	// ReasonNodeCrashing (True): a node's container terminated and the node is not ready; the message contains the end of
+	// its output.
 	ReasonNodeCrashing = "NodeCrashing"
 	// ReasonNodeNotStarting (True): a container cannot be started, for example because its image cannot be pulled.
 	ReasonNodeNotStarting = "NodeNotStarting"
-	// ReasonNodeUnschedulable (True): no machine of the cluster has room for a node's pod.
+	// ReasonNodeUnschedulable (True): the scheduler found no machine for a node's pod, for example for lack of memory.
 	ReasonNodeUnschedulable = "NodeUnschedulable"
 )
 
-// Reasons of events besides those of ConditionDegraded.
+// Other reasons of events.
 const (
 	// EventSynced (Normal): a change of the spec was applied. Pods may still be starting.
 	EventSynced = "Synced"

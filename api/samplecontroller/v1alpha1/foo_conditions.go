@@ -1,6 +1,6 @@
 package v1alpha1
 
-// Condition types of a Foo. All of them are present from the first status on.
+// Condition types of a Foo. All of them are present from the first status update on.
 const (
 	// ConditionAvailable reports whether pods of the Foo serve.
 	ConditionAvailable = "Available"
@@ -30,7 +30,7 @@ const (
 	ReasonRolloutComplete = "RolloutComplete"
 	// ReasonRollingOut (True): pods are being started, replaced or stopped.
 	ReasonRollingOut = "RollingOut"
-	// ReasonBlocked (False): the Deployment cannot match the spec before the problem in Degraded is solved.
+	// ReasonBlocked (False): the Deployment cannot match the spec until the problem in Degraded is solved.
 	ReasonBlocked = "Blocked"
 )
 
@@ -40,7 +40,7 @@ const (
 	ReasonAsExpected = "AsExpected"
 	// ReasonNameTaken (True): a Deployment named spec.deploymentName exists that this Foo does not control.
 	ReasonNameTaken = "NameTaken"
-	// ReasonRefused (True): the API server rejected a request; the message contains its error. It is retried.
+	// ReasonRefused (True): the API server rejected a request; the message contains its error. The request is retried.
 	ReasonRefused = "Refused"
 	// ReasonError (True): a request failed otherwise, for example by a timeout; the message contains the error. It is
 	// retried.

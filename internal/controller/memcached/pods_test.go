@@ -13,11 +13,11 @@ import (
 )
 
 func pod(name string, ready bool, containers ...corev1.ContainerStatus) corev1.Pod {
-	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.PodStatus{ContainerStatuses: containers}}
+	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.PodStatus{ContainerStatuses: containers}}
 	if ready {
-		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	}
-	return pod
+	return p
 }
 
 func terminated(reason string, exitCode int32, message string) corev1.ContainerState {
@@ -43,45 +43,45 @@ func TestPodProblems(t *testing.T) {
 	}{
 		{"no pods", nil, nil},
 		{"all ready", []corev1.Pod{pod("a", true), pod("b", true)}, nil},
-		{"one is starting",
+		{"a container is being created",
 			[]corev1.Pod{pod("a", false, corev1.ContainerStatus{State: waiting("ContainerCreating", "")})}, nil},
-		{"one has just been created", []corev1.Pod{pod("a", false)}, nil},
-		{"one has crashed and is ready again", []corev1.Pod{pod("a", true, crashed)}, nil},
-		{"one crashes again and again", []corev1.Pod{pod("a", true), pod("b", false, crashed)},
+		{"a pod has just been created", []corev1.Pod{pod("a", false)}, nil},
+		{"a pod crashed and is ready again", []corev1.Pod{pod("a", true, crashed)}, nil},
+		{"a pod is in a crash loop", []corev1.Pod{pod("a", true), pod("b", false, crashed)},
 			[]status.Problem{{Reason: "NodeCrashing", Message: "node b terminated (Error, exit code 64): bad option"}}},
-		{"one has crashed and is not started yet",
+		{"a pod crashed and has not restarted yet",
 			[]corev1.Pod{pod("a", false, corev1.ContainerStatus{State: terminated("OOMKilled", 137, "")})},
 			[]status.Problem{{Reason: "NodeCrashing",
 				Message: "node a terminated (OOMKilled, exit code 137): no termination message"}}},
-		{"one has a long termination message",
+		{"a long termination message keeps its last 700 bytes",
 			[]corev1.Pod{pod("a", false,
 				corev1.ContainerStatus{State: terminated("Error", 1, strings.Repeat("x", 2000)+"\nthe reason")})},
 			[]status.Problem{{Reason: "NodeCrashing", Message: "node a terminated (Error, exit code 1): …" +
-				strings.Repeat("x", 689) + "\nthe reason"}}},
+				strings.Repeat("x", 700-len("\nthe reason")) + "\nthe reason"}}},
 		{"the image cannot be pulled",
 			[]corev1.Pod{pod("a", false, corev1.ContainerStatus{State: waiting("ErrImagePull", "not found")})},
 			[]status.Problem{{Reason: "NodeNotStarting", Message: "node a cannot start (ErrImagePull): not found"}}},
-		{"no machine can take one", []corev1.Pod{pod("a", true), unschedulable},
+		{"a pod cannot be scheduled", []corev1.Pod{pod("a", true), unschedulable},
 			[]status.Problem{{Reason: "NodeUnschedulable", Message: "node c: 0/1 nodes are available"}}},
-		{"several problems, the worst first, each once",
+		{"several problems: worst first, one per reason",
 			[]corev1.Pod{unschedulable, pod("d", false, crashed), pod("e", false, crashed)},
 			[]status.Problem{{Reason: "NodeCrashing", Message: "node d terminated (Error, exit code 64): bad option"},
 				{Reason: "NodeUnschedulable", Message: "node c: 0/1 nodes are available"}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, podProblems(test.pods)); diff != "" {
-				t.Error(diff)
+				t.Errorf("podProblems() mismatch (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestSlimPodKeepsFieldsThatAreRead(t *testing.T) {
+func TestSlimPodKeepsOnlyUsedFields(t *testing.T) {
 	controller := metav1.OwnerReference{Kind: "ReplicaSet", Name: "rs", UID: "2", Controller: ptr.To(true)}
 	full := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "1", ResourceVersion: "5",
 			Labels:          map[string]string{labelInstance: "mc", "app": "memcached"},
-			Annotations:     map[string]string{"big": "one"},
+			Annotations:     map[string]string{"unused": "value"},
 			ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "m"}},
 			OwnerReferences: []metav1.OwnerReference{{Kind: "Other"}, controller}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "memcached"}}},
@@ -106,6 +106,6 @@ func TestSlimPodKeepsFieldsThatAreRead(t *testing.T) {
 				LastTerminationState: terminated("Error", 1, "bye")}}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("slimPod() mismatch (-want +got):\n%s", diff)
 	}
 }

@@ -11,24 +11,25 @@ import (
 	"github.com/example/memcached-operator/test/proof"
 )
 
-// The bars, or limits. Requests and writes do not depend on the machine, so only a miss of their bars is an error.
+// Bars are the limits that results must meet. Requests and writes do not depend on the machine, so only missing their
+// bars is an error.
 const (
-	requestsBar      = 2.0 // per Foo, without events
-	eventsBar        = 1.0 // per Foo
-	startRequestsBar = 23
-	rateBar          = 3.0  // times the rate of the sample-controller
-	cpuBar           = 0.5  // of the CPU time of the sample-controller
-	heapBar          = 4500 // bytes for each Foo
-	flatBar          = 1.15 // times the CPU time of a change with the fewest Foos
-	baselineBar      = 1.10 // times the baseline's
-	mostOthers       = 0.1  // the share of the machine that others may use where times are judged
+	requestsBar      = 2.0  // requests per Foo, without events
+	eventsBar        = 1.0  // events per Foo
+	startRequestsBar = 23   // requests of a restart, with watches and discovery
+	rateBar          = 3.0  // times the sample-controller's Foos per second
+	cpuBar           = 0.5  // of the sample-controller's CPU time
+	heapBar          = 4500 // bytes per Foo, with its Deployment
+	changeBar        = 1.15 // CPU time of a change with the most Foos, as a multiple of that with the fewest
+	baselineBar      = 1.10 // times the baseline's CPU time or heap
+	mostOthers       = 0.1  // if other processes use more than this share of the machine's CPU, times are not judged
 )
 
-// found has all results.
+// found holds the results of a run; --json writes it to a file.
 type found struct {
 	Scale    scale
-	Operator string // a hash of the sources of this operator
-	Baseline string // the program that this operator was compared with; empty for the sample-controller
+	Operator string // the Git revision of this operator
+	Baseline string // the build that replaces the sample-controller, if any
 	Settings []proof.Setting
 	Samples  map[string]measure.Samples // by section, in the order of the rounds
 }
@@ -58,60 +59,62 @@ const (
 	requestsPerChange = "requests per change"
 )
 
-// section is a part of what is measured.
+// section is one benchmark and its section of the page.
 type section struct {
 	name     string
 	measure  func(context.Context, *plane) (measure.Samples, error)
 	title    string
 	text     string
 	numbers  []string
-	isPerFoo bool // requests are shown per Foo
+	isPerFoo bool // the request table shows requests per Foo, not per round
 }
 
 var sections = []section{
 	{name: "creation", measure: measureCreations, title: "Creation",
-		text: fmt.Sprintf("Foos are created, at most %d of them pending at a time. Seconds are from the creation of a Foo "+
-			"until its status is seen to match its spec.", paced), isPerFoo: true,
+		text: fmt.Sprintf("Foos are created, at most %d of them pending at a time. The latencies p50 and p99 are from the "+
+			"creation of a Foo until its status is seen to match its spec.", paced), isPerFoo: true,
 		numbers: []string{requestsPerFoo, requestsNoEvents, foosPerSecond, latencyP50, latencyP99, cpuPerFoos,
 			systemPerFoos}},
 	{name: "restart", measure: measureRestarts, title: "Restart and memory",
-		text: fmt.Sprintf("The operator starts with Foos that match their specs, and one new Foo is created at the same "+
-			"time. Requests (with watches, discovery and authentication, without those for the lease and the new Foo), "+
-			"writes for objects and CPU time are those until %s after all Foos are reconciled; the heap is that after a "+
-			"garbage collection then, and the most memory is what a memory limit must allow. Then nothing changes for a "+
-			"while, but all Foos are reconciled again. At last, some are scaled.", startTime),
+		text: fmt.Sprintf("The operator starts with existing Foos that match their specs, while one new Foo is created. "+
+			"Requests, writes and CPU time are counted until %s after all Foos are reconciled. Requests include watches, "+
+			"discovery and the leader election's event, but not its lease, access checks for metrics, or the new Foo. "+
+			"Writes exclude that event. At the end of that time, the heap is measured after a garbage collection; the most "+
+			"memory is the peak RSS, which a memory limit must allow. While idle, nothing changes, but resyncs reconcile all "+
+			"Foos again. Finally, some Foos are scaled.", startTime),
 		numbers: []string{readyAfter, newAfter, allAfter, requestsAll, writes, startCPU, heap, memory, mostMemory,
 			idleRequests, idleWrites, idleCPU, changeCPU, requestsPerChange}},
 }
 
 var introduction = []string{
-	"This operator beside the [Kubernetes sample-controller](https://github.com/kubernetes/sample-controller) v0.37.0, " +
-		"whose kind `Foo` it manages too, on one etcd and one API server, new for each section. The sample-controller runs " +
-		"without the limit of 5 requests a second that client-go sets by default. `make bench` measures all of it again.",
-	"Numbers are medians of rounds with their 95 % confidence intervals, or the least and the greatest of fewer than 9 " +
-		"rounds. Every other round is in reverse order, and a ratio compares two programs in the same round. Requests are " +
-		"counted in the API server's audit log. This operator's requests for a Foo are the same on every machine; those of " +
-		"the sample-controller depend a little on time, and times are those of this machine.",
-	"What this does not judge: pods, networks and disks. Deployments have no pods, and a simulator writes their status " +
-		"at once; everything runs on one machine, etcd does not wait for its disk (`--unsafe-no-fsync`), and no program has " +
-		"a limit of memory or CPU time. Nor the memory of the sample-controller, which never settles.",
-	fmt.Sprintf("Where Foos are created, the CPU time of all programs is read from before the first until %s after the "+
-		"last is ready. Requests of the sample-controller are counted until then, too, and those of the operator until it "+
-		"sends no more.", countedAfter),
+	"This operator compared with the [Kubernetes sample-controller](https://github.com/kubernetes/sample-controller) " +
+		"v0.37.0, whose kind `Foo` it also manages. The programs run one at a time on one etcd and one API server, which " +
+		"are new for each section. The sample-controller runs without client-go's default limit of 5 requests a second. " +
+		"`make bench` measures everything again.",
+	"Numbers are medians of rounds with their 95 % confidence intervals, or with the minimum and maximum if there are " +
+		"fewer than 9 rounds. Every other round is in reverse order, and a ratio compares two programs in the same round. " +
+		"Requests are counted in the API server's audit log. The number of requests per Foo does not depend on the machine " +
+		"for this operator, and depends slightly on timing for the sample-controller. Times are those of this machine.",
+	"Pods, networks and disks are not measured: Deployments have no pods, and a simulator writes their status at once; " +
+		"everything runs on one machine, etcd does not wait for its disk (`--unsafe-no-fsync`), and no program has a " +
+		"memory or CPU limit. The memory of the sample-controller is not measured either, because it never settles.",
+	fmt.Sprintf("In the section Creation, CPU time is measured from before the first Foo is created until %s after the "+
+		"last is ready. The sample-controller's requests are counted over the same time, the operator's until it sends no "+
+		"more.", countedAfter),
 }
 
-// bars returns all bars, including those of numbers that were not measured.
+// bars returns the bars of the numbers that were measured.
 func (f *found) bars() []measure.Bar {
-	own := func(section, name string, foos int) []float64 {
+	own := func(section, name string, foos int) []float64 { // 0 selects any number of Foos
 		return f.Samples[section].Of(ownName, foos).Numbers(name)
 	}
-	times := func(section, name, other string, foos int) []float64 {
-		return measure.Ratios(own(section, name, foos), f.Samples[section].Of(other, foos).Numbers(name))
+	ratios := func(section, name, other string) []float64 {
+		return measure.Ratios(own(section, name, 0), f.Samples[section].Of(other, 0).Numbers(name))
 	}
 	counts := func(what, section, name string, limit float64) []measure.Bar {
 		all := []measure.Bar{{What: what, Values: own(section, name, 0), Limit: limit, IsCount: true}}
 		if base := f.Samples[section].Of(baselineName, 0).Numbers(name); len(base) > 0 {
-			all = append(all, measure.Bar{What: what + ", beside the baseline's", Values: own(section, name, 0),
+			all = append(all, measure.Bar{What: what + ", compared with the baseline", Values: own(section, name, 0),
 				Limit: slices.Max(base), IsCount: true})
 		}
 		return all
@@ -125,46 +128,47 @@ func (f *found) bars() []measure.Bar {
 		counts("writes while idle, during resyncs", "restart", idleWrites, 0),
 		[]measure.Bar{
 			{What: "rate, times the sample-controller's", IsLeast: true, Limit: rateBar, Unjudged: f.unjudged("creation"),
-				Values: times("creation", foosPerSecond, sampleName, 0)},
+				Values: ratios("creation", foosPerSecond, sampleName)},
 			{What: "CPU time of the controller, as a share of the sample-controller's", Limit: cpuBar,
-				Unjudged: f.unjudged("creation"), Values: times("creation", cpuPerFoos, sampleName, 0)},
-			{What: "CPU time for 1,000 Foos, times the baseline's", Limit: baselineBar, Unjudged: f.unjudged("creation"),
-				Values: times("creation", cpuPerFoos, baselineName, 0)},
-			{What: "bytes of heap for each Foo and its Deployment", Limit: heapBar, Values: f.heapPerFoo(ownName)},
-			{What: "heap for each Foo, times the baseline's", Limit: baselineBar,
+				Unjudged: f.unjudged("creation"), Values: ratios("creation", cpuPerFoos, sampleName)},
+			{What: "CPU time per 1,000 Foos, times the baseline's", Limit: baselineBar, Unjudged: f.unjudged("creation"),
+				Values: ratios("creation", cpuPerFoos, baselineName)},
+			{What: "bytes of heap per Foo, with its Deployment", Limit: heapBar, Values: f.heapPerFoo(ownName)},
+			{What: "heap per Foo, times the baseline's", Limit: baselineBar,
 				Values: measure.Ratios(f.heapPerFoo(ownName), f.heapPerFoo(baselineName))},
 		})
 	if few < many {
 		all = append(all, measure.Bar{What: fmt.Sprintf("CPU time of a change with %d Foos, times that with %d", many, few),
-			Limit: flatBar, Unjudged: f.unjudged("restart"),
+			Limit: changeBar, Unjudged: f.unjudged("restart"),
 			Values: measure.Ratios(own("restart", changeCPU, many), own("restart", changeCPU, few))})
 	}
 	return slices.DeleteFunc(all, func(b measure.Bar) bool { return len(b.Values) == 0 })
 }
 
-// unjudged returns the reason why the times of a section cannot be judged; empty if they can.
+// unjudged returns why the times of a section cannot be judged, or "" if they can.
 func (f *found) unjudged(section string) string {
 	if most := f.Samples[section].Others(); most > mostOthers {
-		return fmt.Sprintf("other processes used up to %.2f of the machine", most)
+		return fmt.Sprintf("other processes used up to %.2f of the machine's CPU", most)
 	}
 	return ""
 }
 
-// heapPerFoo returns the bytes that each additional Foo takes, in each round.
+// heapPerFoo returns the bytes of heap per additional Foo, in each round.
 func (f *found) heapPerFoo(program string) []float64 {
 	few, many := slices.Min(f.Scale.Sizes), slices.Max(f.Scale.Sizes)
-	less, more := f.Samples["restart"].Of(program, few).Numbers(heap), f.Samples["restart"].Of(program, many).Numbers(heap)
-	if few == many || len(less) != len(more) {
+	restarts := f.Samples["restart"]
+	withFew, withMany := restarts.Of(program, few).Numbers(heap), restarts.Of(program, many).Numbers(heap) // in MB
+	if few == many || len(withFew) != len(withMany) {
 		return nil
 	}
-	for i := range more {
-		more[i] = 1e6 * (more[i] - less[i]) / float64(many-few)
+	perFoo := make([]float64, len(withMany))
+	for i := range perFoo {
+		perFoo[i] = 1e6 * (withMany[i] - withFew[i]) / float64(many-few)
 	}
-	return more
+	return perFoo
 }
 
-// report prints the results, writes the page if there is a directory for it, and returns an error if there are too many
-// requests.
+// report prints the results, and writes the page to the directory, if any. Too many requests or writes are an error.
 func (f *found) report(out io.Writer, directory string) error {
 	page := &proof.Page{Name: "bench", Title: "What the operator costs", Text: introduction,
 		Settings: append(slices.Clone(f.Settings), proof.OperatorSetting(f.Operator))}

@@ -1,4 +1,5 @@
-// Package measure has the shared parts of the benchmarks: processes and their CPU time, requests, watches, statistics.
+// Package measure has what the benchmarks share: running programs, reading their CPU time, counting API requests,
+// watching objects, and statistics.
 package measure
 
 import (
@@ -18,12 +19,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-var begun = time.Now()
+var startTime = time.Now()
 
-// Main runs a benchmark with a temporary directory, until it returns or a signal interrupts it. If it fails, the exit
-// code is 1.
+// Main calls run with a temporary directory, which it removes when run returns. SIGINT and SIGTERM cancel the context
+// of run. If run fails, Main prints the error and exits with code 1.
 func Main(name string, run func(ctx context.Context, work string) error) {
-	ctrl.SetLogger(logr.Discard()) // that of envtest
+	ctrl.SetLogger(logr.Discard()) // silences controller-runtime's warning that no logger is set
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	work, err := os.MkdirTemp("", name+"-")
 	if err == nil {
@@ -36,17 +37,18 @@ func Main(name string, run func(ctx context.Context, work string) error) {
 	}
 }
 
-// Log prints progress, with the seconds since the start.
+// Log prints progress to stderr, with the seconds since the program started.
 func Log(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "[%4.0f s] %s\n", time.Since(begun).Seconds(), fmt.Sprintf(format, args...))
+	fmt.Fprintf(os.Stderr, "[%4.0f s] %s\n", time.Since(startTime).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// BuildManager builds the manager of a tree as it is released.
+// BuildManager builds the manager from the source code in root, as the Dockerfile does, but without setting its
+// version.
 func BuildManager(ctx context.Context, root, path string) error {
 	return Run(ctx, root, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", path, "./cmd")
 }
 
-// Run runs a command in a directory, without cgo.
+// Run runs a command in a directory. It disables cgo for builds, as the Dockerfile does. An error includes the output.
 func Run(ctx context.Context, directory, name string, args ...string) error {
 	command := exec.CommandContext(ctx, name, args...)
 	command.Dir, command.Env = directory, append(os.Environ(), "CGO_ENABLED=0")
@@ -56,31 +58,32 @@ func Run(ctx context.Context, directory, name string, args ...string) error {
 	return nil
 }
 
-// Pause waits, or returns the cause if the context ends first.
-func Pause(ctx context.Context, length time.Duration) error {
+// Pause waits for a duration, or returns context.Cause(ctx) if the context ends first.
+func Pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-time.After(length):
+	case <-time.After(d):
 		return nil
 	}
 }
 
-// Follow calls handle for every object and every change until the context is canceled. It has no cache, so that it
-// costs little beside the measured program. It reopens broken watches, so handle may be called again for an object.
+// Follow watches the objects of the list's kind until the context is canceled, and calls handle for each event. It uses
+// no informer, to leave the CPU to the measured program. When a watch closes, Follow opens another, which reports all
+// existing objects as added again, but no deletions in between.
 func Follow(ctx context.Context, c client.WithWatch, list client.ObjectList,
 	handle func(watch.EventType, client.Object), options ...client.ListOption) {
 	for ctx.Err() == nil {
-		changes, err := c.Watch(ctx, list, options...) // without a version: it begins with all objects, as added
+		watcher, err := c.Watch(ctx, list, options...) // no resourceVersion: first an Added event for each object
 		if err != nil {
 			_ = Pause(ctx, 100*time.Millisecond)
 			continue
 		}
-		for event := range changes.ResultChan() {
-			if object, isObject := event.Object.(client.Object); isObject { // and not an error
+		for event := range watcher.ResultChan() {
+			if object, ok := event.Object.(client.Object); ok { // an Error event has a metav1.Status instead
 				handle(event.Type, object)
 			}
 		}
-		changes.Stop()
+		watcher.Stop()
 	}
 }
