@@ -28,33 +28,34 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// Processes other than the one that is measured.
+// Names of the processes whose CPU time is measured in addition to that of controllerProcess.
 const (
 	apiServer = "kube-apiserver"
 	etcd      = "etcd"
-	harness   = "benchmark" // creates and watches Foos, and simulates the Deployment controller
+	harness   = "benchmark" // this process, which creates and watches Foos and simulates the Deployment controller
 )
 
-// benchNamespace has the service accounts of rights.yaml.
+// benchNamespace is the namespace of the service accounts in rights.yaml.
 const benchNamespace = "bench"
 
-// Flags of the control plane that differ from those of testenv: space for all objects, and fast deletion.
+// Flags in addition to those that testenv sets.
 var (
-	etcdFlags      = map[string]string{"quota-backend-bytes": "8589934592"}
-	apiServerFlags = map[string]string{"delete-collection-workers": "16"}
+	etcdFlags      = map[string]string{"quota-backend-bytes": "8589934592"} // 8 GiB: all objects have to fit
+	apiServerFlags = map[string]string{"delete-collection-workers": "16"}   // so that clear is fast
 )
 
-// plane is a control plane without controllers, and a simulation of the Deployment controller.
+// plane is a control plane without a controller manager. Its simulate method replaces the Deployment controller.
 type plane struct {
 	*testenv.ControlPlane
 	bench *bench
 	pids  map[string]int
-	// Separate connections, as a watch must not wait for writes.
+	// Each client has its own connection, so that the watch of Foos does not wait for the writes of the others. The first
+	// creates, scales and deletes objects, the second watches Foos, and the third simulates the Deployment controller.
 	making, watching, simulating client.WithWatch
-	token                        string // to read metrics with
+	token                        string // of the service account that reads the operator's metrics
 }
 
-// start starts a control plane with only the operator's kinds and the permissions of the programs.
+// start starts a control plane, and applies config/default without the operator's Deployment, and rights.yaml.
 func (b *bench) start(ctx context.Context) (_ *plane, err error) {
 	cp, err := testenv.StartWith(testenv.Settings{
 		AuditPolicy: measure.AuditPolicy(operator.user(), sampleController.user()),
@@ -74,10 +75,10 @@ func (b *bench) start(ctx context.Context) (_ *plane, err error) {
 			return nil, err
 		}
 	}
-	for _, connection := range []*client.WithWatch{&p.making, &p.watching, &p.simulating} {
+	for _, c := range []*client.WithWatch{&p.making, &p.watching, &p.simulating} {
 		config := rest.CopyConfig(cp.Config)
-		config.Dial = (&net.Dialer{}).DialContext // else client-go shares connections
-		if *connection, err = client.NewWithWatch(config, client.Options{Scheme: cp.Client.Scheme()}); err != nil {
+		config.Dial = (&net.Dialer{}).DialContext // clients without their own dialer share a transport
+		if *c, err = client.NewWithWatch(config, client.Options{Scheme: cp.Client.Scheme()}); err != nil {
 			return nil, err
 		}
 	}
@@ -92,30 +93,30 @@ func (b *bench) start(ctx context.Context) (_ *plane, err error) {
 	return p, err
 }
 
-// namespace creates a namespace.
+// namespace creates a namespace with a generated name, which it returns.
 func (p *plane) namespace(ctx context.Context) (string, error) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "foos-"}}
 	err := p.making.Create(ctx, namespace)
 	return namespace.Name, err
 }
 
-// clear deletes the Foos and Deployments of a namespace. No controller collects garbage.
+// clear deletes the Foos and Deployments in a namespace: no garbage collector runs that would delete the Deployments.
 func (p *plane) clear(ctx context.Context, namespace string) error {
 	var deleteErr error
 	for _, object := range []client.Object{&samplev1alpha1.Foo{}, &appsv1.Deployment{}} {
 		err := wait.PollUntilContextTimeout(ctx, time.Second, 10*time.Minute, true,
 			func(ctx context.Context) (bool, error) {
 				deleteErr = p.making.DeleteAllOf(ctx, object, client.InNamespace(namespace))
-				return deleteErr == nil, nil // a request to delete many objects may time out
+				return deleteErr == nil, nil // retry: deleting many objects may time out
 			})
 		if err != nil {
-			return fmt.Errorf("deleting all objects of the namespace %s: %w", namespace, errors.Join(err, deleteErr))
+			return fmt.Errorf("deleting the Foos and Deployments in namespace %s: %w", namespace, errors.Join(err, deleteErr))
 		}
 	}
 	return nil
 }
 
-// settings returns what the numbers depend on, beside the programs.
+// settings returns what affects the results: the machine, versions, flags, and how the programs were built.
 func (p *plane) settings() ([]proof.Setting, error) {
 	version, err := discovery.NewDiscoveryClientForConfigOrDie(p.Config).ServerVersion()
 	if err != nil {
@@ -125,50 +126,50 @@ func (p *plane) settings() ([]proof.Setting, error) {
 		{Name: "machine", Value: fmt.Sprintf("%d CPUs, %s/%s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)},
 		{Name: "Go", Value: runtime.Version()},
 		{Name: "Kubernetes", Value: version.GitVersion},
-		{Name: "etcd", Value: fmt.Sprintf("--unsafe-no-fsync, %v", etcdFlags)},
-		{Name: "kube-apiserver", Value: fmt.Sprintf("%v; the requests of the programs are audited at the level Metadata",
+		{Name: "etcd", Value: fmt.Sprintf("--unsafe-no-fsync, %v", etcdFlags)}, // the first is set by testenv
+		{Name: "kube-apiserver", Value: fmt.Sprintf("%v; the programs' requests are audited at the Metadata level",
 			apiServerFlags)},
-		{Name: "programs", Value: "CGO_ENABLED=0 go build -trimpath -ldflags='-s -w'; each logs to a file"},
+		{Name: "programs", Value: "CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w'; each logs to a file"},
 	}, nil
 }
 
-// simulate simulates the Deployment controller until stop is called: one write of its status makes a Deployment
-// available.
+// simulate simulates the Deployment controller until ctx is canceled or stop is called. Unlike the real controller, it
+// makes a Deployment available with a single status write, without ReplicaSets and pods. stop cancels pending writes.
 func (p *plane) simulate(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	writing := semaphore.NewWeighted(16)
-	var simulating sync.WaitGroup
-	simulating.Go(func() {
+	slots := semaphore.NewWeighted(16)
+	var running sync.WaitGroup
+	running.Go(func() {
 		measure.Follow(ctx, p.simulating, &appsv1.DeploymentList{}, func(event watch.EventType, object client.Object) {
 			d := object.(*appsv1.Deployment)
 			if event == watch.Deleted || d.Status.ObservedGeneration >= d.Generation {
 				return
 			}
-			simulating.Go(func() { // the watch must not wait
-				if writing.Acquire(ctx, 1) == nil {
-					defer writing.Release(1)
-					p.finish(ctx, d)
+			running.Go(func() { // a slow write must not delay later events
+				if slots.Acquire(ctx, 1) == nil {
+					defer slots.Release(1)
+					p.makeAvailable(ctx, d)
 				}
 			})
 		})
 	})
 	return func() {
 		cancel()
-		simulating.Wait()
+		running.Wait()
 	}
 }
 
-// finish writes the status of a Deployment whose pods are all available. It retries until that succeeds or the
-// Deployment is deleted.
-func (p *plane) finish(ctx context.Context, d *appsv1.Deployment) {
+// makeAvailable writes a status that reports all replicas of a Deployment as available. It retries until that succeeds,
+// the Deployment is deleted, or ctx is canceled.
+func (p *plane) makeAvailable(ctx context.Context, d *appsv1.Deployment) {
 	before := d.DeepCopy()
-	now, pods := metav1.Now(), *d.Spec.Replicas
-	condition := func(of appsv1.DeploymentConditionType, reason string) appsv1.DeploymentCondition {
-		return appsv1.DeploymentCondition{Type: of, Status: corev1.ConditionTrue, Reason: reason, LastUpdateTime: now,
-			LastTransitionTime: now}
+	now, replicas := metav1.Now(), *d.Spec.Replicas
+	condition := func(conditionType appsv1.DeploymentConditionType, reason string) appsv1.DeploymentCondition {
+		return appsv1.DeploymentCondition{Type: conditionType, Status: corev1.ConditionTrue, Reason: reason,
+			LastUpdateTime: now, LastTransitionTime: now}
 	}
 	d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation,
-		Replicas: pods, UpdatedReplicas: pods, ReadyReplicas: pods, AvailableReplicas: pods,
+		Replicas: replicas, UpdatedReplicas: replicas, ReadyReplicas: replicas, AvailableReplicas: replicas,
 		Conditions: []appsv1.DeploymentCondition{condition(appsv1.DeploymentAvailable, "MinimumReplicasAvailable"),
 			condition(appsv1.DeploymentProgressing, "NewReplicaSetAvailable")}}
 	for ctx.Err() == nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// AuditPolicy returns the policy of an API server that logs every request of some users, and no others.
+// AuditPolicy returns an audit policy that logs only the requests of the given users. It omits the RequestReceived
+// stage so that each request is not logged, and counted, twice.
 func AuditPolicy(users ...string) string {
 	return `
 apiVersion: audit.k8s.io/v1
@@ -23,15 +24,16 @@ rules:
 `
 }
 
-// Counted returns how many requests of each sort there are; those that failed are sorts of their own.
+// Counted returns the number of requests by verb and resource, such as "create jobs". Requests with a status code of
+// 300 or higher are counted separately for each code, such as "create jobs (409)".
 func Counted(requests []testenv.Request) map[string]int {
 	counts := map[string]int{}
 	for _, request := range requests {
-		sort := request.Verb + " " + request.Resource
+		name := request.Verb + " " + request.Resource
 		if request.Code >= 300 {
-			sort += fmt.Sprintf(" (%d)", request.Code)
+			name += fmt.Sprintf(" (%d)", request.Code)
 		}
-		counts[sort]++
+		counts[name]++
 	}
 	return counts
 }
@@ -43,7 +45,7 @@ func Add(sums, counts map[string]int) {
 	}
 }
 
-// All returns the sum of all counts.
+// All returns the total of counts.
 func All(counts map[string]int) int {
 	sum := 0
 	for _, count := range counts {
@@ -52,22 +54,23 @@ func All(counts map[string]int) int {
 	return sum
 }
 
-// RequestTable returns a table of how many requests of each sort controllers sent, those of each divided by a number.
-func RequestTable(title string, controllers []string, requests []map[string]int, by []int) proof.Table {
-	sorts := map[string]int{}
-	for _, counts := range requests {
-		Add(sorts, counts)
+// RequestTable returns a table with a row for each name that Counted returned, and a last row with the totals.
+// The column headings[i] shows counts[i] divided by divisors[i], such as the number of rounds.
+func RequestTable(title string, headings []string, counts []map[string]int, divisors []int) proof.Table {
+	sums := map[string]int{}
+	for _, column := range counts {
+		Add(sums, column)
 	}
-	t := proof.Table{Title: title, Columns: append([]string{"request"}, controllers...)}
-	for _, sort := range append(slices.Sorted(maps.Keys(sorts)), "all") {
-		row := make([]string, 0, 1+len(requests))
-		row = append(row, sort)
-		for i, counts := range requests {
-			count := counts[sort]
-			if sort == "all" {
-				count = All(counts)
+	t := proof.Table{Title: title, Columns: append([]string{"request"}, headings...)}
+	for _, name := range append(slices.Sorted(maps.Keys(sums)), "all") {
+		row := make([]string, 0, 1+len(counts))
+		row = append(row, name)
+		for i, column := range counts {
+			count := column[name]
+			if name == "all" {
+				count = All(column)
 			}
-			row = append(row, Digits(float64(count)/float64(by[i])))
+			row = append(row, Digits(float64(count)/float64(divisors[i])))
 		}
 		t.Rows = append(t.Rows, row)
 	}
