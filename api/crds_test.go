@@ -19,7 +19,10 @@ import (
 
 type schema = apiextensionsv1.JSONSchemaProps
 
-const cronJobs = "cronjobs.batch.tutorial.kubebuilder.io"
+const (
+	cronJobs   = "cronjobs.batch.tutorial.kubebuilder.io"
+	memcacheds = "memcacheds.cache.example.com"
+)
 
 // definitions returns the CustomResourceDefinitions by name.
 func definitions(t *testing.T) map[string]apiextensionsv1.CustomResourceDefinition {
@@ -57,7 +60,7 @@ func TestCRDs(t *testing.T) {
 	columns := map[string]string{
 		cronJobs:                       "Schedule,TimeZone,Suspend,Active,Last Schedule,Age",
 		"foos.samplecontroller.k8s.io": "Deployment,Desired,Available,Ready,Age",
-		"memcacheds.cache.example.com": "Size,Ready,Status,Age",
+		memcacheds:                     "Size,Ready,Status,Memory,Workload,Service,Degraded,Age", // the wide ones included
 	}
 	for name, crd := range definitions(t) {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +71,7 @@ func TestCRDs(t *testing.T) {
 			expectLimits(t, "spec", root.Properties["spec"])
 			for name, property := range root.Properties["status"].Properties {
 				// With list type "set", managedFields would have an entry for each element.
-				want := map[string]string{"active": "atomic", "conditions": "map", "nodes": "atomic"}[name]
+				want := map[string]string{"active": "atomic", "conditions": "map", "nodes": "atomic", "servers": "atomic"}[name]
 				if got := ptr.Deref(property.XListType, ""); got != want {
 					t.Errorf("status.%s: list type %q, want %q", name, got, want)
 				}
@@ -178,8 +181,36 @@ func TestPROJECT(t *testing.T) {
 	}
 }
 
-// jobTemplate has a schema of Kubernetes, whose descriptions "kubectl explain job.spec" shows.
-const jobTemplate = "spec.jobTemplate"
+// isOfKubernetes reports whether the field of a path has a type of Kubernetes, whose fields "kubectl explain" describes
+// for Jobs and pods.
+func isOfKubernetes(path string) bool {
+	_, isOfPod := podFields[strings.TrimPrefix(path, podSpec)]
+	return path == "spec.jobTemplate" || strings.HasPrefix(path, podSpec) && isOfPod
+}
+
+// podFields are the fields of podSpec with fields of their own.
+const podSpec = "spec.podTemplate.spec."
+
+var podFields = map[string]reflect.Type{
+	"affinity":                  reflect.TypeFor[corev1.Affinity](),
+	"securityContext":           reflect.TypeFor[corev1.PodSecurityContext](),
+	"tolerations":               reflect.TypeFor[corev1.Toleration](),
+	"topologySpreadConstraints": reflect.TypeFor[corev1.TopologySpreadConstraint](),
+}
+
+func TestPodTemplateHasAllFields(t *testing.T) {
+	spec := root(definitions(t)[memcacheds]).Properties["spec"].Properties["podTemplate"].Properties["spec"]
+	for name, fields := range podFields {
+		field := spec.Properties[name]
+		if field.Items != nil {
+			field = *field.Items.Schema
+		}
+		expectFields(t, field, fields)
+		for name, property := range field.Properties {
+			expectNoDescriptions(t, podSpec+name, property)
+		}
+	}
+}
 
 // nested returns the schemas in a schema by path.
 func nested(path string, s schema) map[string]schema {
@@ -199,7 +230,7 @@ func expectDescriptions(t *testing.T, path string, s schema) {
 	if s.Description == "" || strings.Contains(s.Description, "+operator-sdk") {
 		t.Errorf("%s has no description, or a marker in it: %q", path, s.Description)
 	}
-	if path == jobTemplate {
+	if isOfKubernetes(path) {
 		return
 	}
 	for path, property := range nested(path, s) {
@@ -233,7 +264,7 @@ func expectLimits(t *testing.T, path string, s schema) {
 		if !isOptional || !strings.Contains(text, "Changing it") {
 			t.Errorf("the description of %s must contain Required or Optional, and what changing it does: %s", path, text)
 		}
-		if path != jobTemplate {
+		if !isOfKubernetes(path) {
 			expectLimits(t, path, property)
 		}
 	}

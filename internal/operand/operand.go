@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/utils/clock"
@@ -55,11 +54,11 @@ func ContainerSecurity() *corev1ac.SecurityContextApplyConfiguration {
 // Image is the image of an operand's pods.
 type Image struct {
 	Name string
-	// HoldOff is the time in which running Deployments keep their image.
+	// HoldOff is the time in which running workloads keep their image.
 	HoldOff *HoldOff
 }
 
-// HoldOff is the time after winning the election in which a manager keeps the images of running Deployments. During an
+// HoldOff is the time after winning the election in which a manager keeps the images of running workloads. During an
 // upgrade, Operator Lifecycle Manager first starts a manager without the settings of the Subscription (spec.config),
 // and one with them when the first is ready: the first must not restart every pod with another image. (OLM v0.46 reads
 // the settings from the Subscription whose installedCSV is the new version, and sets that field after it has created
@@ -87,14 +86,14 @@ func (h *HoldOff) left() time.Duration {
 	return h.Delay
 }
 
-// For returns the image for the container of that name in a Deployment (nil if there is none yet). If the hold-off
-// keeps another image than i.Name, wait is how long it still does.
-func (i Image) For(deployment *appsv1.Deployment, container string) (name string, wait time.Duration) {
+// For returns the image for the container of that name in a workload; running is the spec of its pods, nil if none is
+// available. If the hold-off keeps another image than i.Name, wait is how long it still does.
+func (i Image) For(running *corev1.PodSpec, container string) (name string, wait time.Duration) {
 	wait = i.HoldOff.left()
-	if wait <= 0 || deployment == nil || deployment.Status.AvailableReplicas == 0 {
+	if wait <= 0 || running == nil {
 		return i.Name, 0
 	}
-	for _, c := range deployment.Spec.Template.Spec.Containers {
+	for _, c := range running.Containers {
 		if c.Name == container && c.Image != i.Name {
 			return c.Image, wait
 		}

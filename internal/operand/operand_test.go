@@ -4,18 +4,15 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
 func TestImageFor(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
-	with := func(container, image string, available int32) *appsv1.Deployment {
-		d := &appsv1.Deployment{Status: appsv1.DeploymentStatus{AvailableReplicas: available}}
-		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "injected", Image: "sidecar:1"},
-			{Name: container, Image: image}}
-		return d
+	with := func(container, image string) *corev1.PodSpec {
+		return &corev1.PodSpec{Containers: []corev1.Container{{Name: "injected", Image: "sidecar:1"},
+			{Name: container, Image: image}}}
 	}
 	holdOff := func(delay time.Duration) *HoldOff {
 		return &HoldOff{Delay: delay, Clock: clocktesting.NewFakePassiveClock(now)}
@@ -30,22 +27,21 @@ func TestImageFor(t *testing.T) {
 		return h
 	}
 	for _, test := range []struct {
-		name       string
-		holdOff    *HoldOff
-		deployment *appsv1.Deployment
-		want       string
-		wait       time.Duration
+		name    string
+		holdOff *HoldOff
+		running *corev1.PodSpec
+		want    string
+		wait    time.Duration
 	}{
-		{"during the hold-off, another image", leading(20 * time.Second), with("it", "old:1", 1), "old:1", 40 * time.Second},
-		{"before Start, another image", holdOff(time.Minute), with("it", "old:1", 1), "old:1", time.Minute},
-		{"during the hold-off, the same image", leading(0), with("it", "new:1", 1), "new:1", 0},
-		{"during the hold-off, no Deployment", leading(0), nil, "new:1", 0},
-		{"during the hold-off, no such container", leading(0), with("else", "old:1", 1), "new:1", 0},
-		{"during the hold-off, no available replicas", leading(0), with("it", "old:1", 0), "new:1", 0},
-		{"hold-off over, another image", leading(time.Minute), with("it", "old:1", 1), "new:1", 0},
-		{"no delay, before Start", holdOff(0), with("it", "old:1", 1), "new:1", 0},
+		{"during the hold-off, another image", leading(20 * time.Second), with("it", "old:1"), "old:1", 40 * time.Second},
+		{"before Start, another image", holdOff(time.Minute), with("it", "old:1"), "old:1", time.Minute},
+		{"during the hold-off, the same image", leading(0), with("it", "new:1"), "new:1", 0},
+		{"during the hold-off, no pods", leading(0), nil, "new:1", 0},
+		{"during the hold-off, no such container", leading(0), with("else", "old:1"), "new:1", 0},
+		{"hold-off over, another image", leading(time.Minute), with("it", "old:1"), "new:1", 0},
+		{"no delay, before Start", holdOff(0), with("it", "old:1"), "new:1", 0},
 	} {
-		if got, wait := (Image{Name: "new:1", HoldOff: test.holdOff}).For(test.deployment, "it"); got != test.want ||
+		if got, wait := (Image{Name: "new:1", HoldOff: test.holdOff}).For(test.running, "it"); got != test.want ||
 			wait != test.wait {
 			t.Errorf("%s: %s, wait %s; want %s, %s", test.name, got, wait, test.want, test.wait)
 		}

@@ -65,21 +65,22 @@ func Degraded(problems []Problem) Condition {
 	return Condition{metav1.ConditionTrue, problems[0].Reason, strings.Join(messages, "; ")}
 }
 
-// SetConditions sets all three conditions, as observed for the given generation of the spec. lastTransitionTime changes
-// only when the status of the condition does.
+// SetConditions sets the three conditions of all kinds, as observed for the given generation of the spec.
 func SetConditions(conditions *[]metav1.Condition, generation int64, isAvailable, isProgressing, isDegraded Condition) {
-	for _, c := range []struct {
-		Type string
-		Condition
-	}{{available, isAvailable}, {progressing, isProgressing}, {degraded, isDegraded}} {
-		meta.SetStatusCondition(conditions, metav1.Condition{
-			Type:               c.Type,
-			Status:             c.Status,
-			Reason:             c.Reason,
-			Message:            shorten(c.Message),
-			ObservedGeneration: generation,
-		})
-	}
+	SetCondition(conditions, generation, available, isAvailable)
+	SetCondition(conditions, generation, progressing, isProgressing)
+	SetCondition(conditions, generation, degraded, isDegraded)
+}
+
+// SetCondition sets one condition. lastTransitionTime changes only when the status of the condition does.
+func SetCondition(conditions *[]metav1.Condition, generation int64, conditionType string, c Condition) {
+	meta.SetStatusCondition(conditions, metav1.Condition{
+		Type:               conditionType,
+		Status:             c.Status,
+		Reason:             c.Reason,
+		Message:            shorten(c.Message),
+		ObservedGeneration: generation,
+	})
 }
 
 // shorten truncates a text to maxMessage bytes.
@@ -158,15 +159,15 @@ func ChildProblems(err error, namespace, alternative string) []Problem {
 	return problems
 }
 
-// AlteredProblems returns a problem if a Deployment has another number of replicas than was applied.
-func AlteredProblems(deployment *appsv1.Deployment, applied int32) []Problem {
-	has := ptr.Deref(deployment.Spec.Replicas, 1)
-	if has == applied {
+// AlteredProblems returns a problem if a workload, such as "Deployment web", has another number of replicas than was
+// applied.
+func AlteredProblems(workload string, rollout Rollout, applied int32) []Problem {
+	if rollout.Desired == applied {
 		return nil
 	}
 	return []Problem{{refused, fmt.Sprintf(
-		"Deployment %s was applied with %d replicas and has %d: a policy or webhook of the cluster changes it",
-		deployment.Name, applied, has)}}
+		"%s was applied with %d replicas and has %d: a policy or webhook of the cluster changes it",
+		workload, applied, rollout.Desired)}}
 }
 
 // RolloutProblems returns the problem that a Deployment itself reports, such as pods that cannot be created or do not
@@ -190,7 +191,7 @@ func isObserved(deployment *appsv1.Deployment) bool {
 	return deployment.Status.ObservedGeneration >= deployment.Generation
 }
 
-// Rollout is the progress of a Deployment.
+// Rollout is the progress of a workload.
 type Rollout struct {
 	Desired   int32  // pods in the spec
 	Total     int32  // pods that exist and are not terminating, ready or not, of any revision
@@ -199,26 +200,38 @@ type Rollout struct {
 	Progress  string // the message of the condition Progressing
 }
 
-// RolloutOf returns the progress of a Deployment. Until the Deployment controller has observed the latest spec, the
-// rollout is not over.
+// Counts are the numbers of pods that a workload reports.
+type Counts struct {
+	// IsObserved reports whether the controller of the workload has observed its latest spec.
+	IsObserved                         bool
+	Desired, Total, Updated, Available int32
+}
+
+// RolloutOf returns the progress of a Deployment.
 func RolloutOf(deployment *appsv1.Deployment) Rollout {
-	status := &deployment.Status
-	rollout := Rollout{
-		Desired:   ptr.Deref(deployment.Spec.Replicas, 1),
-		Total:     status.Replicas,
-		Available: status.AvailableReplicas,
-	}
+	return RolloutFrom("Deployment", Counts{
+		IsObserved: isObserved(deployment),
+		Desired:    ptr.Deref(deployment.Spec.Replicas, 1),
+		Total:      deployment.Status.Replicas,
+		Updated:    deployment.Status.UpdatedReplicas,
+		Available:  deployment.Status.AvailableReplicas,
+	})
+}
+
+// RolloutFrom returns the progress of a workload of a kind, from the numbers that it reports. Until its controller has
+// observed the latest spec, the rollout is not over.
+func RolloutFrom(kind string, c Counts) Rollout {
+	rollout := Rollout{Desired: c.Desired, Total: c.Total, Available: c.Available}
 	switch {
-	case !isObserved(deployment):
-		rollout.Progress = "waiting for the Deployment controller to observe the change"
-	case status.UpdatedReplicas < rollout.Desired:
-		rollout.Progress = fmt.Sprintf("%d of %d pods are up to date", status.UpdatedReplicas, rollout.Desired)
-	case rollout.Total > rollout.Desired:
-		rollout.Progress = fmt.Sprintf("%d surplus pods are being stopped", rollout.Total-rollout.Desired)
+	case !c.IsObserved:
+		rollout.Progress = fmt.Sprintf("waiting for the %s controller to observe the change", kind)
+	case c.Updated < c.Desired:
+		rollout.Progress = fmt.Sprintf("%d of %d pods are up to date", c.Updated, c.Desired)
+	case c.Total > c.Desired:
+		rollout.Progress = fmt.Sprintf("%d surplus pods are being stopped", c.Total-c.Desired)
 	default:
-		rollout.Progress = fmt.Sprintf("%d of %d pods are available", rollout.Available, rollout.Desired)
+		rollout.Progress = fmt.Sprintf("%d of %d pods are available", c.Available, c.Desired)
 	}
-	rollout.IsOver = isObserved(deployment) && status.UpdatedReplicas == rollout.Desired &&
-		rollout.Total == rollout.Desired && rollout.Available == rollout.Desired
+	rollout.IsOver = c.IsObserved && c.Updated == c.Desired && c.Total == c.Desired && c.Available == c.Desired
 	return rollout
 }

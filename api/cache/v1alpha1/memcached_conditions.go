@@ -9,6 +9,8 @@ const (
 	ConditionProgressing = "Progressing"
 	// ConditionDegraded reports whether someone has to act.
 	ConditionDegraded = "Degraded"
+	// ConditionMemorySufficient reports whether the memory limit of the nodes is as high as their configuration needs.
+	ConditionMemorySufficient = "MemorySufficient"
 )
 
 // Reasons of ConditionAvailable.
@@ -33,12 +35,17 @@ const (
 	ReasonRollingOut = "RollingOut"
 	// ReasonBlocked (False): the Deployment cannot match the spec until the problem in Degraded is solved.
 	ReasonBlocked = "Blocked"
+	// ReasonPaused (False): spec.paused is true; the operator writes no children.
+	ReasonPaused = "Paused"
 )
 
 // Reasons of ConditionDegraded. When it is True, a Warning event has the same reason.
 const (
 	// ReasonAsExpected (False): there is no problem.
 	ReasonAsExpected = "AsExpected"
+	// ReasonInvalidSpec (True): fields of the spec contradict each other; the message names the field to change. The
+	// operator leaves the children as they are.
+	ReasonInvalidSpec = "InvalidSpec"
 	// ReasonNameTaken (True): a name that this Memcached needs is taken by an object that it does not control.
 	ReasonNameTaken = "NameTaken"
 	// ReasonRefused (True): the API server rejected a request; the message contains its error. The request is retried.
@@ -53,8 +60,19 @@ const (
 	ReasonNodeCrashing = "NodeCrashing"
 	// ReasonNodeNotStarting (True): a container cannot be started, for example because its image cannot be pulled.
 	ReasonNodeNotStarting = "NodeNotStarting"
+	// ReasonNodeTerminating (True): a node of a StatefulSet is being deleted and does not end, so it is not replaced;
+	// its machine may be lost.
+	ReasonNodeTerminating = "NodeTerminating"
 	// ReasonNodeUnschedulable (True): the scheduler found no machine for a node's pod, for example for lack of memory.
 	ReasonNodeUnschedulable = "NodeUnschedulable"
+)
+
+// Reasons of ConditionMemorySufficient.
+const (
+	// ReasonLimitSufficient (True): the limit is at least what the configuration needs.
+	ReasonLimitSufficient = "LimitSufficient"
+	// ReasonLimitTooLow (False): full nodes may be killed; the message contains the limit that the configuration needs.
+	ReasonLimitTooLow = "LimitTooLow"
 )
 
 // Other reasons of events.

@@ -149,7 +149,7 @@ func (r *Reconciler) sync(ctx context.Context, pass *child.Pass, foo *samplev1al
 	if err != nil {
 		return result{err: err}
 	}
-	image, wait := r.Image.For(observed.current, containerName)
+	image, wait := r.Image.For(runningPods(observed.current), containerName)
 	done := result{deployment: observed.serving(foo), wait: wait}
 
 	want := deployment(foo, foo.Spec.DeploymentName, observed.current, r.Platform, image)
@@ -246,7 +246,7 @@ func (r *Reconciler) keepFormer(
 	ctx context.Context, pass *child.Pass, foo *samplev1alpha1.Foo, former []*appsv1.Deployment, done *result,
 ) {
 	for _, has := range former {
-		image, wait := r.Image.For(has, containerName)
+		image, wait := r.Image.For(runningPods(has), containerName)
 		done.wait = status.Sooner(done.wait, wait)
 		kept, err := child.Apply(ctx, r.children, pass, has, deployment(foo, has.Name, has, r.Platform, image))
 		done.err = errors.Join(done.err, err)

@@ -71,3 +71,11 @@ func podSpec(platform operand.Platform, image string) *corev1ac.PodSpecApplyConf
 	}
 	return pod.WithContainers(container)
 }
+
+// runningPods returns the pod spec of a Deployment with available pods; nil for any other.
+func runningPods(deployment *appsv1.Deployment) *corev1.PodSpec {
+	if deployment == nil || deployment.Status.AvailableReplicas == 0 {
+		return nil
+	}
+	return &deployment.Spec.Template.Spec
+}

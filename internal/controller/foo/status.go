@@ -81,7 +81,8 @@ func progressing(done result) status.Condition {
 func problems(foo *samplev1alpha1.Foo, done result) []status.Problem {
 	all := status.ChildProblems(done.err, foo.Namespace, " or choose another spec.deploymentName")
 	if done.isApplied && foo.Spec.Replicas != nil {
-		all = append(all, status.AlteredProblems(done.deployment, *foo.Spec.Replicas)...)
+		all = append(all, status.AlteredProblems("Deployment "+done.deployment.Name, status.RolloutOf(done.deployment),
+			*foo.Spec.Replicas)...)
 	}
 	return append(all, status.RolloutProblems(done.deployment)...)
 }

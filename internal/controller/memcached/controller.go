@@ -37,10 +37,12 @@ type Reconciler struct {
 	// Clock is the source of the time.
 	Clock clock.PassiveClock
 
-	client   client.Client
-	children *child.Client
-	status   *status.Writer
-	events   events.EventRecorder
+	client    client.Client
+	live      client.Reader
+	children  *child.Client
+	status    *status.Writer
+	events    events.EventRecorder
+	shortages shortages
 }
 
 // The finalizers subresource and the right to delete children are needed where the cluster enforces permissions on
@@ -49,15 +51,17 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds,verbs=list;watch
 // +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds/status,verbs=patch
 // +kubebuilder:rbac:groups=cache.example.com,resources=memcacheds/finalizers,verbs=update
-// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=apps,resources=replicasets,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=services,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
 // +kubebuilder:rbac:groups=policy,resources=poddisruptionbudgets,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
+// +kubebuilder:rbac:groups="",resources=events,verbs=list
 
 // Children has one empty object of each type of child. These types are watched and cached.
-var Children = []client.Object{&appsv1.Deployment{}, &corev1.Service{}, &policyv1.PodDisruptionBudget{}}
+var Children = []client.Object{&appsv1.Deployment{}, &appsv1.StatefulSet{}, &corev1.Service{},
+	&policyv1.PodDisruptionBudget{}}
 
 // Indexes of Memcacheds: by the names of their children, and by the label of their pods.
 const (
@@ -67,9 +71,9 @@ const (
 
 // SetupWithManager registers the controller with the manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
-	r.client = mgr.GetClient()
-	r.children = child.New(r.client, mgr.GetAPIReader(), r.Clock)
-	r.status = status.NewWriter(r.client, mgr.GetAPIReader(), r.Clock)
+	r.client, r.live = mgr.GetClient(), mgr.GetAPIReader()
+	r.children = child.New(r.client, r.live, r.Clock)
+	r.status = status.NewWriter(r.client, r.live, r.Clock)
 	r.events = mgr.GetEventRecorder("memcached-controller")
 
 	builder := ctrl.NewControllerManagedBy(mgr).For(&cachev1alpha1.Memcached{}).WithOptions(options)
@@ -159,52 +163,84 @@ func (r *Reconciler) Reconcile(ctx context.Context, mc *cachev1alpha1.Memcached)
 	if err := errors.Join(child.ToRetry(done.err), statusErr); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: status.Sooner(wait, done.wait, pass.RetryAfter())}, nil
+	return ctrl.Result{RequeueAfter: status.Sooner(wait, done.wait, pass.RetryAfter(), done.recheck())}, nil
 }
 
-// sync observes the children and pods of a Memcached and writes the children.
+// sync observes the children and pods of a Memcached and, unless it is paused or its spec is invalid, writes the
+// children.
 func (r *Reconciler) sync(ctx context.Context, pass *child.Pass, mc *cachev1alpha1.Memcached) result {
-	observed, err := r.observe(ctx, mc)
+	workload, settings := workloadOf(mc), settingsOf(mc)
+	observed, err := r.observe(ctx, mc, workload)
 	if err != nil {
 		return result{err: err}
 	}
-	done := result{pods: observed.pods}
-	if observed.deployment != nil && child.IsControlled(observed.deployment, mc) {
-		done.deployment = observed.deployment // reported even if applying the spec fails
+	done := result{nodes: observed.nodes, invalid: invalid(mc, settings)}
+	done.nodes.warmup = time.Duration(settings.warmup) * time.Second
+	if observed.workload != nil && child.IsControlled(observed.workload, mc) {
+		done.workload = observed.workload // reported even if applying the spec fails
+		done.nodes.shortage = r.observeShortage(ctx, mc, &done)
 	}
-	image, wait := r.Image.For(observed.deployment, containerName)
+	if isPaused(mc) || done.invalid != nil {
+		return done
+	}
+	image, wait := mc.Spec.Image, time.Duration(0)
+	if image == "" {
+		image, wait = r.Image.For(runningPods(observed.workload), containerName)
+	}
 	done.wait = wait
+	template, err := podTemplate(mc, settings, pods{r.Platform, image})
+	if err != nil {
+		return result{err: err}
+	}
 
-	applied, err := child.Apply(ctx, r.children, pass, observed.deployment, deployment(mc, r.Platform, image))
+	applied, err := workload.apply(ctx, r.children, pass, observed.workload, mc, settings, template)
 	if err == nil {
-		done.deployment, done.isApplied = applied, true
+		done.workload, done.isApplied = applied, true
 	}
 	if child.IsNamespaceTerminating(err) || isPassing(mc, err) {
 		done.err = err // the others fail too, or belong to an earlier Memcached of that name
 		return done
 	}
-	_, serviceErr := child.Apply(ctx, r.children, pass, observed.service, service(mc))
-	_, budgetErr := child.Apply(ctx, r.children, pass, observed.budget, podDisruptionBudget(mc))
-	done.err = errors.Join(err, serviceErr, budgetErr)
+	errs := []error{err}
+	for i, want := range services(mc, settings) {
+		_, err := child.Apply(ctx, r.children, pass, observed.services[i], want)
+		errs = append(errs, err)
+	}
+	_, err = child.Apply(ctx, r.children, pass, observed.budget, podDisruptionBudget(mc))
+	done.err = errors.Join(append(errs, err)...)
 	return done
 }
 
-// observe reads the children of a Memcached, and the pods of its Deployment.
-func (r *Reconciler) observe(ctx context.Context, mc *cachev1alpha1.Memcached) (observed, error) {
-	deployment, err := child.Get[appsv1.Deployment](ctx, r.children, mc.Namespace, mc.Name)
-	if err != nil {
-		return observed{}, err
+// observe reads the children of a Memcached, and the pods of its workload.
+func (r *Reconciler) observe(ctx context.Context, mc *cachev1alpha1.Memcached, workload workload) (observed observed,
+	err error) {
+	if observed.workload, err = workload.get(ctx, r.children, mc.Namespace, mc.Name); err != nil {
+		return observed, err
 	}
-	service, err := child.Get[corev1.Service](ctx, r.children, mc.Namespace, names.Service(mc.Name))
-	if err != nil {
-		return observed{}, err
+	for _, name := range serviceNames(mc) {
+		service, err := child.Get[corev1.Service](ctx, r.children, mc.Namespace, name)
+		if err != nil {
+			return observed, err
+		}
+		observed.services = append(observed.services, service)
 	}
-	budget, err := child.Get[policyv1.PodDisruptionBudget](ctx, r.children, mc.Namespace, mc.Name)
+	observed.budget, err = child.Get[policyv1.PodDisruptionBudget](ctx, r.children, mc.Namespace, mc.Name)
 	if err != nil {
-		return observed{}, err
+		return observed, err
 	}
-	pods, err := r.pods(ctx, mc, deployment)
-	return observed{deployment, service, budget, pods}, err
+	observed.nodes, err = r.nodes(ctx, mc, observed.workload)
+	return observed, err
+}
+
+// observeShortage returns since when the workload of a Memcached has had fewer pods than it should have, and why. Only
+// StatefulSets are asked for the reason: Deployments report it themselves.
+func (r *Reconciler) observeShortage(ctx context.Context, mc *cachev1alpha1.Memcached, done *result) shortage {
+	has := int32(len(done.nodes.pods) + len(done.nodes.terminating))
+	found, shouldRead := r.shortages.note(done.workload.GetUID(), has < mc.Spec.Size, done.nodes.now)
+	if _, isSet := done.workload.(*appsv1.StatefulSet); !isSet || !shouldRead {
+		return found
+	}
+	return r.shortages.noteCause(done.workload.GetUID(), r.creationError(ctx, done.workload))
 }
 
 // recordEvents records an event for a transition between two stored statuses.

@@ -1,22 +1,22 @@
 package memcached
 
 import (
+	"fmt"
+	"slices"
+
 	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
 	"github.com/example/memcached-operator/internal/names"
 )
 
-// Labels that the pods of a Memcached carry and its Deployment selects. A selector cannot be changed, so neither may
+// Labels that the pods of a Memcached carry and its workload selects. A selector cannot be changed, so neither may
 // these.
 const (
 	labelApp      = "app"
 	labelInstance = "memcached_cr"
 )
 
-// Name and number of the port that nodes listen on. The name is part of the SRV record that clients look up.
-const (
-	portName   = "memcached"
-	portNumber = 11211
-)
+// portName is the name of the port that nodes listen on. It is part of the SRV record that clients look up.
+const portName = "memcached"
 
 // selector returns the labels that the pods of a Memcached carry. Other pods may carry them, too: pods.go finds pods by
 // their controllers.
@@ -27,10 +27,35 @@ func selector(mc *cachev1alpha1.Memcached) map[string]string {
 	}
 }
 
-// childNames returns the names that the children of a Memcached have.
-func childNames(mc *cachev1alpha1.Memcached) []string {
-	if service := names.Service(mc.Name); service != mc.Name {
-		return []string{mc.Name, service}
+// nodesServiceName returns the name of the Service that gives the nodes of a StatefulSet their DNS names.
+func nodesServiceName(mc *cachev1alpha1.Memcached) string {
+	return names.Service(mc.Name + "-nodes")
+}
+
+// serviceNames returns the names of the Services of a Memcached.
+func serviceNames(mc *cachev1alpha1.Memcached) []string {
+	if mc.Spec.WorkloadType == cachev1alpha1.StatefulSetWorkload {
+		return []string{names.Service(mc.Name), nodesServiceName(mc)}
 	}
-	return []string{mc.Name}
+	return []string{names.Service(mc.Name)}
+}
+
+// childNames returns the names that the children of a Memcached have, each once.
+func childNames(mc *cachev1alpha1.Memcached) []string {
+	all := append(serviceNames(mc), mc.Name)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// servers returns the DNS names and ports of the nodes in the order of their numbers; nil for a Deployment, whose pods
+// have no DNS names.
+func servers(mc *cachev1alpha1.Memcached, s settings) []string {
+	if mc.Spec.WorkloadType != cachev1alpha1.StatefulSetWorkload {
+		return nil
+	}
+	all := make([]string, mc.Spec.Size)
+	for i := range all {
+		all[i] = fmt.Sprintf("%s-%d.%s.%s.svc:%d", mc.Name, i, nodesServiceName(mc), mc.Namespace, s.port)
+	}
+	return all
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -49,7 +50,7 @@ func replicaSets() *metav1.PartialObjectMetadata {
 	return sets
 }
 
-// slimPod keeps of a pod its identity, its controller, and why it is not ready.
+// slimPod keeps of a pod its identity, its controller, its revision and age, where it runs, and why it is not ready.
 func slimPod(in any) (any, error) {
 	pod, ok := in.(*corev1.Pod)
 	if !ok {
@@ -60,9 +61,14 @@ func slimPod(in any) (any, error) {
 		Name:              pod.Name,
 		UID:               pod.UID,
 		ResourceVersion:   pod.ResourceVersion,
+		CreationTimestamp: pod.CreationTimestamp,
 		DeletionTimestamp: pod.DeletionTimestamp,
 		Labels:            map[string]string{labelInstance: pod.Labels[labelInstance]},
 	}}
+	if revision, ok := pod.Labels[appsv1.ControllerRevisionHashLabelKey]; ok {
+		slim.Labels[appsv1.ControllerRevisionHashLabelKey] = revision
+		slim.Spec.NodeName = pod.Spec.NodeName
+	}
 	if controller := metav1.GetControllerOf(pod); controller != nil {
 		slim.OwnerReferences = []metav1.OwnerReference{*controller}
 	}
@@ -81,34 +87,62 @@ func slimPod(in any) (any, error) {
 	return slim, nil
 }
 
-// pods returns the pods of a Memcached's Deployment, sorted by name: those controlled by a ReplicaSet that the
-// Deployment controls. Pods that are being deleted are left out, even those that remain because their machine is lost.
-func (r *Reconciler) pods(ctx context.Context, mc *cachev1alpha1.Memcached,
-	deployment *appsv1.Deployment) ([]corev1.Pod, error) {
-	if deployment == nil || !child.IsControlled(deployment, mc) {
-		return nil, nil
+// nodes returns the pods of a Memcached's workload, sorted by name: those that the workload controls, or a ReplicaSet
+// that it controls. Pods that are being deleted are apart, even those that remain because their machine is lost.
+func (r *Reconciler) nodes(ctx context.Context, mc *cachev1alpha1.Memcached, workload client.Object) (nodes, error) {
+	found := nodes{now: r.Clock.Now()}
+	if workload == nil || !child.IsControlled(workload, mc) {
+		return found, nil
 	}
 	sets := &metav1.PartialObjectMetadataList{}
 	sets.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ReplicaSetList"))
-	if err := r.listControlledBy(ctx, sets, deployment); err != nil {
-		return nil, fmt.Errorf("listing the ReplicaSets of Memcached %s: %w", client.ObjectKeyFromObject(mc), err)
+	if err := r.listControlledBy(ctx, sets, workload.GetUID(), mc.Namespace); err != nil {
+		return found, fmt.Errorf("listing the ReplicaSets of Memcached %s: %w", client.ObjectKeyFromObject(mc), err)
 	}
-	var pods []corev1.Pod
+	controllers := []types.UID{workload.GetUID()}
 	for i := range sets.Items {
-		var some corev1.PodList
-		if err := r.listControlledBy(ctx, &some, &sets.Items[i]); err != nil {
-			return nil, fmt.Errorf("listing the pods of Memcached %s: %w", client.ObjectKeyFromObject(mc), err)
-		}
-		pods = append(pods, some.Items...)
+		controllers = append(controllers, sets.Items[i].UID)
 	}
-	pods = slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return !pod.DeletionTimestamp.IsZero() })
-	slices.SortFunc(pods, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
-	return pods, nil
+	var all []corev1.Pod
+	for _, controller := range controllers {
+		var some corev1.PodList
+		if err := r.listControlledBy(ctx, &some, controller, mc.Namespace); err != nil {
+			return found, fmt.Errorf("listing the pods of Memcached %s: %w", client.ObjectKeyFromObject(mc), err)
+		}
+		all = append(all, some.Items...)
+	}
+	slices.SortFunc(all, func(a, b corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	for i := range all {
+		if all[i].DeletionTimestamp.IsZero() {
+			found.pods = append(found.pods, all[i])
+		} else {
+			found.terminating = append(found.terminating, all[i])
+		}
+	}
+	return found, nil
 }
 
-func (r *Reconciler) listControlledBy(ctx context.Context, list client.ObjectList, controller client.Object) error {
-	return r.client.List(ctx, list, client.InNamespace(controller.GetNamespace()),
-		client.MatchingFields{child.ControllerIndex: string(controller.GetUID())}, client.UnsafeDisableDeepCopy)
+// creationError returns what the latest event says about a pod that a workload could not create; "" if there is none.
+// It reads live, because events are not cached.
+func (r *Reconciler) creationError(ctx context.Context, workload client.Object) string {
+	var events corev1.EventList
+	if err := r.live.List(ctx, &events, client.InNamespace(workload.GetNamespace()), client.MatchingFields{
+		"involvedObject.uid": string(workload.GetUID()), "reason": "FailedCreate"}); err != nil {
+		return "" // the condition then has the command that shows the events
+	}
+	latest := corev1.Event{}
+	for _, event := range events.Items {
+		if event.LastTimestamp.After(latest.LastTimestamp.Time) {
+			latest = event
+		}
+	}
+	return latest.Message
+}
+
+func (r *Reconciler) listControlledBy(ctx context.Context, list client.ObjectList, controller types.UID,
+	namespace string) error {
+	return r.client.List(ctx, list, client.InNamespace(namespace),
+		client.MatchingFields{child.ControllerIndex: string(controller)}, client.UnsafeDisableDeepCopy)
 }
 
 // controllerChanged accepts creations, deletions and changes of the controller.

@@ -29,6 +29,15 @@ func waiting(reason, message string) corev1.ContainerState {
 	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
 }
 
+// list returns problems from pairs of a reason and a message.
+func list(texts ...string) []status.Problem {
+	var problems []status.Problem
+	for i := 0; i < len(texts); i += 2 {
+		problems = append(problems, status.Problem{Reason: texts[i], Message: texts[i+1]})
+	}
+	return problems
+}
+
 func TestPodProblems(t *testing.T) {
 	unschedulable := pod("c", false)
 	unschedulable.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
@@ -47,26 +56,31 @@ func TestPodProblems(t *testing.T) {
 			[]corev1.Pod{pod("a", false, corev1.ContainerStatus{State: waiting("ContainerCreating", "")})}, nil},
 		{"a pod has just been created", []corev1.Pod{pod("a", false)}, nil},
 		{"a pod crashed and is ready again", []corev1.Pod{pod("a", true, crashed)}, nil},
-		{"a pod is in a crash loop", []corev1.Pod{pod("a", true), pod("b", false, crashed)},
-			[]status.Problem{{Reason: "NodeCrashing", Message: "node b terminated (Error, exit code 64): bad option"}}},
+		{"a pod is in a crash loop", []corev1.Pod{pod("a", true), pod("b", false, crashed)}, list(
+			"NodeCrashing", "node b terminated (Error, exit code 64): bad option; change spec.config")},
 		{"a pod crashed and has not restarted yet",
-			[]corev1.Pod{pod("a", false, corev1.ContainerStatus{State: terminated("OOMKilled", 137, "")})},
-			[]status.Problem{{Reason: "NodeCrashing",
-				Message: "node a terminated (OOMKilled, exit code 137): no termination message"}}},
+			[]corev1.Pod{pod("a", false, corev1.ContainerStatus{State: terminated("OOMKilled", 137, "")})}, list(
+				"NodeCrashing", "node a terminated (OOMKilled, exit code 137): no termination message; "+
+					"raise spec.resources.limits.memory or lower spec.config.memory")},
 		{"a long termination message keeps its last 700 bytes",
 			[]corev1.Pod{pod("a", false,
-				corev1.ContainerStatus{State: terminated("Error", 1, strings.Repeat("x", 2000)+"\nthe reason")})},
-			[]status.Problem{{Reason: "NodeCrashing", Message: "node a terminated (Error, exit code 1): …" +
-				strings.Repeat("x", 700-len("\nthe reason")) + "\nthe reason"}}},
+				corev1.ContainerStatus{State: terminated("Error", 1, strings.Repeat("x", 2000)+"\nthe reason")})}, list(
+				"NodeCrashing",
+				"node a terminated (Error, exit code 1): …"+strings.Repeat("x", 689)+"\nthe reason; change spec.config")},
 		{"the image cannot be pulled",
-			[]corev1.Pod{pod("a", false, corev1.ContainerStatus{State: waiting("ErrImagePull", "not found")})},
-			[]status.Problem{{Reason: "NodeNotStarting", Message: "node a cannot start (ErrImagePull): not found"}}},
-		{"a pod cannot be scheduled", []corev1.Pod{pod("a", true), unschedulable},
-			[]status.Problem{{Reason: "NodeUnschedulable", Message: "node c: 0/1 nodes are available"}}},
+			[]corev1.Pod{pod("a", false, corev1.ContainerStatus{State: waiting("ErrImagePull", "not found")})}, list(
+				"NodeNotStarting", "node a cannot start (ErrImagePull): not found; change spec.image or spec.imagePullSecrets")},
+		{"the image does not contain memcached",
+			[]corev1.Pod{pod("a", false, corev1.ContainerStatus{State: terminated("StartError", 128,
+				`exec: "memcached": executable file not found in $PATH`)})}, list(
+				"NodeCrashing", `node a terminated (StartError, exit code 128): exec: "memcached": executable file not found in `+
+					"$PATH; change spec.image to one that contains the program memcached")},
+		{"a pod cannot be scheduled", []corev1.Pod{pod("a", true), unschedulable}, list(
+			"NodeUnschedulable", "node c: 0/1 nodes are available; see spec.resources and spec.podTemplate.spec")},
 		{"several problems: worst first, one per reason",
-			[]corev1.Pod{unschedulable, pod("d", false, crashed), pod("e", false, crashed)},
-			[]status.Problem{{Reason: "NodeCrashing", Message: "node d terminated (Error, exit code 64): bad option"},
-				{Reason: "NodeUnschedulable", Message: "node c: 0/1 nodes are available"}}},
+			[]corev1.Pod{unschedulable, pod("d", false, crashed), pod("e", false, crashed)}, list(
+				"NodeCrashing", "node d terminated (Error, exit code 64): bad option; change spec.config",
+				"NodeUnschedulable", "node c: 0/1 nodes are available; see spec.resources and spec.podTemplate.spec")},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, podProblems(test.pods)); diff != "" {

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -20,32 +20,38 @@ import (
 )
 
 // observed is the state that a pass has read: the objects that have the names of the children, whatever controls them,
-// nil where there are none; and the pods of the Memcached, sorted by name.
+// nil where there are none; and the nodes.
 type observed struct {
-	deployment *appsv1.Deployment
-	service    *corev1.Service
-	budget     *policyv1.PodDisruptionBudget
-	pods       []corev1.Pod
+	workload workloadObject
+	services []*corev1.Service // in the order of serviceNames
+	budget   *policyv1.PodDisruptionBudget
+	nodes    nodes
 }
 
 // result is what a pass has observed and done.
 type result struct {
-	// deployment is the Deployment as the API server has it; nil if the Memcached controls none, and then err is
-	// the reason.
-	deployment *appsv1.Deployment
+	// invalid is why the spec cannot be applied; nil if it can.
+	invalid []status.Problem
+	// workload is the Deployment or StatefulSet as the API server has it; nil if the Memcached controls none, and then
+	// err is the reason, or the Memcached is paused or its spec invalid.
+	workload workloadObject
 	// isApplied reports whether everything in it has been applied.
 	isApplied bool
-	// pods are the pods of that Deployment, sorted by name.
-	pods []corev1.Pod
-	// wait is how long the image hold-off still keeps the old image; 0 if the Deployment has the configured one.
+	nodes     nodes
+	// wait is how long the image hold-off still keeps the old image; 0 if the workload has the configured one.
 	wait time.Duration
 	err  error
 }
 
+// recheck returns when the status may change without an event; 0 for never.
+func (done result) recheck() time.Duration {
+	return rolloutOf(done.workload, done.nodes).recheck
+}
+
 func (done result) readyNodes() int32 {
 	var ready int32
-	for i := range done.pods {
-		if isReady(&done.pods[i]) {
+	for i := range done.nodes.pods {
+		if isReady(&done.nodes.pods[i]) {
 			ready++
 		}
 	}
@@ -63,16 +69,22 @@ func isPassing(mc *cachev1alpha1.Memcached, err error) bool {
 func statusOf(mc *cachev1alpha1.Memcached, done result) cachev1alpha1.MemcachedStatus {
 	after := *mc.Status.DeepCopy()
 	after.ObservedGeneration = mc.Generation
-	after.Nodes = make([]string, len(done.pods))
-	for i, pod := range done.pods {
+	after.Nodes = make([]string, len(done.nodes.pods))
+	for i, pod := range done.nodes.pods {
 		after.Nodes[i] = pod.Name
 	}
-	after.Size = int32(len(done.pods))
+	after.Size = int32(len(done.nodes.pods))
 	after.ReadyNodes = done.readyNodes()
+	settings := settingsOf(mc)
 	after.ServiceName = names.Service(mc.Name)
+	if done.invalid == nil {
+		after.Servers = servers(mc, settings)
+	}
 	after.Selector = labels.Set(selector(mc)).String()
 	status.SetConditions(&after.Conditions, mc.Generation, available(mc, done), progressing(mc, done),
 		status.Degraded(problems(mc, done)))
+	status.SetCondition(&after.Conditions, mc.Generation, cachev1alpha1.ConditionMemorySufficient,
+		memorySufficient(settings))
 	return after
 }
 
@@ -80,7 +92,7 @@ func available(mc *cachev1alpha1.Memcached, done result) status.Condition {
 	ready := done.readyNodes()
 	message := fmt.Sprintf("%d of %d nodes are ready", ready, mc.Spec.Size)
 	switch {
-	case done.deployment == nil:
+	case done.workload == nil && !isPaused(mc) && done.invalid == nil:
 		return status.Condition{Status: metav1.ConditionUnknown, Reason: cachev1alpha1.ReasonNotObserved,
 			Message: "the nodes could not be observed; see condition Degraded"}
 	case mc.Spec.Size == 0:
@@ -96,13 +108,17 @@ func available(mc *cachev1alpha1.Memcached, done result) status.Condition {
 }
 
 func progressing(mc *cachev1alpha1.Memcached, done result) status.Condition {
+	if isPaused(mc) {
+		return status.Condition{Status: metav1.ConditionFalse, Reason: cachev1alpha1.ReasonPaused,
+			Message: "spec.paused is true: the children are not changed"}
+	}
 	if !done.isApplied {
 		return status.Condition{Status: metav1.ConditionFalse, Reason: cachev1alpha1.ReasonBlocked,
 			Message: "see condition Degraded"}
 	}
-	// Pods and Deployments have separate watches: the rollout is complete when both show it.
-	rollout := status.RolloutOf(done.deployment)
-	if !rollout.IsOver || int32(len(done.pods)) != mc.Spec.Size || done.readyNodes() != mc.Spec.Size {
+	// Pods and workloads have separate watches: the rollout is complete when both show it.
+	rollout := rolloutOf(done.workload, done.nodes)
+	if !rollout.IsOver || int32(len(done.nodes.pods)) != mc.Spec.Size || done.readyNodes() != mc.Spec.Size {
 		return status.Condition{Status: metav1.ConditionTrue, Reason: cachev1alpha1.ReasonRollingOut,
 			Message: rollout.Progress}
 	}
@@ -112,12 +128,33 @@ func progressing(mc *cachev1alpha1.Memcached, done result) status.Condition {
 
 // problems returns the problems of a Memcached, the worst first.
 func problems(mc *cachev1alpha1.Memcached, done result) []status.Problem {
-	all := status.ChildProblems(done.err, mc.Namespace, " or give the Memcached another name")
+	all := slices.Concat(done.invalid,
+		status.ChildProblems(done.err, mc.Namespace, " or give the Memcached another name"))
+	rollout := rolloutOf(done.workload, done.nodes)
 	if done.isApplied {
-		all = append(all, status.AlteredProblems(done.deployment, mc.Spec.Size)...)
+		all = append(all, status.AlteredProblems(string(mc.Spec.WorkloadType)+" "+mc.Name, rollout.Rollout,
+			mc.Spec.Size)...)
 	}
-	all = append(all, podProblems(done.pods)...)
-	return append(all, status.RolloutProblems(done.deployment)...)
+	all = append(all, podProblems(done.nodes.pods)...)
+	for _, problem := range rollout.problems {
+		problem.Message += remedyOfCreation(problem.Message)
+		all = append(all, problem)
+	}
+	return all
+}
+
+// memorySufficient reports whether the memory limit of a node is as high as its configuration needs.
+func memorySufficient(s settings) status.Condition {
+	needs, limit := s.needs(), s.resources.Limits[corev1.ResourceMemory]
+	memory := resource.NewQuantity(s.memory, resource.BinarySI)
+	if limit.Cmp(needs) >= 0 {
+		return status.Condition{Status: metav1.ConditionTrue, Reason: cachev1alpha1.ReasonLimitSufficient,
+			Message: fmt.Sprintf("a node with %s for items needs %s; the limit is %s", memory, &needs, &limit)}
+	}
+	return status.Condition{Status: metav1.ConditionFalse, Reason: cachev1alpha1.ReasonLimitTooLow,
+		Message: fmt.Sprintf("a node with %s for items needs %s and may be killed when it is full, because its limit is %s: "+
+			"raise spec.resources.limits.memory to %s, or lower spec.config.memory to %s",
+			memory, &needs, &limit, &needs, resource.NewQuantity(s.fits(limit.Value()), resource.BinarySI))}
 }
 
 func isReady(pod *corev1.Pod) bool {
@@ -153,20 +190,20 @@ func podProblem(pod *corev1.Pod) status.Problem {
 	for _, c := range pod.Status.ContainerStatuses {
 		if terminated := cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated); terminated != nil {
 			return status.Problem{Reason: cachev1alpha1.ReasonNodeCrashing,
-				Message: fmt.Sprintf("node %s terminated (%s, exit code %d): %s",
+				Message: fmt.Sprintf("node %s terminated (%s, exit code %d): %s%s",
 					pod.Name, cmp.Or(terminated.Reason, "Error"), terminated.ExitCode,
-					cmp.Or(end(terminated.Message), "no termination message"))}
+					cmp.Or(end(terminated.Message), "no termination message"), remedyOfTermination(terminated))}
 		}
 		if waiting := c.State.Waiting; waiting != nil && !isStarting(waiting.Reason) {
 			return status.Problem{Reason: cachev1alpha1.ReasonNodeNotStarting,
-				Message: fmt.Sprintf("node %s cannot start (%s): %s",
-					pod.Name, waiting.Reason, waiting.Message)}
+				Message: fmt.Sprintf("node %s cannot start (%s): %s%s",
+					pod.Name, waiting.Reason, waiting.Message, remedyOfWaiting(waiting))}
 		}
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
 			return status.Problem{Reason: cachev1alpha1.ReasonNodeUnschedulable,
-				Message: fmt.Sprintf("node %s: %s", pod.Name, c.Message)}
+				Message: fmt.Sprintf("node %s: %s; see spec.resources and spec.podTemplate.spec", pod.Name, c.Message)}
 		}
 	}
 	return status.Problem{}

@@ -41,50 +41,53 @@ func TestStatusOf(t *testing.T) {
 		available, progressing, degraded string
 		ready                            int32
 	}{
-		{"nothing is wrong", 2, result{deployment: deployment(2, 2, 2, 2), isApplied: true, pods: []corev1.Pod{a, b}}, nil,
+		{"nothing is wrong", 2,
+			result{workload: deployment(2, 2, 2, 2), isApplied: true, nodes: nodes{pods: []corev1.Pod{a, b}}}, nil,
 			"True/AllNodesReady", "False/RolloutComplete", "False/AsExpected", 2},
-		{"no pods yet", 2, result{deployment: deployment(2, 0, 0, 0), isApplied: true, pods: nil}, nil,
+		{"no pods yet", 2, result{workload: deployment(2, 0, 0, 0), isApplied: true, nodes: nodes{pods: nil}}, nil,
 			"False/NoNodesReady", "True/RollingOut", "False/AsExpected", 0},
 		{"one is starting", 2,
-			result{deployment: deployment(2, 2, 2, 1), isApplied: true, pods: []corev1.Pod{a, bStarting}}, nil,
+			result{workload: deployment(2, 2, 2, 1), isApplied: true, nodes: nodes{pods: []corev1.Pod{a, bStarting}}}, nil,
 			"True/SomeNodesReady", "True/RollingOut", "False/AsExpected", 1},
 		{"the rollout is complete, but not all pods are observed", 2,
-			result{deployment: deployment(2, 2, 2, 2), isApplied: true, pods: []corev1.Pod{a}}, nil,
+			result{workload: deployment(2, 2, 2, 2), isApplied: true, nodes: nodes{pods: []corev1.Pod{a}}}, nil,
 			"True/SomeNodesReady", "True/RollingOut", "False/AsExpected", 1},
 		{"the pods are ready, but the Deployment does not count them yet", 2,
-			result{deployment: deployment(2, 2, 2, 1), isApplied: true, pods: []corev1.Pod{a, b}}, nil,
+			result{workload: deployment(2, 2, 2, 1), isApplied: true, nodes: nodes{pods: []corev1.Pod{a, b}}}, nil,
 			"True/AllNodesReady", "True/RollingOut", "False/AsExpected", 2},
 		{"one more than spec.size", 1,
-			result{deployment: deployment(1, 2, 1, 2), isApplied: true, pods: []corev1.Pod{a, b}}, nil,
+			result{workload: deployment(1, 2, 1, 2), isApplied: true, nodes: nodes{pods: []corev1.Pod{a, b}}}, nil,
 			"True/AllNodesReady", "True/RollingOut", "False/AsExpected", 2},
-		{"spec.size is 0", 0, result{deployment: deployment(0, 0, 0, 0), isApplied: true, pods: nil}, nil,
+		{"spec.size is 0", 0, result{workload: deployment(0, 0, 0, 0), isApplied: true, nodes: nodes{pods: nil}}, nil,
 			"True/ScaledToZero", "False/RolloutComplete", "False/AsExpected", 0},
 		{"one has crashed", 2,
-			result{deployment: deployment(2, 2, 2, 1), isApplied: true, pods: []corev1.Pod{a, bCrashed}}, nil,
+			result{workload: deployment(2, 2, 2, 1), isApplied: true, nodes: nodes{pods: []corev1.Pod{a, bCrashed}}}, nil,
 			"True/SomeNodesReady", "True/RollingOut", "True/NodeCrashing", 1},
-		{"pods are refused", 2, result{deployment: stuck, isApplied: true, pods: []corev1.Pod{a}}, nil,
+		{"pods are refused", 2, result{workload: stuck, isApplied: true, nodes: nodes{pods: []corev1.Pod{a}}}, nil,
 			"True/SomeNodesReady", "True/RollingOut", "True/RolloutStuck", 1},
 		{"the Deployment's name is taken", 2, result{}, &child.NotControlledError{Kind: "Deployment", Name: "mc"},
 			"Unknown/NotObserved", "False/Blocked", "True/NameTaken", 0},
 		{"the Service's name is taken, and the nodes are ready", 2,
-			result{deployment: deployment(2, 2, 2, 2), isApplied: true, pods: []corev1.Pod{a, b}},
+			result{workload: deployment(2, 2, 2, 2), isApplied: true, nodes: nodes{pods: []corev1.Pod{a, b}}},
 			errors.Join(nil, &child.NotControlledError{Kind: "Service", Name: "mc"}),
 			"True/AllNodesReady", "False/RolloutComplete", "True/NameTaken", 2},
 		{"the Service's name is taken, and a node is starting", 2,
-			result{deployment: deployment(2, 2, 2, 1), isApplied: true, pods: []corev1.Pod{a, bStarting}},
+			result{workload: deployment(2, 2, 2, 1), isApplied: true, nodes: nodes{pods: []corev1.Pod{a, bStarting}}},
 			&child.NotControlledError{Kind: "Service", Name: "mc"},
 			"True/SomeNodesReady", "True/RollingOut", "True/NameTaken", 1},
 		{"the Service's name is taken, and a node has crashed", 2,
-			result{deployment: deployment(2, 2, 2, 1), isApplied: true, pods: []corev1.Pod{a, bCrashed}},
+			result{workload: deployment(2, 2, 2, 1), isApplied: true, nodes: nodes{pods: []corev1.Pod{a, bCrashed}}},
 			&child.NotControlledError{Kind: "Service", Name: "mc"},
 			"True/SomeNodesReady", "True/RollingOut", "True/NameTaken", 1},
-		{"a child is refused", 2, result{deployment: deployment(2, 2, 2, 2), isApplied: false, pods: []corev1.Pod{a, b}},
+		{"a child is refused", 2,
+			result{workload: deployment(2, 2, 2, 2), isApplied: false, nodes: nodes{pods: []corev1.Pod{a, b}}},
 			fmt.Errorf("applying: %w", invalid),
 			"True/AllNodesReady", "False/Blocked", "True/Refused", 2},
 		{"a policy caps the count", 3,
-			result{deployment: deployment(2, 2, 2, 2), isApplied: true, pods: []corev1.Pod{a, b}}, nil,
+			result{workload: deployment(2, 2, 2, 2), isApplied: true, nodes: nodes{pods: []corev1.Pod{a, b}}}, nil,
 			"True/SomeNodesReady", "True/RollingOut", "True/Refused", 2},
-		{"a request fails", 2, result{deployment: deployment(2, 2, 2, 2), isApplied: false, pods: []corev1.Pod{a, b}},
+		{"a request fails", 2,
+			result{workload: deployment(2, 2, 2, 2), isApplied: false, nodes: nodes{pods: []corev1.Pod{a, b}}},
 			errors.New("connection reset"),
 			"True/AllNodesReady", "False/Blocked", "True/Error", 2},
 	} {
@@ -95,7 +98,7 @@ func TestStatusOf(t *testing.T) {
 			done.err = test.err
 			got := statusOf(mc, done)
 			var names []string
-			for _, pod := range test.done.pods {
+			for _, pod := range test.done.nodes.pods {
 				names = append(names, pod.Name)
 			}
 			if got.Nodes == nil || !slices.Equal(got.Nodes, names) || int(got.Size) != len(names) ||
@@ -107,7 +110,8 @@ func TestStatusOf(t *testing.T) {
 				t.Errorf("observedGeneration %d, selector %q, serviceName %q", got.ObservedGeneration, got.Selector,
 					got.ServiceName)
 			}
-			want := []string{"Available=" + test.available, "Progressing=" + test.progressing, "Degraded=" + test.degraded}
+			want := []string{"Available=" + test.available, "Progressing=" + test.progressing, "Degraded=" + test.degraded,
+				"MemorySufficient=True/LimitSufficient"}
 			if len(got.Conditions) != len(want) {
 				t.Fatalf("conditions: %v", got.Conditions)
 			}
@@ -129,9 +133,10 @@ func TestDegradedListsEveryProblem(t *testing.T) {
 	stuck.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure,
 		Status: corev1.ConditionTrue,
 		Reason: "FailedCreate", Message: "exceeded quota"}}
-	got := problems(mc, result{deployment: stuck, isApplied: true,
-		pods: []corev1.Pod{pod("a", false, corev1.ContainerStatus{State: terminated("Error", 64, "bad option")})},
-		err:  errors.Join(errors.New("connection reset"), &child.NotControlledError{Kind: "Service", Name: "mc"}),
+	got := problems(mc, result{workload: stuck, isApplied: true,
+		nodes: nodes{pods: []corev1.Pod{
+			pod("a", false, corev1.ContainerStatus{State: terminated("Error", 64, "bad option")})}},
+		err: errors.Join(errors.New("connection reset"), &child.NotControlledError{Kind: "Service", Name: "mc"}),
 	})
 	var reasons []string
 	for _, problem := range got {

@@ -1,0 +1,62 @@
+package memcached
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// The remedies name the field to change, after the error of Kubernetes or memcached that a condition contains. They are
+// "" where no field of a Memcached is the likely cause.
+
+// Exit codes of memcached for an option that it does not accept: for most of them 1, for some EX_USAGE.
+const (
+	failureExitCode = 1
+	usageExitCode   = 64
+)
+
+// remedyOfTermination returns the remedy for a container that has terminated.
+func remedyOfTermination(terminated *corev1.ContainerStateTerminated) string {
+	switch {
+	case terminated.Reason == "OOMKilled":
+		return "; raise spec.resources.limits.memory or lower spec.config.memory"
+	case isMissingProgram(terminated.Message):
+		return missingProgram
+	case terminated.ExitCode == failureExitCode, terminated.ExitCode == usageExitCode:
+		return "; change spec.config"
+	}
+	return ""
+}
+
+// remedyOfWaiting returns the remedy for a container that cannot start.
+func remedyOfWaiting(waiting *corev1.ContainerStateWaiting) string {
+	switch {
+	case isMissingProgram(waiting.Message):
+		return missingProgram
+	case strings.Contains(waiting.Reason, "Image"): // ErrImagePull, ImagePullBackOff, InvalidImageName and others
+		return "; change spec.image or spec.imagePullSecrets"
+	}
+	return ""
+}
+
+const missingProgram = "; change spec.image to one that contains the program memcached"
+
+func isMissingProgram(message string) bool {
+	return strings.Contains(message, "executable file not found") || strings.Contains(message, `exec: "memcached"`)
+}
+
+// remedyOfCreation returns the remedy for an error of creating pods.
+func remedyOfCreation(message string) string {
+	for _, known := range []struct{ word, remedy string }{
+		{"PriorityClass", "; create it or change spec.podTemplate.spec.priorityClassName"},
+		{"RuntimeClass", "; create it or change spec.podTemplate.spec.runtimeClassName"},
+		{"service account", "; create it or change spec.podTemplate.spec.serviceAccountName"},
+		{"serviceaccount", "; create it or change spec.podTemplate.spec.serviceAccountName"},
+		{"exceeded quota", "; raise the quota, or lower spec.size or spec.resources"},
+	} {
+		if strings.Contains(message, known.word) {
+			return known.remedy
+		}
+	}
+	return ""
+}
