@@ -105,6 +105,8 @@ manifests: ## Generate the CustomResourceDefinitions and the ClusterRole from ma
 	@$(CONTROLLER_GEN) crd:generateEmbeddedObjectMeta=true rbac:roleName=manager-role paths=../../api/... paths=../../internal/... \
 		output:crd:artifacts:config=../../config/crd/bases output:rbac:artifacts:config=../../config/rbac
 	@go run ./config/crd/slim config/crd/bases/batch.tutorial.kubebuilder.io_cronjobs.yaml spec.jobTemplate
+	@for field in affinity securityContext tolerations topologySpreadConstraints; do go run ./config/crd/slim \
+		config/crd/bases/cache.example.com_memcacheds.yaml spec.podTemplate.spec.$$field || exit 1; done
 
 .PHONY: bundle
 bundle: manifests kubectl $(OPERATOR_SDK) ## Generate the bundle for OLM (reproducible).
@@ -238,6 +240,7 @@ e2e: ## Run the end-to-end tests, on the cluster of "make cluster" or on yours (
 # The programs of the cluster, in the order in which they are built, and the command that starts it.
 PROGRAM_PARTS = 'build the cluster program' 'test/cluster/build.sh $(CACHE)/bin cluster' \
 	$(if $(TEST_REGISTRY),,'check this machine' '$(CACHE)/bin/cluster check') \
+	$(if $(TEST_REGISTRY),,'fetch memcached' 'test/cluster/memcached.sh $(CACHE)/bin') \
 	$(foreach set,$(if $(TEST_REGISTRY),kubernetes olm operator-sdk,kubernetes containerd coredns olm operator-sdk),'build $(set)' 'test/cluster/build.sh $(CACHE)/bin $(set)')
 CLUSTER_PARTS = $(PROGRAM_PARTS) \
 	$(if $(TEST_REGISTRY),,'start the cluster' '$(CACHE)/bin/cluster --bin=$(CACHE)/bin --dir=$(CACHE)/cluster up')
@@ -296,6 +299,16 @@ bench-short: control-plane ## Count the operator's requests with few objects; to
 .PHONY: bench-cronjobs
 bench-cronjobs: control-plane ## Compare this CronJob controller with that of Kubernetes: start delays, requests, CPU time.
 	@$(WITH_PLANE) go run ./test/bench/cronjobs --count='$(COUNT)' --pairs='$(PAIRS)' --json='$(BENCH_JSON)'
+
+# With memcached in the PATH, and with that of Debian sid, which has its own loader and libraries.
+SID := $(CACHE)/bin/memcached
+.PHONY: bench-memory
+bench-memory: linux ## Measure the memory of full memcached nodes with busy connections (root, 10 minutes).
+	@test/cluster/memcached.sh '$(CACHE)/bin'
+	@for memcached in memcached $$(cd '$(SID)' 2>/dev/null && echo "$$PWD"/lib*/ld-linux-*); do \
+		case $$memcached in /*) memcached="$$memcached --library-path $(SID)/usr/lib $(SID)/usr/bin/memcached";; esac; \
+		echo && $$memcached --version && \
+		go test ./internal/controller/memcached -run TestMemoryHolds -count=1 -v -timeout 30m -memcached="$$memcached" || exit 1; done
 
 ##@ Build and deploy
 

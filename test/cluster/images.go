@@ -66,7 +66,11 @@ func (c *cluster) writeSettings(list []images.Image) error {
 	fmt.Fprintf(&settings, "export NO_PROXY=\"${NO_PROXY:+$NO_PROXY,}%s\"\n", noProxy)
 	for _, image := range list {
 		name, _, _ := strings.Cut(image.Name, ":")
-		if variable := variables[name]; variable != "" {
+		variable := variables[name]
+		if name == "memcached" && c.newerMemcached() != "" && image.Name != c.newerMemcached() {
+			variable = "MEMCACHED_OLD_IMAGE"
+		}
+		if variable != "" {
 			fmt.Fprintf(&settings, "export %s=%s/%s\n", variable, registry, image.Name)
 		}
 	}
@@ -135,7 +139,7 @@ func (c *cluster) images(ctx context.Context) ([]images.Image, error) {
 	nginx["etc/nginx/nginx.conf"] = c.path("nginx.conf")
 	nginx["usr/share/nginx/html/index.html"] = "/usr/share/nginx/html/index.html"
 
-	return []images.Image{
+	list := []images.Image{
 		{Name: "pause:1", Files: with(none, "pause"), Entrypoint: []string{"/bin/pause"}},
 		// OLM unpacks bundles with cp.
 		{Name: "olm:" + c.version("olm"), Files: with(shell, "olm", "catalog", "package-server", "copy-content", "cpb"),
@@ -152,7 +156,25 @@ func (c *cluster) images(ctx context.Context) ([]images.Image, error) {
 		{Name: tags["memcached"], Files: files["memcached"], Cmd: []string{"memcached"}},
 		// As root in its container, like Docker Hub's nginx, because it listens on port 80.
 		{Name: tags["nginx"], Files: nginx, Cmd: []string{"nginx", "-g", "daemon off;"}, User: "0"},
-	}, nil
+	}
+	if newer := c.newerMemcached(); newer != "" && newer != tags["memcached"] {
+		list = append(list, images.Image{Name: newer, Cmd: []string{"memcached"},
+			Files: map[string]string{"lib64": c.newerMemcachedFile("lib64"), "usr": c.newerMemcachedFile("usr")}})
+	}
+	return list, nil
+}
+
+// newerMemcached returns the name of the image of the memcached that memcached.sh has fetched; "" if it has not.
+func (c *cluster) newerMemcached() string {
+	version, err := os.ReadFile(c.newerMemcachedFile("version"))
+	if err != nil {
+		return ""
+	}
+	return "memcached:" + strings.TrimSpace(string(version)) + "-debian"
+}
+
+func (c *cluster) newerMemcachedFile(path string) string {
+	return filepath.Join(c.bin, "memcached", path)
 }
 
 // version returns the version that one of the programs was built from, which build.sh has written.
