@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
+	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
 	"github.com/example/memcached-operator/test/testenv"
 )
 
@@ -59,6 +60,9 @@ var _ = Describe("The API server", ownManager, func() {
 	}
 
 	for _, k := range kinds {
+		if k.Variant != "" {
+			continue // it has the same schema
+		}
 		crd, err := k.Definition()
 		if err != nil {
 			panic(err)
@@ -93,6 +97,34 @@ var _ = Describe("The API server", ownManager, func() {
 			})
 		}
 	}
+
+	memcached := kinds[1]
+	DescribeTable("rejects a Memcached", rejects(memcached),
+		Entry("with too few connections for its threads", `{spec: {size: 1, config: {threads: 64, maxConnections: 575}}}`,
+			"spec.config.maxConnections", "must be at least 64 + 8 * spec.config.threads", "lower threads"),
+		Entry("with items of more than half of its memory", `{spec: {size: 1, config: {memory: 8Mi, maxItemSize: 5Mi}}}`,
+			"spec.config.maxItemSize", "must be at most half of spec.config.memory"),
+		Entry("with items of more than half of the default memory", `{spec: {size: 1, config: {maxItemSize: 33Mi}}}`,
+			"spec.config.maxItemSize", "which is 64Mi by default: lower maxItemSize or set memory"),
+		Entry("with a request above the limit", `{spec: {size: 1, resources: {limits: {cpu: 1}, requests: {cpu: 1100m}}}}`,
+			"spec.resources.requests", "must not be more than the limits"),
+	)
+
+	It("accepts a Memcached at the limits, and keeps its workload type", func(ctx context.Context) {
+		Expect(create(ctx, memcached.APIVersion(), memcached.Name, `{spec: {size: 5000,
+			config: {threads: 64, maxConnections: 576, memory: 2Gi, maxItemSize: 1Gi},
+			resources: {limits: {memory: 2Gi, cpu: 1}, requests: {memory: 1Gi, cpu: 1}}}}`)).To(Succeed())
+		ns := newNamespace(ctx)
+		object := memcached.Make(ns, "one", 0).(*cachev1alpha1.Memcached)
+		object.Spec.WorkloadType = cachev1alpha1.StatefulSetWorkload
+		Expect(k8s.Create(ctx, object)).To(Succeed())
+		for _, workloadType := range []cachev1alpha1.WorkloadType{cachev1alpha1.DeploymentWorkload, ""} {
+			changed := object.DeepCopy()
+			changed.Spec.WorkloadType = workloadType
+			Expect(k8s.Update(ctx, changed)).To(MatchError(And(ContainSubstring("spec.workloadType"),
+				ContainSubstring("cannot be changed: create another Memcached and move the clients"))))
+		}
+	})
 
 	// These add fields to spec, to spec.jobTemplate.spec and to the pod's spec of a minimal CronJob.
 	cronJob := kinds[2]

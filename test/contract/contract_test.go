@@ -11,8 +11,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -25,7 +25,7 @@ import (
 // What every kind guarantees, tested with each of them.
 var _ = Describe("Every kind", func() {
 	for _, k := range kinds {
-		Describe(k.Name, func() {
+		Describe(k.Title(), func() {
 			everyKind(k)
 			if k.Deploys {
 				everyDeployingKind(k)
@@ -145,7 +145,7 @@ func everyKind(k kind) {
 	It("reports that a policy refuses a child, and recovers", func(ctx context.Context) {
 		message := "no " + k.Children[0].Kind + "s on Fridays"
 		allow := refuse(ctx, ns, admissionregistrationv1.Create, k.Children[0].Group, k.Children[0].Resource, message,
-			func() error { return k8s.Create(ctx, k.unmanaged(ns, "probe"), client.DryRunAll) })
+			func() error { return k8s.Create(ctx, k.Unmanaged(ns, "probe"), client.DryRunAll) })
 		object := k.Make(ns, "one", 1)
 		k.put(ctx, object)
 		k.eventually(ctx, object, "Degraded=True/Refused")
@@ -178,7 +178,7 @@ func refusesUnmanagedChildren(ctx context.Context, k kind, ns string) {
 	}
 	var objects, unmanaged, before []client.Object
 	for name, references := range controllers {
-		taken := k.unmanaged(ns, k.firstChildName(name))
+		taken := k.Unmanaged(ns, k.firstChildName(name))
 		taken.SetOwnerReferences(references)
 		taken.SetFinalizers([]string{"example.com/hold"}) // delays the garbage collector
 		Expect(k8s.Create(ctx, taken)).To(Succeed())
@@ -231,7 +231,7 @@ func (k kind) staysBlocked(ctx context.Context, ns string) {
 	Expect(slices.ContainsFunc(found, testenv.Request.IsWrite)).To(BeFalse(), "%v", found)
 }
 
-// What every kind with a Deployment guarantees in addition: its children are kept in line with the spec.
+// What every kind with a Deployment or StatefulSet guarantees in addition: its children are kept in line with the spec.
 func everyDeployingKind(k kind) {
 	var ns string
 	BeforeEach(func(ctx context.Context) { ns = newNamespace(ctx) })
@@ -282,18 +282,21 @@ func everyDeployingKind(k kind) {
 				HaveKeyWithValue("memcached-operator.example.com/owner-uid", string(object.GetUID())), "%T", child)
 		}
 
-		deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
-		for _, change := range []func(*appsv1.Deployment){
-			func(changed *appsv1.Deployment) { changed.Spec.Replicas = ptr.To[int32](3) },
-			func(changed *appsv1.Deployment) {
-				changed.Spec.Template.Spec.Containers[0].Image = "example.com/other:1"
-				changed.Spec.Template.Spec.SecurityContext.RunAsNonRoot = ptr.To(false)
+		workload := k.own(ctx, object)[0]
+		for _, change := range []func(replicas **int32, pod *corev1.PodSpec){
+			func(replicas **int32, _ *corev1.PodSpec) { *replicas = ptr.To[int32](3) },
+			func(_ **int32, pod *corev1.PodSpec) {
+				pod.Containers[0].Image = "example.com/other:1"
+				pod.SecurityContext.RunAsNonRoot = ptr.To(false)
 			},
 		} {
-			changed := deployment.DeepCopy()
-			edit(ctx, changed, change)
+			changed := workload.DeepCopyObject().(client.Object)
+			edit(ctx, changed, func(workload client.Object) {
+				replicas, template := testkinds.Workload(workload)
+				change(replicas, &template.Spec)
+			})
 			Eventually(ctx, func(g Gomega) {
-				g.Expect(get(ctx, changed).Spec).To(Equal(deployment.Spec))
+				g.Expect(testkinds.Spec(get(ctx, changed))).To(Equal(testkinds.Spec(workload)))
 			}).Should(Succeed())
 			k.settle(ctx, object)
 		}
@@ -307,7 +310,8 @@ func everyDeployingKind(k kind) {
 				setField(ctx, object, field.Path, value)
 				k.settle(ctx, object)
 				after := k.desired(ctx, object)
-				Expect(after).NotTo(Equal(before), "%v has no effect on the children", value)
+				isDefault := k.Defaults[field.Path] == value // tried first
+				Expect(equality.Semantic.DeepEqual(after, before)).To(Equal(isDefault), "the effect of %v", value)
 				k.damageAll(ctx, object)
 				Expect(k.desired(ctx, object)).To(Equal(after), "%v", value)
 				before = after
@@ -317,26 +321,28 @@ func everyDeployingKind(k kind) {
 
 	It("keeps what other clients have added to a child", func(ctx context.Context) {
 		object := k.create(ctx, k.Make(ns, "one", 1))
-		deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
-		before := deployment.DeepCopy()
-		edit(ctx, deployment, func(deployment *appsv1.Deployment) {
-			deployment.Annotations["theirs"] = "stays"
-			deployment.Labels["theirs"] = "stays"
-			deployment.Spec.MinReadySeconds = 1
-			deployment.Spec.Template.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": "today"}
+		workload := k.own(ctx, object)[0]
+		selector := testkinds.Spec(workload)["selector"]
+		setField(ctx, workload, "spec.minReadySeconds", 1)
+		edit(ctx, workload, func(workload client.Object) {
+			workload.GetAnnotations()["theirs"] = "stays"
+			workload.GetLabels()["theirs"] = "stays"
+			_, template := testkinds.Workload(workload)
+			template.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": "today"}
 		})
 		mark := cp.Audit.Now()
 		Eventually(ctx, k.conditionsOf(object)).Should(settled)
 
 		// A reverted change shows that the child has been compared since.
-		edit(ctx, deployment, func(deployment *appsv1.Deployment) { delete(deployment.Labels, "app") })
-		Eventually(ctx, func() map[string]string { return get(ctx, deployment).Labels }).Should(HaveKey("app"))
-		Expect(deployment.Annotations).To(HaveKeyWithValue("theirs", "stays"))
-		Expect(deployment.Labels).To(HaveKeyWithValue("theirs", "stays"))
-		Expect(deployment.Spec.MinReadySeconds).To(Equal(int32(1)))
-		Expect(deployment.Spec.Template.Annotations).To(HaveKey("kubectl.kubernetes.io/restartedAt"))
-		Expect(deployment.Spec.Selector).To(Equal(before.Spec.Selector))
-		Expect(requests(mark, ns, isOf("deployments"))).To(HaveLen(1))
+		edit(ctx, workload, func(workload client.Object) { delete(workload.GetLabels(), "app") })
+		Eventually(ctx, func() map[string]string { return get(ctx, workload).GetLabels() }).Should(HaveKey("app"))
+		Expect(workload.GetAnnotations()).To(HaveKeyWithValue("theirs", "stays"))
+		Expect(workload.GetLabels()).To(HaveKeyWithValue("theirs", "stays"))
+		Expect(testkinds.Spec(workload)).To(And(HaveKeyWithValue("minReadySeconds", int64(1)),
+			HaveKeyWithValue("selector", selector)))
+		_, template := testkinds.Workload(workload)
+		Expect(template.Annotations).To(HaveKey("kubectl.kubernetes.io/restartedAt"))
+		Expect(requests(mark, ns, isOf(k.Children[0].Resource))).To(HaveLen(1))
 	})
 
 	It("reports that a quota refuses its pods, and recovers",
@@ -350,33 +356,35 @@ func everyDeployingKind(k kind) {
 
 			object := k.Make(ns, "one", 2)
 			Expect(k8s.Create(ctx, object)).To(Succeed())
-			k.eventually(ctx, object, "Degraded=True/RolloutStuck", "Available=True/Some*")
+			// The operator waits for a minute before it reports that a StatefulSet lacks pods.
+			Eventually(ctx, k.conditionsOf(object)).WithTimeout(90 * time.Second).Should(And(
+				HaveKeyWithValue("Degraded", "True/RolloutStuck"), HaveKeyWithValue("Available", HavePrefix("True/Some"))))
 			Expect(k.message(object, "Degraded")).To(ContainSubstring("exceeded quota: one-pod"))
 
 			Expect(k8s.Delete(ctx, quota)).To(Succeed())
-			// The ReplicaSet controller backs off; an edit of the Deployment makes it retry.
-			deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
-			edit(ctx, deployment, func(deployment *appsv1.Deployment) {
-				deployment.Spec.Template.Annotations = map[string]string{"look": "again"}
+			// Kubernetes' controller backs off; an edit of the workload makes it retry.
+			edit(ctx, k.own(ctx, object)[0], func(workload client.Object) {
+				_, template := testkinds.Workload(workload)
+				template.Annotations = map[string]string{"look": "again"}
 			})
 			Eventually(ctx, k.conditionsOf(object)).Should(settled)
 		})
 
 	It("does not fight a policy that changes its children", func(ctx context.Context) {
-		remove := change(ctx, ns, `Object{metadata: Object.metadata{labels: {"app": "theirs"}}}`)
+		remove := change(ctx, k, ns, `Object{metadata: Object.metadata{labels: {"app": "theirs"}}}`)
 		object := k.Make(ns, "one", 1)
 		Expect(k8s.Create(ctx, object)).To(Succeed())
 		k.settle(ctx, object)
-		deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
-		Expect(deployment.Labels).To(HaveKeyWithValue("app", "theirs"))
+		workload := k.own(ctx, object)[0]
+		Expect(workload.GetLabels()).To(HaveKeyWithValue("app", "theirs"))
 
 		mark := cp.Audit.Now()
-		k.passOnStatusOf(ctx, deployment)
+		k.passOnStatusOf(ctx, workload)
 		Expect(requests(mark, ns)).To(BeEmpty())
 
 		By("reverting other changes")
-		edit(ctx, deployment, func(deployment *appsv1.Deployment) { delete(deployment.Labels, "app.kubernetes.io/name") })
-		Eventually(ctx, func() map[string]string { return get(ctx, deployment).Labels }).
+		edit(ctx, workload, func(workload client.Object) { delete(workload.GetLabels(), "app.kubernetes.io/name") })
+		Eventually(ctx, func() map[string]string { return get(ctx, workload).GetLabels() }).
 			Should(HaveKey("app.kubernetes.io/name"))
 		remove(ctx)
 	})
@@ -415,7 +423,7 @@ func everyDeployingKind(k kind) {
 		run("scale", k.CRD(), "one", "--replicas=3")
 		k.settle(ctx, object)
 		Expect(eventsAbout(ctx, object)).To(HaveLen(2), "one for each change")
-		Expect(run("get", "deployment", "one", "-o", "jsonpath={.status.availableReplicas}")).To(Equal("3"))
+		Expect(run("get", k.Children[0].Resource, "one", "-o", "jsonpath={.status.availableReplicas}")).To(Equal("3"))
 		Expect(run("get", "--raw",
 			fmt.Sprintf("/apis/%s/namespaces/%s/%s/one/scale", k.APIVersion(), ns, strings.Split(k.CRD(), ".")[0]))).
 			To(And(ContainSubstring(`"spec":{"replicas":3}`), ContainSubstring(`"status":{"replicas":3,"selector":"app=`)))
@@ -448,15 +456,15 @@ func kubectlIn(namespace string) func(args ...string) string {
 	}
 }
 
-// change adds a policy that changes every Deployment in a namespace by an apply configuration in CEL. It returns a
-// function that removes the policy.
-func change(ctx context.Context, namespace, expression string) (remove func(context.Context)) {
+// change adds a policy that changes the first child of every object of a kind in a namespace by an apply configuration
+// in CEL. It returns a function that removes the policy.
+func change(ctx context.Context, k kind, namespace, expression string) (remove func(context.Context)) {
 	GinkgoHelper()
 	policy := &admissionregistrationv1.MutatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "change-" + namespace},
 		Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
-			MatchConstraints: in(namespace, "apps", "deployments", admissionregistrationv1.Create,
-				admissionregistrationv1.Update),
+			MatchConstraints: in(namespace, k.Children[0].Group, k.Children[0].Resource,
+				admissionregistrationv1.Create, admissionregistrationv1.Update),
 			ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
 			Mutations: []admissionregistrationv1.Mutation{{PatchType: admissionregistrationv1.PatchTypeApplyConfiguration,
 				ApplyConfiguration: &admissionregistrationv1.ApplyConfiguration{Expression: expression}}},
@@ -468,9 +476,9 @@ func change(ctx context.Context, namespace, expression string) (remove func(cont
 	}
 	remove = put(ctx, policy, binding)
 	Eventually(ctx, func() map[string]string {
-		probe := testkinds.NewDeployment(namespace, "probe", 0)
+		probe := k.Unmanaged(namespace, "probe")
 		Expect(k8s.Create(ctx, probe, client.DryRunAll)).To(Succeed())
-		return probe.Labels
+		return probe.GetLabels()
 	}).Should(HaveKey("app"), "the API server does not apply the policy")
 	return remove
 }

@@ -38,6 +38,7 @@ var kinds = []kind{
 	{Kind: testkinds.CronJob, due: func(ctx context.Context, object client.Object) {
 		backdate(ctx, object.(*tutorialv1.CronJob), lastHour.Add(-time.Hour))
 	}},
+	{Kind: testkinds.MemcachedSet},
 }
 
 // children returns the children of an object, to be read.
@@ -59,15 +60,16 @@ func (k kind) firstChildName(name string) string {
 	return name
 }
 
-// unmanaged returns an object of the type of the first child that the operator does not control.
-func (k kind) unmanaged(namespace, name string) client.Object {
-	if !k.Deploys {
-		return testkinds.NewJob(namespace, name)
-	}
-	return testkinds.NewDeployment(namespace, name, 0)
+// objectName returns a name that no other kind and variant uses.
+func (k kind) objectName() string { return strings.ToLower(k.Name + k.Variant) }
+
+// template returns the pod template of a Deployment or StatefulSet.
+func template(workload client.Object) *corev1.PodTemplateSpec {
+	_, found := testkinds.Workload(workload)
+	return found
 }
 
-// deploying are the kinds that have a Deployment.
+// deploying are the kinds that have a Deployment or StatefulSet.
 var deploying = slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { return !k.Deploys })
 
 func newFoo(namespace, name, deployment string, replicas *int32) *samplev1alpha1.Foo {
@@ -199,12 +201,15 @@ func (k kind) own(ctx context.Context, object client.Object) []client.Object {
 // optionalFields returns the fields whose values can be tried one after the other. The number of pods is not among
 // them: the maximum of that is more than a control plane without machines can have.
 func (k kind) optionalFields() []testkinds.Field {
+	if k.Variant != "" {
+		return nil // variants share the code
+	}
 	crd, err := k.Definition()
 	if err != nil {
 		panic(err)
 	}
 	return slices.DeleteFunc(k.Fields(crd), func(field testkinds.Field) bool {
-		return field.Path == k.ScalePath(crd) || len(field.Accepted()) == 0
+		return field.Path == k.ScalePath(crd) || len(field.Accepted()) == 0 || slices.Contains(k.OwnSpecs, field.Path)
 	})
 }
 
@@ -221,12 +226,12 @@ func setField(ctx context.Context, object client.Object, path string, value any)
 	Expect(k8s.Patch(ctx, object, client.RawPatch(types.MergePatchType, body))).To(Succeed())
 }
 
-// desired returns the labels and the spec of each child of an object.
+// desired returns what the operator applies of each child of an object.
 func (k kind) desired(ctx context.Context, object client.Object) map[string]any {
 	GinkgoHelper()
 	desired := map[string]any{}
 	for i, child := range k.own(ctx, object) {
-		desired[k.Children[i].Kind+" "+child.GetName()] = []any{child.GetLabels(), testkinds.Spec(child)}
+		desired[k.Children[i].Kind+" "+child.GetName()] = testkinds.Desired(child)
 	}
 	return desired
 }
@@ -289,6 +294,9 @@ func (k kind) passOnStatusOf(ctx context.Context, child client.Object) {
 	case *appsv1.Deployment:
 		changed.Status.Conditions = append(changed.Status.Conditions,
 			appsv1.DeploymentCondition{Type: "Theirs", Status: corev1.ConditionTrue})
+	case *appsv1.StatefulSet:
+		changed.Status.Conditions = append(changed.Status.Conditions,
+			appsv1.StatefulSetCondition{Type: "Theirs", Status: corev1.ConditionTrue})
 	case *batchv1.Job:
 		changed.Status.Conditions = append(changed.Status.Conditions,
 			batchv1.JobCondition{Type: "Theirs", Status: corev1.ConditionTrue})

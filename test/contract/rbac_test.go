@@ -155,7 +155,7 @@ var _ = Describe("RBAC", func() {
 	}
 
 	for _, k := range kinds {
-		It("needs to update the finalizers of a "+k.Name+" to set blockOwnerDeletion", func(ctx context.Context) {
+		It("needs to update the finalizers of a "+k.Title()+" to set blockOwnerDeletion", func(ctx context.Context) {
 			ns := newNamespace(ctx)
 			less := without(ctx, ns, "update "+k.GroupVersion.Group+"/"+k.Resource+"/finalizers")
 			for _, child := range k.own(ctx, k.create(ctx, k.Make(ns, "one", 1))) {
@@ -173,7 +173,7 @@ var _ = Describe("RBAC", func() {
 
 	for _, k := range deploying {
 		for i, resource := range k.Children {
-			It("needs the right to delete the "+resource.Kind+" of a "+k.Name+" to give it its owner reference back",
+			It("needs the right to delete the "+resource.Kind+" of a "+k.Title()+" to give it its owner reference back",
 				func(ctx context.Context) {
 					ns := newNamespace(ctx)
 					child := k.own(ctx, k.create(ctx, k.Make(ns, "one", 1)))[i]

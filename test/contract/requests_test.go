@@ -23,18 +23,18 @@ import (
 // Requests are counted in the API server's audit log.
 var _ = Describe("The number of requests", func() {
 	for _, k := range kinds {
-		It("is zero for a status event of a settled child of a "+k.Name, func(ctx context.Context) {
+		It("is zero for a status event of a settled child of a "+k.Title(), func(ctx context.Context) {
 			ns := newNamespace(ctx)
 			child := k.own(ctx, k.create(ctx, k.Make(ns, "one", 2)))[0]
 			unchanging(ctx, child, jobPace)
 			mark := cp.Audit.Now()
 			k.passOnStatusOf(ctx, child)
-			report("requests for a status event of a settled child of a "+k.Name, len(requests(mark, ns)), 0)
+			report("requests for a status event of a settled child of a "+k.Title(), len(requests(mark, ns)), 0)
 		})
 	}
 
 	for _, k := range deploying {
-		It("of a "+k.Name+" from its creation until it is ready is one for each child, one for the status and one for "+
+		It("of a "+k.Title()+" from its creation until it is ready is one for each child, one for the status and one for "+
 			"the event", func(ctx context.Context) {
 			ns := newNamespace(ctx)
 			object := k.Make(ns, "one", 2)
@@ -45,13 +45,17 @@ var _ = Describe("The number of requests", func() {
 			for _, request := range found {
 				count[request.Verb+" "+request.Resource]++
 			}
-			for _, child := range []string{"deployments", "services", "poddisruptionbudgets"}[:len(k.children(object))] {
-				Expect(count).To(HaveKeyWithValue("patch "+child, 1))
+			children := map[string]int{}
+			for _, child := range k.Children {
+				children["patch "+child.Resource]++
+			}
+			for child, one := range children {
+				Expect(count).To(HaveKeyWithValue(child, one))
 			}
 			Expect(count).To(HaveKeyWithValue("create events", 1))
 			// If it takes longer than a second, progress is reported after 1, 3, 7 … seconds.
 			progress := int(math.Log2(found[len(found)-1].At.Sub(start).Seconds() + 1))
-			report("requests of one "+k.Name+" from creation to ready", len(found), len(k.children(object))+2+progress)
+			report("requests of one "+k.Title()+" from creation to ready", len(found), len(k.children(object))+2+progress)
 		})
 	}
 })

@@ -38,7 +38,7 @@ var _ = Describe("After the manager was killed and started again, the operator",
 			outages = append(outages, outageOf(k), outageWithoutChange(k))
 		}
 		for _, k := range deploying {
-			outages = append(outages, outageThatStripsADeployment(k))
+			outages = append(outages, outageThatStripsAWorkload(k))
 		}
 		outages = append(outages, outageThatRenamesAFoo())
 		after := make([]phase, len(outages))
@@ -62,7 +62,7 @@ var _ = Describe("After the manager was killed and started again, the operator",
 	})
 
 func outageOf(k kind) outage {
-	return outage{"handles all changes of each " + k.Name, func(ctx context.Context, ns string) (during, after phase) {
+	return outage{"handles all changes of each " + k.Title(), func(ctx context.Context, ns string) (during, after phase) {
 		object := k.create(ctx, k.Make(ns, "one", 1))
 		children := k.own(ctx, object)
 		last := children[len(children)-1]
@@ -90,7 +90,7 @@ func outageOf(k kind) outage {
 }
 
 func outageWithoutChange(k kind) outage {
-	name := "sends no request for settled " + k.Name + "s"
+	name := "sends no request for settled objects, each a " + k.Title()
 	return outage{name, func(ctx context.Context, ns string) (during, after phase) {
 		const count = 10
 		var objects []client.Object
@@ -104,28 +104,34 @@ func outageWithoutChange(k kind) outage {
 		after = func(ctx context.Context) {
 			Eventually(func() int { return passes(k.Controller(), ns) }).Should(BeNumerically(">=", count))
 			time.Sleep(2 * time.Second)
-			report(fmt.Sprintf("requests for a restart of the manager with %d %ss", count, k.Name), len(requests(mark, ns)), 0)
+			report(fmt.Sprintf("requests for a restart of the manager with %d objects, each a %s", count, k.Title()),
+				len(requests(mark, ns)), 0)
 		}
 		return during, after
 	}}
 }
 
-func outageThatStripsADeployment(k kind) outage {
-	return outage{"refuses the Deployment of a " + k.Name + " without owner, annotations and labels, until it " +
-		"has its owner again", func(ctx context.Context, ns string) (during, after phase) {
+func outageThatStripsAWorkload(k kind) outage {
+	name := "refuses the " + k.Children[0].Kind + " of a " + k.Title() +
+		" without owner, annotations and labels, until it has its owner again"
+	return outage{name, func(ctx context.Context, ns string) (during, after phase) {
 		object := k.create(ctx, k.Make(ns, "one", 1))
-		deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
-		stripped := deployment.DeepCopy()
+		workload := k.own(ctx, object)[0]
+		stripped := workload.DeepCopyObject().(client.Object)
 		during = func(ctx context.Context) {
-			edit(ctx, stripped, func(d *appsv1.Deployment) { d.OwnerReferences, d.Annotations, d.Labels = nil, nil, nil })
+			edit(ctx, stripped, func(w client.Object) {
+				w.SetOwnerReferences(nil)
+				w.SetAnnotations(nil)
+				w.SetLabels(nil)
+			})
 		}
 		after = func(ctx context.Context) {
 			k.eventually(ctx, object, "Degraded=True/NameTaken")
-			Expect(get(ctx, stripped).Labels).To(BeEmpty())
-			edit(ctx, stripped, func(d *appsv1.Deployment) { d.OwnerReferences = deployment.OwnerReferences })
+			Expect(get(ctx, stripped).GetLabels()).To(BeEmpty())
+			edit(ctx, stripped, func(w client.Object) { w.SetOwnerReferences(workload.GetOwnerReferences()) })
 			Eventually(ctx, k.conditionsOf(object)).Should(settled)
-			Expect(get(ctx, stripped).Labels).To(Equal(deployment.Labels))
-			Expect(stripped.UID).To(Equal(deployment.UID))
+			Expect(get(ctx, stripped).GetLabels()).To(Equal(workload.GetLabels()))
+			Expect(stripped.GetUID()).To(Equal(workload.GetUID()))
 		}
 		return during, after
 	}}

@@ -28,7 +28,7 @@ var _ = Describe("With a webhook in the cluster, the operator", func() {
 	BeforeEach(func(ctx context.Context) { ns = newNamespace(ctx) })
 
 	for _, k := range kinds {
-		It("backs off and reports when the webhook answers 409 for a "+k.Children[0].Kind+" of a "+k.Name,
+		It("backs off and reports when the webhook answers 409 for a "+k.Children[0].Kind+" of a "+k.Title(),
 			func(ctx context.Context) {
 				remove := webhook(ctx, ns, k.Children[0].Group, k.Children[0].Resource,
 					func(http.ResponseWriter, *http.Request) *admissionv1.AdmissionResponse {
@@ -73,7 +73,7 @@ var _ = Describe("With a webhook in the cluster, the operator", func() {
 
 	It("repairs a child soon after the policy that altered it was deleted", func(ctx context.Context) {
 		k := kinds[1]
-		remove := change(ctx, ns, `Object{metadata: Object.metadata{labels: {"app": "theirs"}}}`)
+		remove := change(ctx, k, ns, `Object{metadata: Object.metadata{labels: {"app": "theirs"}}}`)
 		object := k.Make(ns, "one", 1)
 		k.create(ctx, object)
 		deployment := k.own(ctx, object)[0].(*appsv1.Deployment)
@@ -129,8 +129,9 @@ func webhook(ctx context.Context, namespace, group, resource string,
 	}
 	DeferCleanup(remove)
 	probe := map[string]func() client.Object{
-		"deployments": func() client.Object { return testkinds.NewDeployment(namespace, "probe", 0) },
-		"jobs":        func() client.Object { return testkinds.NewJob(namespace, "probe") },
+		"deployments":  func() client.Object { return testkinds.NewDeployment(namespace, "probe", 0) },
+		"statefulsets": func() client.Object { return testkinds.MemcachedSet.Unmanaged(namespace, "probe") },
+		"jobs":         func() client.Object { return testkinds.NewJob(namespace, "probe") },
 	}[resource]
 	warnings, config := &warningRecorder{}, *cp.Config
 	config.WarningHandler = warnings

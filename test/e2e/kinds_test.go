@@ -205,26 +205,28 @@ const tokenFile = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 // the program does.
 func ask(ctx context.Context, namespace, serviceAccount string, args ...string) string {
 	GinkgoHelper()
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "probe-"},
-		Spec: corev1.PodSpec{
-			RestartPolicy:                corev1.RestartPolicyNever,
-			ServiceAccountName:           serviceAccount,
-			AutomountServiceAccountToken: ptr.To(serviceAccount != ""),
-			Containers: []corev1.Container{{Name: "probe", Image: image("-probe"), Args: args,
-				SecurityContext: restricted()}},
-		},
-	}
+	pod := probe(namespace, args...)
+	pod.Spec.ServiceAccountName, pod.Spec.AutomountServiceAccountToken = serviceAccount, ptr.To(serviceAccount != "")
 	create(ctx, pod)
 	defer func() { _ = kube.Delete(ctx, pod, client.GracePeriodSeconds(0)) }()
-	Eventually(func(ctx context.Context) (corev1.PodPhase, error) {
-		err := kube.Get(ctx, client.ObjectKeyFromObject(pod), pod)
-		return pod.Status.Phase, err
-	}).WithContext(ctx).Should(BeElementOf(corev1.PodSucceeded, corev1.PodFailed))
+	Eventually(phaseOf).WithContext(ctx).WithArguments(pod).Should(BeElementOf(corev1.PodSucceeded, corev1.PodFailed))
 	answer := logOf(ctx, pod)
 	AddReportEntry(fmt.Sprintf("probe %s: %s", strings.Join(args, " "), answer), ReportEntryVisibilityFailureOrVerbose)
 	Expect(pod.Status.Phase).To(Equal(corev1.PodSucceeded), answer)
 	return answer
+}
+
+// probe returns a pod that runs the program of probe/.
+func probe(namespace string, args ...string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "probe-"},
+		Spec: corev1.PodSpec{
+			RestartPolicy:                corev1.RestartPolicyNever,
+			AutomountServiceAccountToken: ptr.To(false),
+			Containers: []corev1.Container{{Name: "probe", Image: image("-probe"), Args: args,
+				SecurityContext: restricted()}},
+		},
+	}
 }
 
 // logOf returns the log of a pod.

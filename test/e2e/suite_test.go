@@ -8,6 +8,7 @@
 //	TEST_REGISTRY          the registry that test/cluster/publish has pushed the images to
 //	TEST_WORK              the directory that it has built them in
 //	RELATED_IMAGE_...      the operands' images, if the cluster cannot pull the default ones
+//	MEMCACHED_OLD_IMAGE    an older memcached image, 1.6.18 or later, to test with, too
 //	OPM_IMAGE, BUSYBOX_IMAGE   images for operator-sdk and the Jobs, if the cluster cannot pull the default ones
 //	OPERATOR_SDK, KUBECTL  the programs
 //	TEST_CLUSTER           "dedicated" if the cluster has no other users

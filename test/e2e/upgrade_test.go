@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
 )
 
@@ -73,6 +74,7 @@ var _ = Describe("Upgraded", func() {
 			f.awaitSettled(ctx)
 			deleteAll(ctx, b.foo)
 			before.expectOnlyGrown(takeSnapshot(ctx, namespace), grown)
+			useNewFields(ctx, namespace)
 			for _, k := range added {
 				Eventually(isEstablished).WithContext(ctx).WithArguments(k.CRD()).Should(BeTrue(), "the upgrade brings %s", k.CRD())
 				object := k.Make(namespace, "new", 1)
@@ -88,6 +90,22 @@ var _ = Describe("Upgraded", func() {
 			SpecTimeout(4*stepTimeout)),
 	)
 })
+
+// useNewFields sets fields that the earlier release does not have, on a resource from before the upgrade and on a new
+// one.
+func useNewFields(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	mc, set := newMemcached(namespace, "m00", 0), newMemcached(namespace, "set", 1)
+	Expect(kube.Get(ctx, client.ObjectKeyFromObject(mc), mc)).To(Succeed())
+	change(ctx, mc, func() { mc.Spec.Config = &cachev1alpha1.MemcachedConfig{Threads: 2} })
+	set.Spec.WorkloadType, set.Spec.WarmupSeconds = cachev1alpha1.StatefulSetWorkload, ptr.To[int32](0)
+	create(ctx, set)
+	awaitSettled(ctx, memcacheds, mc, set)
+	pod := podNamed(namespace, mc.Status.Nodes[0])
+	Expect(kube.Get(ctx, client.ObjectKeyFromObject(pod), pod)).To(Succeed())
+	Expect(pod.Spec.Containers[0].Command).To(ContainElement("--threads=2"))
+	Expect(set.Status.Servers).To(HaveLen(1))
+}
 
 // isEstablished reports whether the API server serves a definition.
 func isEstablished(ctx context.Context, definition string) (bool, error) {

@@ -1,6 +1,9 @@
 package kinds
 
 import (
+	"maps"
+	"strings"
+
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -29,20 +32,45 @@ type Child struct {
 func deployment(name func(owner client.Object) string) Child {
 	return Child{
 		GroupVersionResource: appsv1.SchemeGroupVersion.WithResource("deployments"), Kind: "Deployment",
-		New: func() client.Object { return &appsv1.Deployment{} }, Name: name,
-		Damage: []func(client.Object){
-			func(child client.Object) {
-				spec := &child.(*appsv1.Deployment).Spec
-				spec.Replicas = ptr.To(ptr.Deref(spec.Replicas, 1) + 1)
-			},
-			// Not the image: during the image hold-off, the manager does not revert it.
-			func(child client.Object) {
-				pod := &child.(*appsv1.Deployment).Spec.Template.Spec
-				pod.AutomountServiceAccountToken = ptr.To(true)
-				pod.SecurityContext.RunAsNonRoot = ptr.To(false)
-			},
-		},
+		New: func() client.Object { return &appsv1.Deployment{} }, Name: name, Damage: damageToWorkload,
 	}
+}
+
+func statefulSet(name func(owner client.Object) string) Child {
+	return Child{
+		GroupVersionResource: appsv1.SchemeGroupVersion.WithResource("statefulsets"), Kind: "StatefulSet",
+		New: func() client.Object { return &appsv1.StatefulSet{} }, Name: name, Damage: damageToWorkload,
+	}
+}
+
+var damageToWorkload = []func(client.Object){
+	func(child client.Object) {
+		replicas, _ := Workload(child)
+		*replicas = ptr.To(ptr.Deref(*replicas, 1) + 1)
+	},
+	// Not the image: during the image hold-off, the manager does not revert it.
+	func(child client.Object) {
+		_, template := Workload(child)
+		template.Spec.AutomountServiceAccountToken = ptr.To(true)
+		template.Spec.SecurityContext.RunAsNonRoot = ptr.To(false)
+	},
+}
+
+// Workload returns the replicas and the pod template of a Deployment or StatefulSet.
+func Workload(object client.Object) (replicas **int32, template *corev1.PodTemplateSpec) {
+	if set, ok := object.(*appsv1.StatefulSet); ok {
+		return &set.Spec.Replicas, &set.Spec.Template
+	}
+	deployment := object.(*appsv1.Deployment)
+	return &deployment.Spec.Replicas, &deployment.Spec.Template
+}
+
+// AvailableReplicas returns the number of available pods that the status of a Deployment or StatefulSet reports.
+func AvailableReplicas(object client.Object) int32 {
+	if set, ok := object.(*appsv1.StatefulSet); ok {
+		return set.Status.AvailableReplicas
+	}
+	return object.(*appsv1.Deployment).Status.AvailableReplicas
 }
 
 func service(name func(owner client.Object) string) Child {
@@ -84,6 +112,26 @@ func Spec(object client.Object) map[string]any {
 	}
 	spec, _ := content["spec"].(map[string]any)
 	return spec
+}
+
+// Desired returns what the operator applies of a child: labels, annotations except for Kubernetes' own, and the spec.
+func Desired(child client.Object) []any {
+	annotations := maps.Clone(child.GetAnnotations())
+	maps.DeleteFunc(annotations, func(key, _ string) bool { return strings.Contains(key, "kubernetes.io/") })
+	return []any{child.GetLabels(), annotations, Spec(child)}
+}
+
+// Unmanaged returns an object of the type of the first child that the operator does not control, and that runs no pods.
+func (k Kind) Unmanaged(namespace, name string) client.Object {
+	switch k.Children[0].Kind {
+	case "Deployment":
+		return NewDeployment(namespace, name, 0)
+	case "StatefulSet":
+		deployment := NewDeployment(namespace, name, 0)
+		return &appsv1.StatefulSet{ObjectMeta: deployment.ObjectMeta, Spec: appsv1.StatefulSetSpec{
+			Replicas: deployment.Spec.Replicas, Selector: deployment.Spec.Selector, Template: deployment.Spec.Template}}
+	}
+	return NewJob(namespace, name)
 }
 
 // NewDeployment returns a Deployment that the operator does not control.

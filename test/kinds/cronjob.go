@@ -29,6 +29,7 @@ var CronJob = Kind{
 	},
 	LongestName: 52,
 	NameTaken:   tutorialv1.ReasonNameTaken,
+	Kubernetes:  []string{"spec.jobTemplate"},
 	Values: map[string][]Value{
 		"spec.schedule": append(accepted(
 			"* * * * *", "? ? ? ? ?", "*/1 */1 */1 */1 */1", "0 0 1 1 0", "59 23 31 12 6", "05 08 01 02 03",

@@ -69,7 +69,7 @@ func (k Kind) Fields(crd *apiextensionsv1.CustomResourceDefinition) []Field {
 }
 
 func (k Kind) collect(fields []Field, path string, schema apiextensionsv1.JSONSchemaProps) []Field {
-	if len(schema.Properties) == 0 || path == "spec.jobTemplate" {
+	if len(schema.Properties) == 0 || slices.Contains(k.Kubernetes, path) {
 		return append(fields, Field{Path: path, Values: slices.Concat(values(schema), k.Values[path])})
 	}
 	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {

@@ -19,7 +19,9 @@ import (
 
 // Kind describes one kind of the operator.
 type Kind struct {
-	Name         string
+	Name string
+	// Variant is what distinguishes kinds with the same name, such as "StatefulSet"; "" for most.
+	Variant      string
 	GroupVersion schema.GroupVersion
 	Resource     string // the plural name
 	// New returns an empty object to read into.
@@ -29,8 +31,8 @@ type Kind struct {
 	Make func(namespace, name string, pods int32) client.Object
 	// Children are the resources that the operator creates for an object.
 	Children []Child
-	// Deploys is set if the first child is a Deployment and the operator repairs all children; otherwise it creates them
-	// once.
+	// Deploys is set if the first child is a Deployment or StatefulSet and the operator repairs all children; otherwise it
+	// creates them once.
 	Deploys bool
 	// Pods returns the number of pods that an object asks for, and Resize changes it; nil unless the kind deploys.
 	Pods   func(object client.Object) int32
@@ -41,6 +43,14 @@ type Kind struct {
 	LongestName int
 	// NameTaken is the reason of the event that reports a child of the same name that the object does not control.
 	NameTaken string
+	// Kubernetes are the paths of fields that hold a Kubernetes type with fields of its own.
+	Kubernetes []string
+	// Defaults are values of fields that change no child of an object in which the field is not set.
+	Defaults map[string]any
+	// OwnSpecs are the paths of optional fields that no suite tries with all values, because their values need other
+	// objects or much time, or must not be changed, or stop the operator from repairing children. They have specs of their
+	// own.
+	OwnSpecs []string
 	// Values are values of fields that the schema cannot provide, by the path of the field.
 	Values map[string][]Value
 }
@@ -57,6 +67,9 @@ type Status struct {
 // All are all kinds of the operator.
 var All = []Kind{Foo, Memcached, CronJob}
 
+// WithVariants are all kinds with all workloads that they can have.
+var WithVariants = []Kind{Foo, Memcached, CronJob, MemcachedSet}
+
 // AddToScheme adds all kinds to a scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
 	return errors.Join(samplev1alpha1.AddToScheme(scheme), cachev1alpha1.AddToScheme(scheme),
@@ -65,6 +78,14 @@ func AddToScheme(scheme *runtime.Scheme) error {
 
 // APIVersion returns the group and version, such as "cache.example.com/v1alpha1".
 func (k Kind) APIVersion() string { return k.GroupVersion.String() }
+
+// Title returns the name with the variant, such as "Memcached with a StatefulSet".
+func (k Kind) Title() string {
+	if k.Variant == "" {
+		return k.Name
+	}
+	return k.Name + " with a " + k.Variant
+}
 
 // Controller returns the name of the controller, such as "memcached".
 func (k Kind) Controller() string { return strings.ToLower(k.Name) }
@@ -100,7 +121,7 @@ func (k Kind) ChildrenOf(object client.Object) []client.Object {
 func ChildResources() []Child {
 	var all []Child
 	known := map[schema.GroupVersionResource]bool{}
-	for _, k := range All {
+	for _, k := range WithVariants {
 		for _, child := range k.Children {
 			if !known[child.GroupVersionResource] {
 				known[child.GroupVersionResource] = true

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/blang/semver/v4"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,7 +19,7 @@ import (
 	"github.com/example/memcached-operator/test/kinds"
 )
 
-// sample returns the example of a kind that the bundle offers to users. A field that the kind does not have is a
+// sample returns the first example of a kind in the bundle that the tests use. A field that the kind does not have is a
 // failure.
 func sample(c *bundle.Contents, k kind) (client.Object, error) {
 	var examples []json.RawMessage
@@ -36,10 +37,12 @@ func sample(c *bundle.Contents, k kind) (client.Object, error) {
 		if err := errors.Join(append(unknown, err)...); err != nil {
 			return nil, failed("the example of a %s has to be one: %w; look at config/samples", k.Name, err)
 		}
-		return sample, nil
+		if k.isSample == nil || k.isSample(sample) {
+			return sample, nil
+		}
 	}
 	return nil, failed("%s has to offer an example of a %s, and has none in alm-examples; look at config/samples",
-		c.CSV.Name, k.Name)
+		c.CSV.Name, k.Title())
 }
 
 // lastRelease returns the latest bundle that was released before the one of a version, or nil if there is none.
@@ -70,7 +73,8 @@ func lastRelease(dir string, before semver.Version) (*bundle.Contents, error) {
 }
 
 // otherFields returns writes of the fields of the spec that no write of a kind changes, the number of pods first, with
-// values that the schema accepts, and the fields for which there is no such value, both without those that are slow.
+// values that the schema accepts, and the fields for which there is no such value, both without those that are slow. Of
+// a variant, which shares the code, it returns the number of pods only.
 func otherFields(c *bundle.Contents, k kind) (derived []write, untried []string) {
 	crd := c.CRDs[k.CRD()]
 	if crd == nil {
@@ -79,28 +83,31 @@ func otherFields(c *bundle.Contents, k kind) (derived []write, untried []string)
 	for _, field := range k.Fields(crd) {
 		path := strings.TrimPrefix(field.Path, "spec.")
 		isTried := slices.ContainsFunc(k.writes, func(w write) bool { return w.field == path }) ||
-			slices.Contains(k.slow, path)
+			slices.Contains(k.slow, path) || slices.Contains(k.OwnSpecs, field.Path)
 		values := field.Accepted()
 		switch {
 		case isTried:
 		case field.Path == k.ScalePath(crd):
 			derived = slices.Insert(derived, 0, write{field: path, change: addPod(k.Kind)})
-		case len(values) < 2 || !k.Deploys:
+		case k.Variant != "":
+		case len(values) == 0 || !k.Deploys:
 			untried = append(untried, path)
 		default:
 			derived = append(derived,
-				write{field: path, value: func(object client.Object) any { return otherThan(object, field.Path, values) }})
+				write{field: path, value: func(object client.Object) any { return k.otherThan(object, field.Path, values) }})
 		}
 	}
 	return derived, untried
 }
 
-// otherThan returns a value that a field of an object does not have.
-func otherThan(object client.Object, path string, values []any) any {
+// otherThan returns the first of the values that a field of an object does not have, by default or otherwise.
+func (k kind) otherThan(object client.Object, path string, values []any) any {
 	current, _, _ := unstructured.NestedFieldNoCopy(map[string]any{"spec": kinds.Spec(object)},
 		strings.Split(path, ".")...)
-	if current == values[0] {
-		return values[1]
+	for _, value := range values {
+		if !equality.Semantic.DeepEqual(current, value) && !equality.Semantic.DeepEqual(k.Defaults[path], value) {
+			return value
+		}
 	}
 	return values[0]
 }

@@ -51,10 +51,10 @@ func foreignChildIsRefused(ctx context.Context, t *trial) {
 // occupy creates an object, and others under the names that its children need.
 func (t *trial) occupy(ctx context.Context, object client.Object) []client.Object {
 	if t.Deploys {
-		deployment := unmanaged(kinds.NewDeployment(t.namespace, t.ChildrenOf(object)[0].GetName(), 0))
-		t.create(ctx, deployment)
+		workload := unmanaged(t.Unmanaged(t.namespace, t.ChildrenOf(object)[0].GetName()))
+		t.create(ctx, workload)
 		t.create(ctx, object)
-		return []client.Object{deployment}
+		return []client.Object{workload}
 	}
 	growRuns(object)
 	t.create(ctx, object)

@@ -7,11 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/memcached-operator/test/kinds"
 )
 
 // statusIsHonest shows that the status reports the pods and the Deployment as they are: with all pods of the sample,
@@ -53,15 +54,15 @@ func (t *trial) isHonest(object client.Object) check {
 		if nodes == nil {
 			nodes = names
 		}
-		deployment := t.ChildrenOf(object)[0].(*appsv1.Deployment)
-		if err := t.Get(ctx, client.ObjectKeyFromObject(deployment), deployment); err != nil {
+		workload := t.ChildrenOf(object)[0]
+		if err := t.Get(ctx, client.ObjectKeyFromObject(workload), workload); err != nil {
 			return "", err
 		}
 		return cmp.Or(differs("the number of pods", int32(len(pods)), t.Pods(object)),
 			differs("status.observedGeneration", status.ObservedGeneration, object.GetGeneration()),
 			differs("the number of pods in the status", status.Pods, t.Pods(object)),
 			differs("the number of ready pods in the status", status.Ready, t.Pods(object)),
-			differs("the number of available replicas of the Deployment", deployment.Status.AvailableReplicas, status.Ready),
+			differs("the number of available replicas of "+t.called(workload), kinds.AvailableReplicas(workload), status.Ready),
 			differs("status.nodes", nodes, names)), nil
 	}
 }

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/memcached-operator/test/kinds"
 )
 
 // areIsolated shows that two resources of a kind in one namespace are independent: neither selects the other's pods,
@@ -71,13 +73,14 @@ func (t *trial) grows(ctx context.Context, object client.Object) check {
 
 // selectOnlyTheirOwn checks the selectors of an object's children against the pods of another.
 func (t *trial) selectOnlyTheirOwn(ctx context.Context, one, other client.Object) {
-	pods := t.ChildrenOf(other)[0].(*appsv1.Deployment)
-	t.get(ctx, pods)
+	workload := t.ChildrenOf(other)[0]
+	t.get(ctx, workload)
+	_, pods := kinds.Workload(workload)
 	for _, child := range t.ChildrenOf(one) {
 		t.get(ctx, child)
 		selector, err := selectorOf(child)
 		t.must(err)
-		if selector.Matches(labels.Set(pods.Spec.Template.Labels)) {
+		if selector.Matches(labels.Set(pods.Labels)) {
 			t.must(failed("%s has to select pods of %s only, and its selector %q selects those of %s too; look at the labels "+
 				"that the operator gives to pods", t.called(child), t.called(one), selector, t.called(other)))
 		}
@@ -88,6 +91,8 @@ func (t *trial) selectOnlyTheirOwn(ctx context.Context, one, other client.Object
 func selectorOf(child client.Object) (labels.Selector, error) {
 	switch child := child.(type) {
 	case *appsv1.Deployment:
+		return metav1.LabelSelectorAsSelector(child.Spec.Selector)
+	case *appsv1.StatefulSet:
 		return metav1.LabelSelectorAsSelector(child.Spec.Selector)
 	case *policyv1.PodDisruptionBudget:
 		return metav1.LabelSelectorAsSelector(child.Spec.Selector)

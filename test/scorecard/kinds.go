@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
+	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
 	"github.com/example/memcached-operator/test/kinds"
 )
@@ -15,6 +15,8 @@ import (
 // kind is a kind and what the tests do with it.
 type kind struct {
 	kinds.Kind
+	// isSample accepts the example that the tests use; nil for the first one of the kind.
+	isSample func(example client.Object) bool
 	// prepare sets the names that an object has besides its own, and avoids needing what may not be there; nil if there
 	// is nothing to set.
 	prepare func(object client.Object)
@@ -37,7 +39,7 @@ type write struct {
 	effect func(t *trial, object client.Object) check
 }
 
-var allKinds = []kind{foos, memcacheds, cronJobs}
+var allKinds = []kind{foos, memcacheds, memcachedSets, cronJobs}
 
 var (
 	foos = kind{
@@ -51,8 +53,16 @@ var (
 			}},
 		},
 	}
-	memcacheds = kind{Kind: kinds.Memcached}
-	cronJobs   = kind{
+	memcacheds = kind{Kind: kinds.Memcached, isSample: func(example client.Object) bool {
+		spec := example.(*cachev1alpha1.Memcached).Spec
+		return spec.WorkloadType == "" && spec.Config == nil
+	}}
+	// The example with all fields.
+	memcachedSets = kind{Kind: kinds.MemcachedSet, isSample: func(example client.Object) bool {
+		spec := example.(*cachev1alpha1.Memcached).Spec
+		return spec.WorkloadType == cachev1alpha1.StatefulSetWorkload && spec.PodTemplate != nil
+	}}
+	cronJobs = kind{
 		Kind: kinds.CronJob,
 		// Nothing is due unless a test writes that it is. Its Jobs make no pods, whose image may not be there: they stay
 		// active.
@@ -102,8 +112,8 @@ func (t *trial) contradiction(ctx context.Context, object client.Object) (wrong 
 	if foo, ok := object.(*samplev1alpha1.Foo); ok && foo.Spec.Replicas == nil {
 		return "", nil
 	}
-	deployment := t.ChildrenOf(object)[0].(*appsv1.Deployment)
-	err = t.Get(ctx, client.ObjectKeyFromObject(deployment), deployment)
-	replicas := ptr.Deref(deployment.Spec.Replicas, 1)
-	return differs("spec.replicas of "+t.called(deployment), replicas, t.Pods(object)), err
+	workload := t.ChildrenOf(object)[0]
+	err = t.Get(ctx, client.ObjectKeyFromObject(workload), workload)
+	replicas, _ := kinds.Workload(workload)
+	return differs("spec.replicas of "+t.called(workload), ptr.Deref(*replicas, 1), t.Pods(object)), err
 }

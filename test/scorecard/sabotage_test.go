@@ -115,7 +115,7 @@ func holdPods(ctx context.Context, name string) {
 func falsifyStatus(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	fields := map[string]string{"Foo": "availableReplicas", "Memcached": "readyNodes", "CronJob": "activeJobs"}
-	for _, k := range allKinds {
+	for _, k := range unvaried {
 		probe := k.Make(namespace, "probe", 0)
 		Expect(k8s.Create(ctx, probe)).To(Succeed())
 		distort(ctx, namespace, update, k.GroupVersion.Group+"/"+k.Resource+"/status",

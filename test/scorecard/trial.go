@@ -42,6 +42,7 @@ func connect() (client.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the cluster: %w", err)
 	}
+	cfg.QPS, cfg.Burst = 100, 200 // all kinds share them; with the defaults, a test would wait for its own requests
 	k8s, err := client.New(cfg, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the cluster: %w", err)
@@ -86,7 +87,7 @@ func forEachKind(test func(ctx context.Context, t *trial)) func(ctx context.Cont
 				if t.sample, err = sample(contents, k); err == nil {
 					err = errors.Join(t.outcome(ctx, test), t.cleanUp(context.WithoutCancel(ctx)))
 				}
-				findings[i] = finding{subject: k.Name, err: err, suggestions: t.suggestions, log: t.log.String()}
+				findings[i] = finding{subject: k.Title(), err: err, suggestions: t.suggestions, log: t.log.String()}
 			})
 		}
 		all.Wait()

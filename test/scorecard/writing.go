@@ -58,7 +58,7 @@ func (t *trial) write(ctx context.Context, object client.Object, w write) {
 	t.patch(ctx, object, client.RawPatch(types.MergePatchType, body))
 }
 
-// isChanged is a check that the spec or name of one of the children of an object has changed.
+// isChanged is a check that one of the children of an object has changed, or has another name.
 func (t *trial) isChanged(before []client.Object, object client.Object) check {
 	return func(ctx context.Context) (string, error) {
 		for i, child := range t.ChildrenOf(object) {
@@ -66,7 +66,7 @@ func (t *trial) isChanged(before []client.Object, object client.Object) check {
 				return "", err
 			}
 			if child.GetName() != before[i].GetName() ||
-				!equality.Semantic.DeepEqual(kinds.Spec(child), kinds.Spec(before[i])) {
+				!equality.Semantic.DeepEqual(kinds.Desired(child), kinds.Desired(before[i])) {
 				return "", nil
 			}
 		}

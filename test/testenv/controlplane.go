@@ -41,8 +41,8 @@ const (
 
 // controllers are the controllers of the controller manager that need no nodes.
 var controllers = []string{
-	"deployment-controller", "replicaset-controller", "job-controller", "disruption-controller",
-	"garbage-collector-controller", "namespace-controller", "resourcequota-controller",
+	"deployment-controller", "replicaset-controller", "statefulset-controller", "job-controller",
+	"disruption-controller", "garbage-collector-controller", "namespace-controller", "resourcequota-controller",
 }
 
 // auditPolicy logs every write of the operator's kinds and their children with the response, and the metadata of the

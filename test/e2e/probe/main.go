@@ -2,6 +2,10 @@
 // exits with 1 if one is wrong.
 //
 //	probe memcached SERVICE    stores and reads a value at each node in the SRV records of SERVICE; prints their versions
+//	probe settings NODE        prints the settings of a memcached node, one on a line, and its answer to "watch"
+//	probe fill NODE MIB        stores so many MiB of items at a memcached node, or until it breaks the connection
+//	probe ring SERVER...       stores keys at servers chosen by hashing names; reads them until one server was away and
+//	                           is back; prints the hits, misses and errors of each
 //	probe http URL...          prints the status of each response
 //	probe metrics URL [TOKEN]  prints the status and the number of metrics; TOKEN is a file with a bearer token
 //	probe crash                crashes process 1
@@ -13,11 +17,14 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"path"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -25,19 +32,28 @@ import (
 
 const timeout = 10 * time.Second
 
+// commands have the fewest and the most arguments that each takes.
+var commands = map[string]struct {
+	fewest, most int
+	run          func(args []string) error
+}{
+	"memcached": {1, 1, func(args []string) error { return memcached(args[0]) }},
+	"settings":  {1, 1, func(args []string) error { return settings(args[0]) }},
+	"fill":      {2, 2, func(args []string) error { return fill(args[0], args[1]) }},
+	"ring":      {1, 100, ring},
+	"http":      {1, 100, get},
+	"metrics":   {1, 2, func(args []string) error { return metrics(args[0], args[1:]) }},
+	"crash":     {0, 0, func([]string) error { return syscall.Kill(1, syscall.SIGQUIT) }},
+}
+
 func main() {
-	var err error
-	switch args := os.Args[1:]; {
-	case len(args) == 2 && args[0] == "memcached":
-		err = memcached(args[1])
-	case len(args) > 1 && args[0] == "http":
-		err = get(args[1:])
-	case len(args) > 1 && args[0] == "metrics":
-		err = metrics(args[1], args[2:])
-	case len(args) == 1 && args[0] == "crash":
-		err = syscall.Kill(1, syscall.SIGQUIT)
-	default:
-		err = errors.New("usage: probe memcached SERVICE | http URL... | metrics URL [TOKEN] | crash")
+	args := slices.Concat(os.Args[1:], []string{""})
+	command, isKnown := commands[args[0]]
+	args = args[1:max(len(args)-1, 1)]
+	err := errors.New("usage: probe memcached SERVICE | settings NODE | fill NODE MIB | ring SERVER... | http URL... | " +
+		"metrics URL [TOKEN] | crash")
+	if isKnown && len(args) >= command.fewest && len(args) <= command.most {
+		err = command.run(args)
 	}
 	if err != nil {
 		fmt.Println("probe:", err)
@@ -72,6 +88,118 @@ func memcached(service string) error {
 		fmt.Println(node, version)
 	}
 	return nil
+}
+
+func settings(node string) error {
+	connection, err := net.DialTimeout("tcp", node, timeout)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = connection.Close() }()
+	if err := connection.SetDeadline(time.Now().Add(timeout)); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(connection, "stats settings\r\n"); err != nil {
+		return err
+	}
+	lines := bufio.NewScanner(connection)
+	for lines.Scan() && lines.Text() != "END" {
+		fmt.Println(strings.TrimPrefix(lines.Text(), "STAT "))
+	}
+	if _, err := io.WriteString(connection, "watch\r\n"); err != nil {
+		return err
+	}
+	lines.Scan()
+	fmt.Println("watch", lines.Text())
+	return lines.Err()
+}
+
+func fill(node, mib string) error {
+	count, err := strconv.Atoi(mib)
+	if err != nil {
+		return err
+	}
+	value := strings.Repeat("x", 1<<19)
+	for i := range 2 * count {
+		if _, err := exchange(node, fmt.Sprintf("set fill-%d 0 0 %d\r\n%s", i, len(value), value), "*"); err != nil {
+			fmt.Println("the node is away:", err)
+			return nil
+		}
+	}
+	fmt.Println("stored")
+	return nil
+}
+
+// ring is a client that hashes by the names of servers, as clients with consistent hashing do: a key belongs to the
+// server whose hash with the key is the highest.
+func ring(servers []string) error {
+	keys, hits, misses, failures := map[string][]string{}, map[string]int{}, map[string]int{}, map[string]int{}
+	for i := range 300 {
+		key := fmt.Sprintf("key-%d", i)
+		server := slices.MaxFunc(servers, func(a, b string) int { return cmp.Compare(hash(a+key), hash(b+key)) })
+		keys[server] = append(keys[server], key)
+		if _, err := exchange(server, fmt.Sprintf("set %s 0 0 1\r\nx", key), "STORED"); err != nil {
+			return err
+		}
+	}
+	fmt.Println("stored")
+	wasAway, inTurn := false, 0 // rounds without an error, after one with an error
+	for end := time.Now().Add(4 * time.Minute); inTurn < 20; time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			return errors.New("no server was away and came back")
+		}
+		hasFailed := false
+		for _, server := range servers {
+			found, err := count(server, keys[server])
+			if err != nil {
+				failures[server]++
+				hasFailed = true
+				continue
+			}
+			hits[server] += found
+			misses[server] += len(keys[server]) - found
+		}
+		inTurn++
+		if hasFailed || !wasAway {
+			inTurn = 0
+		}
+		wasAway = wasAway || hasFailed
+	}
+	for _, server := range servers {
+		fmt.Printf("%s: %d hits, %d misses, %d errors\n", server, hits[server], misses[server], failures[server])
+	}
+	return nil
+}
+
+// count returns how many of the keys a server has.
+func count(server string, keys []string) (found int, err error) {
+	connection, err := net.DialTimeout("tcp", server, time.Second)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = connection.Close() }()
+	if err := connection.SetDeadline(time.Now().Add(timeout)); err != nil {
+		return 0, err
+	}
+	if _, err := fmt.Fprintf(connection, "get %s\r\n", strings.Join(keys, " ")); err != nil {
+		return 0, err
+	}
+	lines := bufio.NewScanner(connection)
+	for lines.Scan() {
+		switch {
+		case lines.Text() == "END":
+			return found, nil
+		case strings.HasPrefix(lines.Text(), "VALUE "):
+			found++
+		}
+	}
+	return 0, cmp.Or(lines.Err(), io.ErrUnexpectedEOF)
+}
+
+func hash(text string) uint64 {
+	h := fnv.New64a()
+	_, _ = io.WriteString(h, text)
+	return h.Sum64() * 0x9E3779B97F4A7C15 // the last bytes must change the highest bits, too
 }
 
 // exchange sends a request to a node in memcached's text protocol (doc/protocol.txt in its source), compares the lines

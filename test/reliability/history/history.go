@@ -35,12 +35,13 @@ var (
 
 // The resources of Kubernetes that the suites refer to.
 const (
-	Deployments = "apps/deployments"
-	ReplicaSets = "apps/replicasets"
-	Pods        = "/pods"
-	Services    = "/services"
-	Budgets     = "policy/poddisruptionbudgets"
-	Jobs        = "batch/jobs"
+	Deployments  = "apps/deployments"
+	StatefulSets = "apps/statefulsets"
+	ReplicaSets  = "apps/replicasets"
+	Pods         = "/pods"
+	Services     = "/services"
+	Budgets      = "policy/poddisruptionbudgets"
+	Jobs         = "batch/jobs"
 )
 
 // Name returns a resource as group/resource.
@@ -71,6 +72,15 @@ func KindOf(resource string) *kinds.Kind {
 		}
 	}
 	return nil
+}
+
+// VariantOf returns the operator's kind of an object, as the variant that its spec selects.
+func VariantOf(kind *kinds.Kind, object *unstructured.Unstructured) *kinds.Kind {
+	workload, _, _ := unstructured.NestedString(object.Object, "spec", "workloadType")
+	if kind.Name == kinds.MemcachedSet.Name && workload == kinds.MemcachedSet.Variant {
+		return &kinds.MemcachedSet
+	}
+	return kind
 }
 
 // IsOwnKind reports whether a resource is one of the operator's kinds.

@@ -31,6 +31,8 @@ var masked = [][]string{
 // order of rollouts. The numbers of pods and of available pods are compared.
 var maskedOf = map[string][][]string{
 	Deployments: {{"metadata", "annotations", revisionAnnotation}, {"status", "conditions"}, {"status", "collisionCount"}},
+	// The current revision is that before the update revision where a rollout is not recorded as complete yet.
+	StatefulSets: {{"status", "currentRevision"}, {"status", "currentReplicas"}, {"status", "collisionCount"}},
 	ReplicaSets: {{"metadata", "annotations", revisionAnnotation},
 		{"metadata", "annotations", "deployment.kubernetes.io/revision-history"}, {"status", "conditions"}},
 	Budgets: {{"status"}},

@@ -26,6 +26,12 @@ func (r *Reported) Condition(condition string) metav1.Condition {
 	return ptr.Deref(meta.FindStatusCondition(r.Status.Conditions, condition), metav1.Condition{})
 }
 
+// IsSetRolledOut reports whether a StatefulSet's rollout is complete with this number of replicas.
+func IsSetRolledOut(s *appsv1.StatefulSet, pods int32) bool {
+	return s.Status.ObservedGeneration == s.Generation && ptr.Deref(s.Spec.Replicas, 1) == pods &&
+		s.Status.Replicas == pods && s.Status.UpdatedReplicas == pods && s.Status.AvailableReplicas == pods
+}
+
 // IsRolledOut reports whether a Deployment's rollout is complete with this number of replicas.
 func IsRolledOut(d *appsv1.Deployment, pods int32) bool {
 	return d.Status.ObservedGeneration == d.Generation && ptr.Deref(d.Spec.Replicas, 1) == pods &&

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
@@ -42,7 +43,9 @@ func (w *statusWrite) hadProblem(reason string) bool {
 	case samplev1alpha1.ReasonNameTaken:
 		return w.wasNameTaken()
 	case samplev1alpha1.ReasonRolloutStuck:
-		return recently(w, history.Deployments, isStuck)
+		return recently(w, history.Deployments, isStuck) || recently(w, history.StatefulSets, lacksPods)
+	case cachev1alpha1.ReasonNodeTerminating:
+		return w.hadNode(func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil })
 	case cachev1alpha1.ReasonNodeCrashing:
 		return w.hadNode(hasCrashed)
 	case cachev1alpha1.ReasonNodeNotStarting:
@@ -127,15 +130,15 @@ func (w *statusWrite) wasNameTaken() bool {
 }
 
 // needs reports whether the observed spec requires a child with this key. If that spec was not recorded, any name will
-// do. Of the names of Jobs, which depend on the time, only the prefix is checked. No kind has two children of one type.
+// do. Of the names of Jobs, which depend on the time, only the prefix is checked.
 func (w *statusWrite) needs(key history.Key) bool {
 	for _, child := range w.kind.Children {
 		switch {
 		case history.Name(child.GroupVersionResource) != key.Resource: // try the next child
-		case child.Name == nil:
-			return strings.HasPrefix(key.Name, w.self.Name+"-")
-		default:
-			return w.observed == nil || child.Name(typed(w.kind, w.observed)) == key.Name
+		case w.observed == nil,
+			child.Name == nil && strings.HasPrefix(key.Name, w.self.Name+"-"),
+			child.Name != nil && child.Name(typed(w.kind, w.observed)) == key.Name:
+			return true
 		}
 	}
 	return false
@@ -147,6 +150,12 @@ func isStuck(d *appsv1.Deployment) bool {
 		return c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue ||
 			c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse
 	})
+}
+
+// lacksPods reports whether a StatefulSet has fewer ready pods than it wants. How long it must have had so few is not
+// checked.
+func lacksPods(s *appsv1.StatefulSet) bool {
+	return s.Status.ReadyReplicas < ptr.Deref(s.Spec.Replicas, 1)
 }
 
 // hadNode reports whether one of the Memcached's nodes, which are its pods, matched a predicate.

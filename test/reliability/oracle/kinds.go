@@ -23,8 +23,8 @@ import (
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
-// judgeDeployment finds what is wrong in the status of a resource whose kind has a Deployment.
-func (w *statusWrite) judgeDeployment() {
+// judgeWorkload finds what is wrong in the status of a resource whose kind has a Deployment or StatefulSet.
+func (w *statusWrite) judgeWorkload() {
 	status, available := w.kind.Status(typed(w.kind, w.self.Object)), w.said.Condition("Available")
 	w.addIf(available.Status == metav1.ConditionTrue && available.Reason != samplev1alpha1.ReasonScaledToZero &&
 		status.Ready == 0, "reports that it is available, and no available pods")
@@ -42,11 +42,18 @@ func (w *statusWrite) judgeDeployment() {
 		!w.said.Is("Degraded", metav1.ConditionFalse) {
 		return
 	}
+	w.addIf(!w.matchesSpec(&status), "reports that it matches its spec; it did not")
+}
+
+// matchesSpec reports whether the workload of a resource was rolled out, with all nodes that a status lists.
+func (w *statusWrite) matchesSpec(status *kinds.Status) bool {
 	resource := typed(w.kind, w.observed)
 	wanted, name := w.kind.Pods(resource), w.kind.ChildrenOf(resource)[0].GetName()
-	w.addIf(status.Ready != wanted && status.Nodes != nil || !recently(w, history.Deployments,
-		func(d *appsv1.Deployment) bool { return d.Name == name && history.IsRolledOut(d, wanted) }),
-		"reports that it matches its spec; it did not")
+	isRolledOut := recently(w, history.Deployments,
+		func(d *appsv1.Deployment) bool { return d.Name == name && history.IsRolledOut(d, wanted) }) ||
+		recently(w, history.StatefulSets,
+			func(s *appsv1.StatefulSet) bool { return s.Name == name && history.IsSetRolledOut(s, wanted) })
+	return isRolledOut && (status.Ready == wanted || status.Nodes == nil)
 }
 
 // typed converts an object to its kind.
@@ -63,7 +70,7 @@ func (w *statusWrite) judgeNodes(status *kinds.Status) {
 	nodes, ready := w.nodes()
 	listed := sets.New(status.Nodes...)
 	for node := range listed.Difference(nodes) {
-		w.addIf(true, "lists the node %s, which was no pod of its Deployment", node)
+		w.addIf(true, "lists the node %s, which was no pod of its workload", node)
 	}
 	w.addIf(!slices.IsSorted(status.Nodes) || int(status.Pods) != len(status.Nodes),
 		"lists the nodes %v, and reports %d", status.Nodes, status.Pods)
@@ -72,12 +79,12 @@ func (w *statusWrite) judgeNodes(status *kinds.Status) {
 		len(isReady))
 }
 
-// nodes returns the names of the pods of a Memcached's Deployment that the status may be computed from, and of those
+// nodes returns the names of the pods of a Memcached's workload that the status may be computed from, and of those
 // that were ready.
 func (w *statusWrite) nodes() (nodes, ready sets.Set[string]) {
 	nodes, ready = sets.New[string](), sets.New[string]()
 	owners := sets.New(w.self.Object.GetUID())
-	for _, resource := range []string{history.Deployments, history.ReplicaSets, history.Pods} {
+	for _, resource := range []string{history.Deployments, history.StatefulSets, history.ReplicaSets, history.Pods} {
 		for i, version := range w.versions {
 			if version.Resource != resource || !owners.Has(controllerOf(version.Object)) {
 				continue

@@ -33,8 +33,8 @@ func statuses(run *Run, _ *Reference) []string {
 			equality.Semantic.DeepEqual(previous.Object["status"], object.Object["status"]) {
 			continue
 		}
-		w := &statusWrite{run: run, kind: kind, versions: run.Versions[:i], self: version, previous: previous,
-			superseded: superseded, said: history.As[history.Reported](object)}
+		w := &statusWrite{run: run, kind: history.VariantOf(kind, object), versions: run.Versions[:i], self: version,
+			previous: previous, superseded: superseded, said: history.As[history.Reported](object)}
 		if unbounded.IsZero() || version.At.Before(unbounded) {
 			w.since = version.At.Add(-lag)
 		}
@@ -46,7 +46,7 @@ func statuses(run *Run, _ *Reference) []string {
 		w.judgeGenerations()
 		w.judgeDegraded()
 		if kind.Deploys {
-			w.judgeDeployment()
+			w.judgeWorkload()
 		} else {
 			w.judgeCronJob()
 		}

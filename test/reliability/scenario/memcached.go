@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,7 +34,7 @@ func memcacheds() []Scenario {
 		budget.OwnerReferences = nil
 		budget.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(5))
 	}))
-	return []Scenario{
+	return append(memcachedSets(), []Scenario{
 		{Name: "memcached-create", Steps: []Step{createMemcached(2)}},
 		{Name: "memcached-scale", Setup: []Step{createMemcached(1)}, Steps: []Step{resize(3), resize(1)}},
 		{Name: "memcached-drift", Setup: []Step{createMemcached(1)}, Steps: []Step{
@@ -62,7 +63,56 @@ func memcacheds() []Scenario {
 				reports(memcachedKey, "Available=True", "Degraded=True/NameTaken", "Progressing=False"))},
 			{Name: "make room", Do: remove(service), Until: runsOne},
 		}},
+	}...)
+}
+
+// memcachedSets returns what differs with a StatefulSet.
+func memcachedSets() []Scenario {
+	set, runsTwo := kinds.MemcachedSet.Make("", "one", 2).(*cachev1alpha1.Memcached), memcachedSetRuns(2)
+	workload := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
+	nodes := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "one-nodes"}}
+	taken := nodes.DeepCopy()
+	taken.Spec = corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Selector: map[string]string{unmanaged: unmanaged}}
+	created := Step{Name: "create", Do: create(set), Until: runsTwo}
+	return []Scenario{
+		{Name: "memcached-set-scale", Steps: []Step{created,
+			{Name: "scale to 3", Do: edit(set, func(mc *cachev1alpha1.Memcached) { mc.Spec.Size = 3 }),
+				Until: memcachedSetRuns(3)}}},
+		{Name: "memcached-set-drift", Setup: []Step{created}, Steps: []Step{
+			{Name: "change the template", Until: runsTwo, Do: edit(workload, func(s *appsv1.StatefulSet) {
+				s.OwnerReferences = nil
+				s.Spec.Template.Spec.TerminationGracePeriodSeconds = ptr.To[int64](60)
+			})},
+			{Name: "scale the StatefulSet", Until: runsTwo,
+				Do: edit(workload, func(s *appsv1.StatefulSet) { s.Spec.Replicas = ptr.To[int32](1) })},
+			{Name: "hide nodes that are not ready", Until: runsTwo,
+				Do: edit(nodes, func(service *corev1.Service) { service.Spec.PublishNotReadyAddresses = false })},
+			{Name: "delete the children", Do: remove(workload, nodes), Until: runsTwo},
+		}},
+		{Name: "memcached-set-foreign", Prepare: create(taken), Steps: []Step{
+			{Name: "create", Do: create(set), Until: reports(memcachedKey, "Available=True", "Degraded=True/NameTaken")},
+			{Name: "make room", Do: remove(nodes), Until: runsTwo},
+		}},
 	}
+}
+
+// memcachedSetRuns checks that the Memcached has a StatefulSet with this number of ready pods, and the Service that
+// lists them all.
+func memcachedSetRuns(nodes int32) Check {
+	return all(
+		controlledBy(memcachedKey)(history.Services, "one"), controlledBy(memcachedKey)(history.Services, "one-nodes"),
+		holds(history.Services, "one-nodes", "all nodes",
+			func(service *corev1.Service) bool { return service.Spec.PublishNotReadyAddresses }),
+		controlledBy(memcachedKey)(history.Budgets, "one"), controlledBy(memcachedKey)(history.StatefulSets, "one"),
+		holds(history.StatefulSets, "one", fmt.Sprintf("%d available pods", nodes), func(s *appsv1.StatefulSet) bool {
+			return s.DeletionTimestamp == nil && history.IsSetRolledOut(s, nodes) &&
+				ptr.Deref(s.Spec.Template.Spec.TerminationGracePeriodSeconds, 0) == 30
+		}),
+		holds(history.Memcacheds, "one", fmt.Sprintf("%d ready nodes in its status", nodes),
+			func(mc *cachev1alpha1.Memcached) bool {
+				return mc.Status.ReadyNodes == nodes && int32(len(mc.Status.Servers)) == nodes
+			}),
+		reports(memcachedKey, fine...))
 }
 
 func newMemcached(name string, size int32) *cachev1alpha1.Memcached {

@@ -1,9 +1,31 @@
 package schema
 
 import (
+	"context"
+
+	nodev1 "k8s.io/api/node/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/memcached-operator/test/reliability/history"
+)
+
+// Fields that have specs of their own (kinds.Kind.OwnSpecs) are tried here where Kubernetes accepts some values.
+var (
+	priorityClassName = special{values: []class{{"one", "system-cluster-critical", legal, nil},
+		{"other", "system-node-critical", legal, nil}}}
+	runtimeClassName = special{values: []class{{"one", "one", legal, nil}, {"other", "other", legal, nil}},
+		prepare: func(ctx context.Context, s *subject) error {
+			for _, name := range []string{"one", "other"} {
+				class := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Handler: "runc"}
+				err := client.IgnoreAlreadyExists(s.Cluster.ControlPlane.Client.Create(ctx, class))
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		}}
 )
 
 var size = special{

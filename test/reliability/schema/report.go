@@ -110,7 +110,7 @@ func (c *Cluster) trials(options Options, report *Report) (trials []*trial, err 
 		report.Fields += len(k.fields)
 		for _, f := range k.fields {
 			t := newTrial(c, options, k, f)
-			isChosen := options.Only == nil || options.Only.MatchString(t.result.Field)
+			isChosen := !t.elsewhere && (options.Only == nil || options.Only.MatchString(t.result.Field))
 			if isChosen && (t.limits == "" || !options.Short) {
 				trials = append(trials, t)
 			}

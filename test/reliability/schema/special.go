@@ -31,15 +31,23 @@ type special struct {
 	// expect checks the settled state of a fresh resource of a class, because fresh and changed resources may be wrong in
 	// the same way. If the class has no value, it has the carried one.
 	expect func(c class, resource map[string]any, end history.Normal) error
+	// elsewhere is set if no transition leads to the state of a fresh resource: the contract has specs for the field.
+	elsewhere bool
 	// limits is the condition of the finished Jobs that the field limits (limits.go).
 	limits batchv1.JobConditionType
 }
 
 // specials are listed by the kind and path of a field, or by the kind for all its fields.
 var specials = map[string]special{
-	"Foo spec.deploymentName":                 deploymentName,
-	"Foo spec.replicas":                       replicas,
-	"Memcached spec.size":                     size,
+	"Foo spec.deploymentName":                           deploymentName,
+	"Foo spec.replicas":                                 replicas,
+	"Memcached spec.size":                               size,
+	"Memcached spec.podTemplate.spec.priorityClassName": priorityClassName,
+	"Memcached spec.podTemplate.spec.runtimeClassName":  runtimeClassName,
+	"Memcached spec.warmupSeconds": {values: []class{{"none", int64(0), legal, nil}, {"one", int64(1), legal, nil},
+		{"two", int64(2), legal, nil}}}, // pods of a Deployment take that long to be available
+	"Memcached spec.paused":                   {elsewhere: true},
+	"Memcached spec.workloadType":             {elsewhere: true},
 	"CronJob":                                 {provoke: once},
 	"CronJob spec.schedule":                   schedule,
 	"CronJob spec.timeZone":                   timeZone,
