@@ -22,8 +22,11 @@ const (
 	degraded    = "Degraded"
 )
 
-// blocked is a reason of Progressing that all kinds have.
-const blocked = "Blocked"
+// Reasons of Progressing with which nothing has been applied.
+const (
+	blocked = "Blocked"
+	paused  = "Paused"
+)
 
 // Reasons of Degraded that all kinds have.
 const (
@@ -123,7 +126,7 @@ func problem(conditions []metav1.Condition) string {
 // isApplied reports whether the children were applied. Their rollout may still be in progress, or stuck.
 func isApplied(conditions []metav1.Condition) bool {
 	c := meta.FindStatusCondition(conditions, progressing)
-	return c != nil && c.Reason != blocked && !slices.Contains([]string{nameTaken, refused, failed}, problem(conditions))
+	return c != nil && c.Reason != blocked && c.Reason != paused && !slices.Contains([]string{nameTaken, refused, failed}, problem(conditions))
 }
 
 // generationOf returns the generation of the spec that the conditions are for; all have the same.

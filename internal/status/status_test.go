@@ -109,6 +109,9 @@ func TestTransitions(t *testing.T) {
 		{"it is no longer refused", refused, moving, true, false, true},
 		{"part of it is no longer refused", conditions("True/All", "False/Done", "True/Refused"), fine, true, false, true},
 		{"another generation", fine, later, true, false, true},
+		{"it is paused, with another generation", later, conditions("True/All", "False/Paused", "False/AsExpected"), true,
+			false, false},
+		{"it is no longer paused", conditions("True/All", "False/Paused", "False/AsExpected"), fine, true, false, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got := IsOutcome(test.before, test.after); got != test.isOutcome {

@@ -89,6 +89,7 @@ var _ = Describe("The spec of a Memcached", func() {
 			children := k.own(ctx, k.create(ctx, mc))
 			edit(ctx, mc, func(mc *cachev1alpha1.Memcached) { mc.Spec.Paused, mc.Spec.Size = ptr.To(true), 3 })
 			k.eventually(ctx, mc, "Progressing=False/Paused", "Available=True/SomeNodesReady", "Degraded=False/AsExpected")
+			Expect(eventsAbout(ctx, mc)).To(HaveLen(1), "nothing was synced")
 			Expect(k8s.Delete(ctx, children[1])).To(Succeed())
 			edit(ctx, children[0].(*appsv1.Deployment), func(deployment *appsv1.Deployment) {
 				deployment.Spec.Replicas = ptr.To[int32](4)

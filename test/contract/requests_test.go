@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +16,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
+	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
 	"github.com/example/memcached-operator/test/testenv"
 )
@@ -58,6 +61,21 @@ var _ = Describe("The number of requests", func() {
 			report("requests of one "+k.Title()+" from creation to ready", len(found), len(k.children(object))+2+progress)
 		})
 	}
+
+	It("of a Memcached with every field is no more", func(ctx context.Context) {
+		ns := newNamespace(ctx)
+		text, err := os.ReadFile(testenv.Root() + "/config/samples/cache_v1alpha1_memcached_full.yaml")
+		Expect(err).NotTo(HaveOccurred())
+		full := &cachev1alpha1.Memcached{}
+		Expect(yaml.UnmarshalStrict(text, full)).To(Succeed())
+		full.Namespace = ns
+		mark, start := cp.Audit.Now(), time.Now()
+		kinds[3].create(ctx, full)
+		found := requests(mark, ns)
+		progress := int(math.Log2(found[len(found)-1].At.Sub(start).Seconds() + 1))
+		report("requests of one Memcached with every field from creation to ready", len(found),
+			len(kinds[3].Children)+2+progress)
+	})
 })
 
 // This spec runs first because it takes longest.

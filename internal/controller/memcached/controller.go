@@ -232,12 +232,12 @@ func (r *Reconciler) observe(ctx context.Context, mc *cachev1alpha1.Memcached, w
 	return observed, err
 }
 
-// observeShortage returns since when the workload of a Memcached has had fewer pods than it should have, and why. Only
-// StatefulSets are asked for the reason: Deployments report it themselves.
+// observeShortage returns since when the workload of a Memcached has had fewer pods than it should have, and why, if the
+// workload does not report that itself.
 func (r *Reconciler) observeShortage(ctx context.Context, mc *cachev1alpha1.Memcached, done *result) shortage {
 	has := int32(len(done.nodes.pods) + len(done.nodes.terminating))
 	found, shouldRead := r.shortages.note(done.workload.GetUID(), has < mc.Spec.Size, done.nodes.now)
-	if _, isSet := done.workload.(*appsv1.StatefulSet); !isSet || !shouldRead {
+	if reportsErrors(done.workload) || !shouldRead {
 		return found
 	}
 	return r.shortages.noteCause(done.workload.GetUID(), r.creationError(ctx, done.workload))

@@ -2,8 +2,8 @@
 //
 // It guarantees:
 //   - A Deployment or StatefulSet of the Memcached's name with spec.size nodes, a headless Service for discovery by
-//     DNS, and a PodDisruptionBudget that allows the eviction of one node at a time. A StatefulSet has a second Service,
-//     which gives its nodes their names.
+//     DNS, and a PodDisruptionBudget that allows the eviction of one node at a time. A StatefulSet has a second
+//     Service, which gives its nodes their names.
 //   - A Memcached that sets only spec.size has the pods of release 0.2.0, so that upgrades restart nothing.
 //   - status.nodes are the names of exactly the pods that are its nodes: found by their controllers, not by labels, so
 //     neither the pods of another Memcached nor a stray pod are ever among them, nor pods that are being deleted. It is

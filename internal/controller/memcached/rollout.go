@@ -29,8 +29,8 @@ type nodes struct {
 	warmup      time.Duration
 }
 
-// rolloutOf returns the state of the rollout of a workload. It is the only function that knows how Deployments and
-// StatefulSets report theirs.
+// rolloutOf returns the state of the rollout of a workload. It and reportsErrors are the only functions that know
+// what Deployments and StatefulSets report.
 func rolloutOf(workload workloadObject, nodes nodes) rollout {
 	switch workload := workload.(type) {
 	case *appsv1.Deployment:
@@ -39,6 +39,13 @@ func rolloutOf(workload workloadObject, nodes nodes) rollout {
 		return rolloutOfStatefulSet(workload, nodes)
 	}
 	return rollout{}
+}
+
+// reportsErrors reports whether the status of a workload has the error of pods that could not be created. Those of
+// StatefulSets have not.
+func reportsErrors(workload workloadObject) bool {
+	_, is := workload.(*appsv1.Deployment)
+	return is
 }
 
 // rolloutOfStatefulSet derives the problems of a StatefulSet, which has no progress deadline and no conditions, from

@@ -26,7 +26,7 @@ const restWindow = time.Second
 // deploymentNames are the names that Foos and other clients contend for.
 var deploymentNames = []string{"web", "shop", "store"}
 
-var kindOf = map[string]kinds.Kind{"one": kinds.Foo, "two": kinds.Foo, "cache": kinds.Memcached,
+var kindOf = map[string]kinds.Kind{"one": kinds.Foo, "two": kinds.Foo, "cache": kinds.Memcached, "ring": kinds.MemcachedSet,
 	"report": kinds.CronJob}
 
 // draw draws the spec of a resource.
@@ -39,7 +39,14 @@ func draw(t *rapid.T, name string) resource {
 			r.spec["replicas"] = replicas
 		}
 	case kinds.Memcached.Name:
-		r.spec = map[string]any{"size": rapid.Int64Range(0, 3).Draw(t, "size")}
+		r.spec = map[string]any{"size": rapid.Int64Range(0, 3).Draw(t, "size"), "config": map[string]any{},
+			"containerPort": rapid.SampledFrom([]int64{11211, 11311}).Draw(t, "containerPort")}
+		if threads := rapid.Int64Range(0, 3).Draw(t, "threads"); threads > 0 {
+			r.spec["config"] = map[string]any{"threads": threads}
+		}
+		if r.kind.Variant != "" {
+			r.spec["workloadType"] = r.kind.Variant
+		}
 	case kinds.CronJob.Name:
 		r.spec = kinds.Spec(kinds.CronJob.Make("", name, 1))
 		r.spec["schedule"] = rapid.SampledFrom([]string{"0 0 1 1 *", "@every 5h", "0 0 30 2 *"}).Draw(t, "schedule")

@@ -170,6 +170,7 @@ func (s *stage) damage(ctx context.Context, which int, how string) error {
 		"relabel":                    `{"metadata":{"labels":{"app.kubernetes.io/name":"other"}}}`,
 		"disown":                     `{"metadata":{"ownerReferences":null}}`,
 		"respec Deployment":          `{"spec":{"replicas":4}}`,
+		"respec StatefulSet":         `{"spec":{"replicas":4}}`,
 		"respec Service":             `{"spec":{"selector":{"app":"other"}}}`,
 		"respec PodDisruptionBudget": `{"spec":{"maxUnavailable":3}}`,
 	}
