@@ -20,7 +20,8 @@ Dir::Cache "$work";
 APT::Sandbox::User "root";
 APT::Update::Error-Mode "any";
 Acquire::Languages "none";
-Acquire::Retries "2";
+Acquire::Retries "1";
+Acquire::http::Timeout "20";
 END
 export APT_CONFIG="$work/apt.conf"
 
@@ -49,6 +50,7 @@ fetch() {
 	loader=$(echo "$work"/tree/usr/lib/*-linux-gnu*/ld-linux-*.so.*)
 	"$loader" --library-path "$library" --list "$work/tree/usr/bin/memcached" | sed -n 's/.* => \([^ ]*\) .*/\1/p' > "$work/tree/libraries"
 	"$loader" --library-path "$library" "$work/tree/usr/bin/memcached" --version | sed 's/^memcached //' > "$work/tree/version"
+	[ -s "$work/tree/libraries" ] && [ -s "$work/tree/version" ]
 }
 
 if ! fetch; then
