@@ -126,7 +126,8 @@ func problem(conditions []metav1.Condition) string {
 // isApplied reports whether the children were applied. Their rollout may still be in progress, or stuck.
 func isApplied(conditions []metav1.Condition) bool {
 	c := meta.FindStatusCondition(conditions, progressing)
-	return c != nil && c.Reason != blocked && c.Reason != paused && !slices.Contains([]string{nameTaken, refused, failed}, problem(conditions))
+	return c != nil && c.Reason != blocked && c.Reason != paused &&
+		!slices.Contains([]string{nameTaken, refused, failed}, problem(conditions))
 }
 
 // generationOf returns the generation of the spec that the conditions are for; all have the same.

@@ -232,8 +232,8 @@ func (r *Reconciler) observe(ctx context.Context, mc *cachev1alpha1.Memcached, w
 	return observed, err
 }
 
-// observeShortage returns since when the workload of a Memcached has had fewer pods than it should have, and why, if the
-// workload does not report that itself.
+// observeShortage returns since when the workload of a Memcached has had fewer pods than it should have, and why, if
+// the workload does not report that itself.
 func (r *Reconciler) observeShortage(ctx context.Context, mc *cachev1alpha1.Memcached, done *result) shortage {
 	has := int32(len(done.nodes.pods) + len(done.nodes.terminating))
 	found, shouldRead := r.shortages.note(done.workload.GetUID(), has < mc.Spec.Size, done.nodes.now)
