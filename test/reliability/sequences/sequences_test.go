@@ -26,8 +26,8 @@ const restWindow = time.Second
 // deploymentNames are the names that Foos and other clients contend for.
 var deploymentNames = []string{"web", "shop", "store"}
 
-var kindOf = map[string]kinds.Kind{"one": kinds.Foo, "two": kinds.Foo, "cache": kinds.Memcached, "ring": kinds.MemcachedSet,
-	"report": kinds.CronJob}
+var kindOf = map[string]kinds.Kind{"one": kinds.Foo, "two": kinds.Foo, "cache": kinds.Memcached,
+	"ring": kinds.MemcachedSet, "report": kinds.CronJob}
 
 // draw draws the spec of a resource.
 func draw(t *rapid.T, name string) resource {
