@@ -66,13 +66,13 @@ func newPage(operator string) *proof.Page {
 	return &proof.Page{
 		Name:  "sequences",
 		Title: "Random changes",
-		Text: []string{"Two Foos, a Memcached of each workload and a CronJob of one namespace are created, changed, deleted " +
-			"and recreated at random. Their children are damaged, other clients take their names, and the " +
-			"operator is killed and started. In the end, the namespace is compared with one in which the same " +
-			"resources are created in their last state, and nothing more may be written in it. What has failed " +
-			"once is a test of its own. Each run draws other sequences. Jobs, failing requests, and what happens " +
-			"before everything settles are in [the scenarios](reliability.md). `make reliability` writes this " +
-			"page; test/README.md describes it."},
+		Text: []string{"Two Foos, a Memcached of each workload and a CronJob of one namespace are created, changed, " +
+			"deleted and recreated at random. Their children are damaged, other clients take their names, and " +
+			"the operator is killed and started. In the end, the namespace is compared with one in which the " +
+			"same resources are created in their last state, and nothing more may be written in it. What has " +
+			"failed once is a test of its own. Each run draws other sequences. Jobs, failing requests, and " +
+			"what happens before everything settles are in [the scenarios](reliability.md). `make reliability` " +
+			"writes this page; test/README.md describes it."},
 		Settings: []proof.Setting{
 			proof.OperatorSetting(operator),
 			{Name: "begun", Value: tally.began.UTC().Format("2006-01-02 15:04 MST")},
