@@ -92,6 +92,8 @@ func container(mc *cachev1alpha1.Memcached, s settings, image string) *corev1ac.
 		// is ignored for parallel pods (before Kubernetes 1.34, kubernetes#119234).
 		readiness.WithInitialDelaySeconds(s.warmup)
 	}
+	// The liveness probe gives a node a minute, because a restart costs all items. memcached logs to stderr why it ends.
+	drain := corev1ac.LifecycleHandler().WithSleep(corev1ac.SleepAction().WithSeconds(drainSeconds))
 	container := corev1ac.Container().
 		WithName(containerName).
 		WithImage(image).
@@ -102,10 +104,9 @@ func container(mc *cachev1alpha1.Memcached, s settings, image string) *corev1ac.
 			WithLimits(s.resources.Limits)).
 		WithStartupProbe(probe(1, 30)).
 		WithReadinessProbe(readiness).
-		WithLivenessProbe(probe(10, 6)). // a minute: a restart costs all items
-		WithLifecycle(corev1ac.Lifecycle().WithPreStop(
-												corev1ac.LifecycleHandler().WithSleep(corev1ac.SleepAction().WithSeconds(drainSeconds)))).
-		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError). // memcached logs the cause to stderr
+		WithLivenessProbe(probe(10, 6)).
+		WithLifecycle(corev1ac.Lifecycle().WithPreStop(drain)).
+		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
 		WithSecurityContext(operand.ContainerSecurity())
 	if policy := pullPolicy(mc); policy != "" {
 		container.WithImagePullPolicy(policy)
