@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/memcached-operator/internal/child"
 )
@@ -35,7 +36,7 @@ func TestProgressUpdatesAreRateLimited(t *testing.T) {
 		w := NewWriter(nil, nil, clock)
 		reports, last := 0, start
 		for clock.Since(start) < test.takes {
-			if wait := w.untilDue("uid"); wait == 0 {
+			if wait := w.untilDue(named("uid", 1)); wait == 0 {
 				reports++
 				last = clock.Now()
 			} else if next := clock.Now().Add(wait); next.Sub(last) > longestWait+time.Second {
@@ -49,15 +50,50 @@ func TestProgressUpdatesAreRateLimited(t *testing.T) {
 	}
 }
 
+// However long a rollout already takes, a change of the spec is reported within a second, and changes that follow each
+// other quickly are reported once a second.
+func TestAChangeOfTheSpecIsReportedSoon(t *testing.T) {
+	for _, test := range []struct {
+		every time.Duration
+		most  int
+	}{{300 * time.Millisecond, 100}, {3 * time.Second, 60}} {
+		clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+		w := NewWriter(nil, nil, clock)
+		for clock.Since(time.Unix(0, 0)) < 10*time.Minute {
+			w.untilDue(named("uid", 1))
+			clock.SetTime(clock.Now().Add(50 * time.Millisecond))
+		}
+		changing, reported, reports := clock.Now(), clock.Now(), 0
+		for clock.Since(changing) < 100*time.Second {
+			generation := 2 + int64(clock.Since(changing)/test.every)
+			if w.untilDue(named("uid", generation)) == 0 {
+				reported = clock.Now()
+				reports++
+			}
+			if since := clock.Since(reported); since > 2*time.Second {
+				t.Fatalf("a change every %s: no update for %s", test.every, since)
+			}
+			clock.SetTime(clock.Now().Add(50 * time.Millisecond))
+		}
+		if reports > test.most {
+			t.Errorf("a change every %s: %d updates in 100 seconds", test.every, reports)
+		}
+	}
+}
+
+func named(uid types.UID, generation int64) client.Object {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid, Generation: generation}}
+}
+
 func TestPacesAreForgotten(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
 	w := NewWriter(nil, nil, clock)
 	for _, uid := range []types.UID{"done", "deleted"} {
-		w.untilDue(uid)
+		w.untilDue(named(uid, 1))
 	}
 	w.forget("done")
 	clock.SetTime(clock.Now().Add(time.Hour))
-	w.untilDue("new")
+	w.untilDue(named("new", 1))
 	if len(w.paces) != 1 {
 		t.Errorf("kept: %v", w.paces)
 	}

@@ -20,7 +20,8 @@ import (
 
 // The first progress update is written firstWait after the first change, and each further one after twice the wait of
 // the one before, up to longestWait. So a rollout that completes within firstWait costs one write, and one that takes
-// the time t costs about log2(t/firstWait) + 2, however many pods it replaces.
+// the time t costs about log2(t/firstWait) + 2, however many pods it replaces. A change of the spec begins anew, so that
+// status.observedGeneration follows within firstWait.
 const (
 	firstWait   = time.Second
 	longestWait = time.Minute
@@ -38,10 +39,12 @@ type Writer struct {
 	swept time.Time
 }
 
-// pace is when the next progress update of a resource is due, and how long the one after it has to wait.
+// pace is when the next progress update of a resource is due, and how long the one after it has to wait, as long as the
+// resource has the generation.
 type pace struct {
-	due  time.Time
-	wait time.Duration
+	generation int64
+	due        time.Time
+	wait       time.Duration
 }
 
 // NewWriter returns a writer that writes through c. Live reads without a cache; it is used after a conflict.
@@ -71,7 +74,7 @@ func Patch[P client.Object](ctx context.Context, w *Writer, before, after P, isO
 	wait time.Duration, err error) {
 	isNew := !equality.Semantic.DeepEqual(before, after)
 	if isNew && !isOutcome {
-		if wait := w.untilDue(after.GetUID()); wait > 0 {
+		if wait := w.untilDue(after); wait > 0 {
 			return stored, wait, nil
 		}
 	}
@@ -106,20 +109,26 @@ func (w *Writer) send(ctx context.Context, before, after client.Object) (client.
 }
 
 // untilDue returns how long a progress update has to wait. If it returns 0, the update counts as written.
-func (w *Writer) untilDue(uid types.UID) time.Duration {
+func (w *Writer) untilDue(object client.Object) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now := w.clock.Now()
+	now, uid, generation := w.clock.Now(), object.GetUID(), object.GetGeneration()
 	current, ok := w.paces[uid]
 	if !ok {
 		w.sweep(now)
-		w.paces[uid] = pace{due: now.Add(firstWait), wait: 2 * firstWait}
-		return firstWait
+	}
+	if !ok || current.generation != generation {
+		first := now.Add(firstWait)
+		if ok && current.due.Before(first) {
+			first = current.due // a spec that changes all the time does not postpone it
+		}
+		current = pace{generation: generation, due: first, wait: 2 * firstWait}
 	}
 	if wait := current.due.Sub(now); wait > 0 {
+		w.paces[uid] = current
 		return wait
 	}
-	w.paces[uid] = pace{due: now.Add(current.wait), wait: min(2*current.wait, longestWait)}
+	w.paces[uid] = pace{generation: generation, due: now.Add(current.wait), wait: min(2*current.wait, longestWait)}
 	return 0
 }
 
