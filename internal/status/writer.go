@@ -20,8 +20,8 @@ import (
 
 // The first progress update is written firstWait after the first change, and each further one after twice the wait of
 // the one before, up to longestWait. So a rollout that completes within firstWait costs one write, and one that takes
-// the time t costs about log2(t/firstWait) + 2, however many pods it replaces. A change of the spec begins anew, so that
-// status.observedGeneration follows within firstWait.
+// the time t costs about log2(t/firstWait) + 2, however many pods it replaces. A change of the spec begins anew, so
+// that status.observedGeneration follows within firstWait.
 const (
 	firstWait   = time.Second
 	longestWait = time.Minute
