@@ -422,7 +422,7 @@ func everyDeployingKind(k kind) {
 		object := k.create(ctx, k.Make(ns, "one", 1))
 		run("scale", k.CRD(), "one", "--replicas=3")
 		k.settle(ctx, object)
-		Expect(eventsAbout(ctx, object)).To(HaveLen(2), "one for each change")
+		Eventually(ctx, eventsAbout).WithArguments(object).Should(HaveLen(2), "one for each change")
 		Expect(run("get", k.Children[0].Resource, "one", "-o", "jsonpath={.status.availableReplicas}")).To(Equal("3"))
 		Expect(run("get", "--raw",
 			fmt.Sprintf("/apis/%s/namespaces/%s/%s/one/scale", k.APIVersion(), ns, strings.Split(k.CRD(), ".")[0]))).

@@ -620,7 +620,7 @@ func putSince(ctx context.Context, cj *tutorialv1.CronJob, hours int, before ...
 // touch triggers a pass of a CronJob and waits for it.
 func touch(ctx context.Context, cj *tutorialv1.CronJob) {
 	GinkgoHelper()
-	controller := kinds[2].Controller()
+	controller := testkinds.CronJob.Controller()
 	before := passes(controller, cj.Namespace)
 	edit(ctx, cj, func(cj *tutorialv1.CronJob) { cj.Annotations = map[string]string{"touched": fmt.Sprint(before)} })
 	Eventually(func() int { return passes(controller, cj.Namespace) }).Should(BeNumerically(">", before))
@@ -762,6 +762,9 @@ func jobNames(ctx context.Context, namespace string) []string {
 // backdate sets the status that a CronJob would have if it had been scheduled since then, and no pass had been made.
 func backdate(ctx context.Context, cj *tutorialv1.CronJob, since time.Time, change ...func(*tutorialv1.CronJobStatus)) {
 	GinkgoHelper()
+	if manager != nil {
+		touch(ctx, cj) // so that the manager has observed its own status: until then, it restores it
+	}
 	get(ctx, cj).Status = tutorialv1.CronJobStatus{
 		ScheduledSince:   ptr.To(metav1.NewTime(since)),
 		ObservedSchedule: cj.Spec.Schedule,
