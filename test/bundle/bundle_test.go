@@ -148,17 +148,18 @@ func TestOwnedKinds(t *testing.T) {
 }
 
 // undescribed returns the fields of a schema that have no descriptor, of their own or of every field below, and removes
-// the descriptors that it finds.
+// the descriptors that it finds. The scorecard of operator-sdk looks for those of spec's own fields.
 func undescribed(path string, schema apiextensionsv1.JSONSchemaProps, descriptors sets.Set[string]) (fields []string) {
 	for name, property := range schema.Properties {
 		field := strings.TrimPrefix(path+"."+name, ".")
+		below := undescribed(field, property, descriptors)
 		switch {
 		case descriptors.Has(field):
 			descriptors.Delete(field)
-		case len(property.Properties) == 0:
+		case path == "", len(property.Properties) == 0:
 			fields = append(fields, field)
 		default:
-			fields = append(fields, undescribed(field, property, descriptors)...)
+			fields = append(fields, below...)
 		}
 	}
 	return fields
