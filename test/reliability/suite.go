@@ -62,7 +62,7 @@ func newSuite(ctx context.Context, o *options) (*suite, error) {
 		s.scenarios = slices.DeleteFunc(s.scenarios, func(s scenario.Scenario) bool { return s.Before != nil })
 		s.report.notJudged = append(s.report.notJudged, fmt.Sprintf("upgrades: %v", err))
 	}
-	s.report.notJudged = append(s.report.notJudged, "upgrades with CronJobs: the last release has none")
+	s.report.notJudged = append(s.report.notJudged, "upgrades with CronJobs: make e2e has them")
 	if len(s.scenarios) == 0 {
 		return nil, fmt.Errorf("no scenario matches %q", o.scenario)
 	}
