@@ -147,18 +147,20 @@ func TestOwnedKinds(t *testing.T) {
 	g.Expect(described).To(Equal(served))
 }
 
-// undescribed returns the fields of a schema that have no descriptor, of their own or of every field below, and removes
-// the descriptors that it finds. The scorecard of operator-sdk looks for those of spec's own fields.
+// undescribed returns the fields of a schema that have no descriptor, and removes the descriptors that it finds. The
+// fields below a field need descriptors if one of them has one, or if the field itself has none. A field of spec needs
+// its own, which the scorecard of operator-sdk looks for.
 func undescribed(path string, schema apiextensionsv1.JSONSchemaProps, descriptors sets.Set[string]) (fields []string) {
 	for name, property := range schema.Properties {
 		field := strings.TrimPrefix(path+"."+name, ".")
+		isDescribed := descriptors.Has(field)
+		descriptors.Delete(field)
+		others := descriptors.Len()
 		below := undescribed(field, property, descriptors)
 		switch {
-		case descriptors.Has(field):
-			descriptors.Delete(field)
-		case path == "", len(property.Properties) == 0:
+		case !isDescribed && (path == "" || len(property.Properties) == 0):
 			fields = append(fields, field)
-		default:
+		case !isDescribed || descriptors.Len() < others:
 			fields = append(fields, below...)
 		}
 	}

@@ -121,7 +121,8 @@ var _ = Describe("CronJob", func() {
 		Expect(jobNames(ctx, ns)).To(Equal([]string{jobName("one", lastHour)}))
 		Expect(cj.Status.LastScheduleTime.UTC()).To(Equal(lastHour))
 		Expect(get(ctx, cj).Status.NextScheduleTime.UTC()).To(Equal(lastHour.Add(time.Hour)))
-		Expect(eventsAbout(ctx, cj)).To(ConsistOf(HavePrefix("Warning MissedSchedule"), HavePrefix("Normal Synced")))
+		Eventually(ctx, eventsAbout).WithArguments(cj).
+			Should(ConsistOf(HavePrefix("Warning MissedSchedule"), HavePrefix("Normal Synced")))
 	})
 
 	It("skips runs after the deadline, and reports them once", func(ctx context.Context) {
@@ -220,7 +221,8 @@ var _ = Describe("CronJob", func() {
 			Expect(k.message(cj, "Progressing")).To(ContainSubstring("due since " + hoursBefore(2).Format(time.RFC3339)))
 			touch(ctx, cj)
 			Expect(jobNames(ctx, ns)).To(Equal([]string{early.Name}))
-			Expect(eventsAbout(ctx, cj)).To(ConsistOf(HavePrefix("Normal Synced")), "nothing is missed yet")
+			Eventually(ctx, eventsAbout).WithArguments(cj).
+				Should(ConsistOf(HavePrefix("Normal Synced")), "nothing is missed yet")
 
 			finish(ctx, early, batchv1.JobComplete)
 			Eventually(ctx, jobNames).WithArguments(ns).Should(Equal([]string{early.Name, jobName("one", lastHour)}))
@@ -763,7 +765,7 @@ func jobNames(ctx context.Context, namespace string) []string {
 func backdate(ctx context.Context, cj *tutorialv1.CronJob, since time.Time, change ...func(*tutorialv1.CronJobStatus)) {
 	GinkgoHelper()
 	if manager != nil {
-		touch(ctx, cj) // so that the manager has observed its own status: until then, it restores it
+		touch(ctx, cj) // the manager restores its last status until it has observed that
 	}
 	get(ctx, cj).Status = tutorialv1.CronJobStatus{
 		ScheduledSince:   ptr.To(metav1.NewTime(since)),
