@@ -117,8 +117,8 @@ show kubectl get pods --selector 'app in (nginx, memcached)'
 }
 echo "        The operator is upgraded, and the pods of its operands were not restarted."
 
-step "Applying all samples: the upgrade adds the kind CronJob, here with a Job every 5 seconds."
-show sh -c "$KUBECTL kustomize config/samples | sed 's|image: .*busybox.*|image: ${BUSYBOX_IMAGE:-docker.io/library/busybox:1.37}|; s|schedule: .*|schedule: \"@every 5s\"|' | $KUBECTL apply -f -"
+step "Applying more samples: a Memcached whose nodes have stable names, and a CronJob, here with a Job every 5 seconds."
+show sh -c "sed 's|image: .*busybox.*|image: ${BUSYBOX_IMAGE:-docker.io/library/busybox:1.37}|; s|schedule: .*|schedule: \"@every 5s\"|' config/samples/batch_v1_cronjob.yaml | $KUBECTL apply -f - -f config/samples/cache_v1alpha1_memcached_statefulset.yaml"
 kubectl wait --for=jsonpath='{.status.lastSuccessfulTime}' --timeout=60s $cronjob >/dev/null || {
 	kubectl describe $cronjob >&2
 	exit 1
