@@ -68,13 +68,11 @@ pods() {
 }
 
 step "Deleting the resources of an earlier demo, if any."
-if kubectl get namespace $system >/dev/null 2>&1; then
-	kubectl delete --ignore-not-found namespace $system >/dev/null
-	kubectl delete --ignore-not-found -k config/crd >/dev/null
-	# OLM caches the content of a catalog for some minutes, by the catalog's name.
-	kubectl rollout restart --namespace olm deployment/catalog-operator >/dev/null
-	kubectl rollout status --namespace olm deployment/catalog-operator --timeout=120s >/dev/null
-fi
+kubectl delete --ignore-not-found namespace $system >/dev/null
+kubectl delete --ignore-not-found -k config/crd >/dev/null
+# OLM caches the content of a catalog for some minutes, by the catalog's name: that of an earlier demo, or of "make e2e".
+kubectl rollout restart --namespace olm deployment/catalog-operator >/dev/null
+kubectl rollout status --namespace olm deployment/catalog-operator --timeout=120s >/dev/null
 
 step "Subscribing to release $last: config/catalog/install.yaml with the catalog image in the cluster's registry."
 show sh -c "sed 's|image: .*|image: $images-catalog:released|; s|channel: .*|channel: candidate|' config/catalog/install.yaml | $KUBECTL apply -f -"
