@@ -141,7 +141,7 @@ SUB = $(MAKE) --no-print-directory
 
 .PHONY: test
 test: ## Run vet, lint, unit, contract, scorecard-selftest and reliability-short.
-	@$(RUN_PARTS) 'make test: about an hour the first time, about 6 minutes later. Logs: $(CACHE)/log/test' \
+	@$(RUN_PARTS) 'make test: about an hour the first time, about 18 minutes later. Logs: $(CACHE)/log/test' \
 		'build linter and control plane' '$(SUB) $(GOLANGCI_LINT) control-plane kubectl' \
 		'build the manager' '$(SUB) suite-manager' \
 		'vet' '$(SUB) vet' \
