@@ -9,9 +9,13 @@ IMG ?= $(REGISTRY)/memcached-operator:v$(VERSION)
 BUNDLE_IMG ?= $(REGISTRY)/memcached-operator-bundle:v$(VERSION)
 CATALOG_IMG ?= $(REGISTRY)/memcached-operator-catalog:latest
 SCORECARD_IMG ?= $(REGISTRY)/memcached-operator-scorecard:v$(VERSION)
+# The image of the agent, which has a version of its own: a change of it restarts nodes.
+AGENT_VERSION := $(shell cat cmd/agent/VERSION)
+AGENT_IMG ?= $(REGISTRY)/memcached-operator-agent:v$(AGENT_VERSION)
 # Operand images, for clusters that cannot pull from docker.io; if empty, those in config/manager are used.
 RELATED_IMAGE_MEMCACHED ?=
 RELATED_IMAGE_NGINX ?=
+RELATED_IMAGE_AGENT ?=
 # The channels that "make release" adds the version to.
 CHANNELS ?= candidate stable
 # The platforms that docker-buildx builds images for.
@@ -57,13 +61,14 @@ endif
 IMAGES := $(CACHE)/images
 CLUSTER_ENV = $(if $(TEST_REGISTRY),export TEST_REGISTRY=$(TEST_REGISTRY),. $(CACHE)/cluster/env)
 # All Go modules of the repository.
-MODULES := . test/cluster test/cluster/kubernetes test/cluster/containerd test/cluster/coredns test/cluster/olm \
+MODULES := . cmd/agent test/cluster test/cluster/kubernetes test/cluster/containerd test/cluster/coredns test/cluster/olm \
 	test/bench/samplecontroller test/reliability/security test/reliability/sequences \
 	test/tools test/tools/golangci-lint test/tools/operator-sdk
 
 # Prints the manifests of the operator with IMG and the operand images.
 RENDER = KUBECTL='$(KUBECTL)' config/render.sh config/default controller:latest='$(IMG)' \
-	RELATED_IMAGE_MEMCACHED='$(RELATED_IMAGE_MEMCACHED)' RELATED_IMAGE_NGINX='$(RELATED_IMAGE_NGINX)'
+	RELATED_IMAGE_MEMCACHED='$(RELATED_IMAGE_MEMCACHED)' RELATED_IMAGE_NGINX='$(RELATED_IMAGE_NGINX)' \
+	RELATED_IMAGE_AGENT='$(RELATED_IMAGE_AGENT)'
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -88,8 +93,8 @@ help: ## List targets and variables.
 		'                  bench-cronjobs: number of CronJobs, number of measurements, file for the results' \
 		'  REGISTRY=name   registry to push images to ($(REGISTRY))' \
 		'  IMG=image       image to build, push and deploy ($(IMG))' \
-		'  RELATED_IMAGE_MEMCACHED=image, RELATED_IMAGE_NGINX=image' \
-		'                  operand images, if docker.io cannot be reached' \
+		'  RELATED_IMAGE_MEMCACHED=image, RELATED_IMAGE_NGINX=image, RELATED_IMAGE_AGENT=image' \
+		'                  operand images, if those in config/manager cannot be pulled' \
 		'  CACHE=dir       directory for everything that is built ($(CACHE))' \
 		'' \
 		'The map of the code is internal/README.md; test/README.md describes the tests.'
@@ -155,18 +160,19 @@ test: ## Run vet, lint, unit, contract, scorecard-selftest and reliability-short
 .PHONY: vet
 vet: ## Run go vet in all modules.
 	@go vet -race ./...
-	@for module in test/cluster test/cluster/kubernetes test/cluster/coredns test/reliability/security \
+	@for module in cmd/agent test/cluster test/cluster/kubernetes test/cluster/coredns test/reliability/security \
 		test/reliability/sequences; do (cd $$module && CGO_ENABLED=0 go vet -trimpath ./...) || exit 1; done
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Run golangci-lint.
 	@$(GOLANGCI_LINT) run
-	@for module in test/cluster test/reliability/security test/reliability/sequences; do \
+	@for module in cmd/agent test/cluster test/reliability/security test/reliability/sequences; do \
 		(cd $$module && $(GOLANGCI_LINT) run) || exit 1; done
 
 .PHONY: unit
 unit: kubectl ## Run the tests that need no API server.
 	@KUBECTL='$(KUBECTL)' go test -race $(if $(V),-v) $(if $(FOCUS),-run '$(FOCUS)') $$(go list ./... | grep -v -e /test/contract -e /test/e2e -e /test/scorecard)
+	@cd cmd/agent && CGO_ENABLED=0 go test -trimpath $(if $(V),-v) $(if $(FOCUS),-run '$(FOCUS)') ./...
 	@cd test/cluster && CGO_ENABLED=0 go test -trimpath $(if $(V),-v) $(if $(FOCUS),-run '$(FOCUS)') ./...
 	@cd test/reliability/security && KUBECTL='$(KUBECTL)' CGO_ENABLED=0 go test -trimpath $(if $(V),-v) $(if $(FOCUS),-run '$(FOCUS)') ./...
 	@cd test/reliability/sequences && CGO_ENABLED=0 go test -trimpath $(if $(V),-v) -run '^TestPage' .
@@ -276,6 +282,16 @@ cluster-status: ## Print the status of the cluster.
 cluster-test: programs ## Test the cluster program: kill, start twice, delete (root; no cluster may be running).
 	@cd test/cluster && CLUSTER_BIN='$(CACHE)/bin' CGO_ENABLED=0 go test -trimpath -count=1 -timeout 15m $(if $(V),-v) .
 
+# With memcached in the PATH, and with that of Debian sid, which has its own loader and libraries.
+SID := $(CACHE)/bin/memcached
+EACH_MEMCACHED = for memcached in memcached $$(cd '$(SID)' 2>/dev/null && echo "$$PWD"/lib*/ld-linux-*); do \
+	case $$memcached in /*) memcached="$$memcached --library-path $(SID)/usr/lib $(SID)/usr/bin/memcached";; esac; \
+	echo && $$memcached --version &&
+.PHONY: agent-test
+agent-test: linux ## Test the agent of nodes with TLS or metrics with real memcached (root).
+	@test/cluster/memcached.sh '$(CACHE)/bin'
+	@$(EACH_MEMCACHED) (cd cmd/agent && CGO_ENABLED=0 go test -trimpath -count=1 $(if $(V),-v) . -memcached="$$memcached") || exit 1; done
+
 .PHONY: images
 images: linux ## Build the images of the tree and all releases; push to the cluster's registry or TEST_REGISTRY.
 	@$(RUN_PARTS) 'make images: as long as make cluster, plus about a minute. Logs: $(CACHE)/log/images' $(IMAGE_PARTS)
@@ -300,14 +316,10 @@ bench-short: control-plane ## Count the operator's requests with few objects; to
 bench-cronjobs: control-plane ## Compare this CronJob controller with that of Kubernetes: start delays, requests, CPU time.
 	@$(WITH_PLANE) go run ./test/bench/cronjobs --count='$(COUNT)' --pairs='$(PAIRS)' --json='$(BENCH_JSON)'
 
-# With memcached in the PATH, and with that of Debian sid, which has its own loader and libraries.
-SID := $(CACHE)/bin/memcached
 .PHONY: bench-memory
 bench-memory: linux ## Measure the memory of full memcached nodes with busy connections (root, 10 minutes).
 	@test/cluster/memcached.sh '$(CACHE)/bin'
-	@for memcached in memcached $$(cd '$(SID)' 2>/dev/null && echo "$$PWD"/lib*/ld-linux-*); do \
-		case $$memcached in /*) memcached="$$memcached --library-path $(SID)/usr/lib $(SID)/usr/bin/memcached";; esac; \
-		echo && $$memcached --version && \
+	@$(EACH_MEMCACHED) \
 		go test ./internal/controller/memcached -run TestMemoryHolds -count=1 -v -timeout 30m -memcached="$$memcached" || exit 1; done
 
 ##@ Build and deploy
@@ -347,6 +359,10 @@ docker-build: ## Build the image IMG.
 docker-build-scorecard: ## Build the image SCORECARD_IMG of the scorecard tests.
 	$(CONTAINER_TOOL) build --target scorecard -t $(SCORECARD_IMG) .
 
+.PHONY: docker-build-agent
+docker-build-agent: ## Build the image AGENT_IMG of the sidecar of nodes.
+	$(CONTAINER_TOOL) build -f cmd/agent/Dockerfile --build-arg VERSION=v$(AGENT_VERSION) -t $(AGENT_IMG) .
+
 .PHONY: docker-push
 docker-push: ## Push the image IMG.
 	$(CONTAINER_TOOL) push $(IMG)
@@ -355,6 +371,10 @@ docker-push: ## Push the image IMG.
 docker-buildx: ## Build and push the images IMG and SCORECARD_IMG for PLATFORMS.
 	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) --build-arg VERSION=v$(VERSION) --build-arg COMMIT=$(COMMIT) -t $(IMG) .
 	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) --target scorecard -t $(SCORECARD_IMG) .
+
+.PHONY: docker-buildx-agent
+docker-buildx-agent: ## Build and push the image AGENT_IMG for PLATFORMS, once for each version of the agent.
+	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) -f cmd/agent/Dockerfile --build-arg VERSION=v$(AGENT_VERSION) -t $(AGENT_IMG) .
 
 .PHONY: build-installer
 build-installer: kubectl ## Write all manifests with the image IMG into dist/install.yaml.
