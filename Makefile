@@ -15,7 +15,7 @@ AGENT_IMG ?= $(REGISTRY)/memcached-operator-agent:v$(AGENT_VERSION)
 # Operand images, for clusters that cannot pull from docker.io; if empty, those in config/manager are used.
 RELATED_IMAGE_MEMCACHED ?=
 RELATED_IMAGE_NGINX ?=
-RELATED_IMAGE_AGENT ?=
+RELATED_IMAGE_AGENT ?= $(AGENT_IMG)
 # The channels that "make release" adds the version to.
 CHANNELS ?= candidate stable
 # The platforms that docker-buildx builds images for.
@@ -63,7 +63,7 @@ CLUSTER_ENV = $(if $(TEST_REGISTRY),export TEST_REGISTRY=$(TEST_REGISTRY),. $(CA
 # All Go modules of the repository.
 MODULES := . cmd/agent test/cluster test/cluster/kubernetes test/cluster/containerd test/cluster/coredns test/cluster/olm \
 	test/bench/samplecontroller test/reliability/security test/reliability/sequences \
-	test/tools test/tools/golangci-lint test/tools/operator-sdk
+	test/tools test/tools/golangci-lint test/tools/operator-sdk test/tools/prometheus
 
 # Prints the manifests of the operator with IMG and the operand images.
 RENDER = KUBECTL='$(KUBECTL)' config/render.sh config/default controller:latest='$(IMG)' \
@@ -237,7 +237,8 @@ verify: kubectl bundle-validate ## Check that generated files, formatting and go
 
 .PHONY: e2e
 e2e: ## Run the end-to-end tests, on the cluster of "make cluster" or on yours (KUBECONFIG, TEST_REGISTRY).
-	@$(RUN_PARTS) 'make e2e: about 50 minutes the first time, about 25 minutes later. Logs: $(CACHE)/log/e2e' $(IMAGE_PARTS)
+	@$(RUN_PARTS) 'make e2e: about 50 minutes the first time, about 25 minutes later. Logs: $(CACHE)/log/e2e' \
+		'build prometheus' 'test/cluster/build.sh $(CACHE)/bin prometheus' $(IMAGE_PARTS)
 	@$(CLUSTER_ENV); TEST_WORK='$(IMAGES)' OPERATOR_SDK='$(OPERATOR_SDK)' KUBECTL='$(KUBECTL)' \
 		go test -v -count=1 -timeout 80m ./test/e2e -ginkgo.timeout=75m -ginkgo.v=$(if $(V),true,false) $(if $(FOCUS),-ginkgo.focus '$(FOCUS)' -ginkgo.fail-on-empty)
 
@@ -290,7 +291,19 @@ EACH_MEMCACHED = for memcached in memcached $$(cd '$(SID)' 2>/dev/null && echo "
 .PHONY: agent-test
 agent-test: linux ## Test the agent of nodes with TLS or metrics with real memcached (root).
 	@test/cluster/memcached.sh '$(CACHE)/bin'
+	@work=$$(mktemp -d) && trap 'rm -rf "$$work"' EXIT && cp -R cmd/agent "$$work/elsewhere" && \
+		for source in cmd/agent "$$work/elsewhere"; do (cd "$$source" && CGO_ENABLED=0 go build -trimpath -buildvcs=false \
+			-o "$$work/agent-$$(basename "$$source")" .) || exit 1; done && cmp "$$work/agent-agent" "$$work/agent-elsewhere" && \
+		echo "The agent is reproducible: two builds in different directories are equal."
 	@$(EACH_MEMCACHED) (cd cmd/agent && CGO_ENABLED=0 go test -trimpath -count=1 $(if $(V),-v) . -memcached="$$memcached") || exit 1; done
+
+PROMTOOL := $(CACHE)/bin/promtool
+.PHONY: monitoring-test
+monitoring-test: $(PROMTOOL) ## Test the rules and alerts of config/prometheus with promtool.
+	@go test -count=1 $(if $(V),-v) ./test/monitoring -promtool='$(PROMTOOL)'
+
+$(PROMTOOL): test/tools/prometheus/go.mod test/tools/prometheus/go.sum
+	@test/cluster/build.sh '$(CACHE)/bin' prometheus && touch $@
 
 .PHONY: images
 images: linux ## Build the images of the tree and all releases; push to the cluster's registry or TEST_REGISTRY.

@@ -33,15 +33,17 @@ type kind struct {
 	gvk         schema.GroupVersionKind
 	resource    string
 	addToScheme func(*runtime.Scheme) error
+	list        client.ObjectList // an empty one
+	conditions  func(runtime.Object) []metav1.Condition
 	children    []client.Object // empty objects of the types that the controller watches and caches
 	setup       func(ctrl.Manager, controller.Options, operands) error
 }
 
 // operands is what the reconcilers need to know about the operands and the cluster.
 type operands struct {
-	nginx, memcached operand.Image
-	platform         operand.Platform
-	clock            clock.WithTicker
+	nginx, memcached, agent operand.Image
+	platform                operand.Platform
+	clock                   clock.WithTicker
 }
 
 // kinds are all kinds that the manager can reconcile.
@@ -51,6 +53,8 @@ var kinds = []kind{
 		gvk:         samplev1alpha1.GroupVersion.WithKind("Foo"),
 		resource:    "foos",
 		addToScheme: samplev1alpha1.AddToScheme,
+		list:        &samplev1alpha1.FooList{},
+		conditions:  func(o runtime.Object) []metav1.Condition { return o.(*samplev1alpha1.Foo).Status.Conditions },
 		children:    foo.Children,
 		setup: func(mgr ctrl.Manager, c controller.Options, operands operands) error {
 			return (&foo.Reconciler{Image: operands.nginx, Platform: operands.platform, Clock: operands.clock}).
@@ -62,9 +66,12 @@ var kinds = []kind{
 		gvk:         cachev1alpha1.GroupVersion.WithKind("Memcached"),
 		resource:    "memcacheds",
 		addToScheme: cachev1alpha1.AddToScheme,
+		list:        &cachev1alpha1.MemcachedList{},
+		conditions:  func(o runtime.Object) []metav1.Condition { return o.(*cachev1alpha1.Memcached).Status.Conditions },
 		children:    memcached.Children,
 		setup: func(mgr ctrl.Manager, c controller.Options, operands operands) error {
-			reconciler := &memcached.Reconciler{Image: operands.memcached, Platform: operands.platform, Clock: operands.clock}
+			reconciler := &memcached.Reconciler{Image: operands.memcached, AgentImage: operands.agent,
+				Platform: operands.platform, Clock: operands.clock}
 			return reconciler.SetupWithManager(mgr, c)
 		},
 	},
@@ -73,6 +80,8 @@ var kinds = []kind{
 		gvk:         tutorialv1.GroupVersion.WithKind("CronJob"),
 		resource:    "cronjobs",
 		addToScheme: tutorialv1.AddToScheme,
+		list:        &tutorialv1.CronJobList{},
+		conditions:  func(o runtime.Object) []metav1.Condition { return o.(*tutorialv1.CronJob).Status.Conditions },
 		children:    cronjob.Children,
 		setup: func(mgr ctrl.Manager, c controller.Options, operands operands) error {
 			c.RateLimiter = backOff(10 * time.Second) // a failure must not delay the next run for long

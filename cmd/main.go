@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -35,6 +36,7 @@ import (
 	"github.com/example/memcached-operator/internal/child"
 	"github.com/example/memcached-operator/internal/controller/foo"
 	"github.com/example/memcached-operator/internal/controller/memcached"
+	"github.com/example/memcached-operator/internal/metrics"
 	"github.com/example/memcached-operator/internal/operand"
 	"github.com/example/memcached-operator/internal/slim"
 )
@@ -93,9 +95,11 @@ func run(ctx context.Context, o *options, logs io.Writer) error {
 	operands := operands{
 		nginx:     operand.Image{Name: o.nginxImage, HoldOff: holdOff},
 		memcached: operand.Image{Name: o.memcachedImage, HoldOff: holdOff},
+		agent:     operand.Image{Name: o.agentImage, HoldOff: holdOff},
 		platform:  platform,
 		clock:     clock.RealClock{},
 	}
+	var counted []metrics.Kind
 	for _, kind := range kinds {
 		if !slices.Contains(o.controllers, kind.name) {
 			continue
@@ -103,8 +107,10 @@ func run(ctx context.Context, o *options, logs io.Writer) error {
 		if err := kind.setup(mgr, controllerOptions(), operands); err != nil {
 			return fmt.Errorf("creating the controller of %s: %w", kind.gvk.Kind, err)
 		}
+		counted = append(counted, metrics.Kind{Name: kind.gvk.Kind, List: kind.list, Conditions: kind.conditions})
 	}
 	err = errors.Join(
+		ctrlmetrics.Registry.Register(metrics.NewCollector(mgr.GetCache(), mgr.Elected(), counted...)),
 		mgr.Add(holdOff),
 		mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("caches", cachesAreSynced(mgr.GetCache())))

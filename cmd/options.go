@@ -19,6 +19,7 @@ import (
 const (
 	defaultNginxImage     = "nginx:latest"
 	defaultMemcachedImage = "docker.io/library/memcached:1.6.45-alpine"
+	defaultAgentImage     = "ghcr.io/example/memcached-operator-agent:v0.1.0"
 )
 
 // leaseName is the name of the leader election's Lease. It must never change, or two managers would lead during an
@@ -32,6 +33,8 @@ Environment:
   WATCH_NAMESPACE          comma-separated namespaces to watch; empty for all
   RELATED_IMAGE_NGINX      image of Foos (default "` + defaultNginxImage + `")
   RELATED_IMAGE_MEMCACHED  image of Memcached nodes (default "` + defaultMemcachedImage + `")
+  RELATED_IMAGE_AGENT      image of the sidecar of nodes with TLS or metrics (default
+                           "` + defaultAgentImage + `")
 `
 
 // options are the values of flags and environment variables.
@@ -54,6 +57,7 @@ type options struct {
 	watchNamespaces []string // empty: all
 	nginxImage      string
 	memcachedImage  string
+	agentImage      string
 }
 
 // parse reads flags and environment variables. Its errors contain the remedy. For --help, it writes the help to out and
@@ -101,6 +105,7 @@ func parse(args []string, getenv func(string) string, out io.Writer) (*options, 
 	o.watchNamespaces = strings.FieldsFunc(getenv("WATCH_NAMESPACE"), func(r rune) bool { return r == ',' || r == ' ' })
 	o.nginxImage = orDefault(getenv("RELATED_IMAGE_NGINX"), defaultNginxImage)
 	o.memcachedImage = orDefault(getenv("RELATED_IMAGE_MEMCACHED"), defaultMemcachedImage)
+	o.agentImage = orDefault(getenv("RELATED_IMAGE_AGENT"), defaultAgentImage)
 
 	var err error
 	if o.controllers, err = parseControllers(*controllers); err != nil {

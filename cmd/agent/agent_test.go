@@ -16,10 +16,12 @@ import (
 	"log/slog"
 	"math/big"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -111,12 +113,14 @@ func TestRead(t *testing.T) {
 		message string // "" if it is usable
 	}{
 		{"a certificate", files(good), nil, ""},
-		{"a chain", map[string][]byte{certificateKey: join(good.certificate, ca.certificate), privateKeyKey: good.key}, nil, ""},
+		{"a chain", map[string][]byte{certificateKey: join(good.certificate, ca.certificate), privateKeyKey: good.key},
+			nil, ""},
 		{"the CA of clients", files(good), map[string][]byte{caKey: ca.certificate}, ""},
 		{"missing", nil, nil, "Secret web does not exist or is empty: create it with the key tls.crt and the key tls.key: " +
 			"kubectl create secret tls web --cert=FILE --key=FILE"},
 		{"of another type", map[string][]byte{"password": []byte("x")}, nil, "Secret web has no key tls.crt: add it"},
-		{"without tls.key", map[string][]byte{certificateKey: good.certificate}, nil, "Secret web has no key tls.key: add it"},
+		{"without tls.key", map[string][]byte{certificateKey: good.certificate}, nil,
+			"Secret web has no key tls.key: add it"},
 		{"with an empty tls.key", map[string][]byte{certificateKey: good.certificate, privateKeyKey: []byte("\n")}, nil,
 			"Secret web: the key tls.key is empty: fill it"},
 		{"garbage", map[string][]byte{certificateKey: []byte("garbage"), privateKeyKey: good.key}, nil,
@@ -126,8 +130,8 @@ func TestRead(t *testing.T) {
 		{"a key that does not match", map[string][]byte{certificateKey: good.certificate, privateKeyKey: other.key}, nil,
 			"Secret web: tls.crt and tls.key are no pair that can be used (tls: private key does not match public key)"},
 		{"a chain in the wrong order",
-			map[string][]byte{certificateKey: join(good.certificate, other.certificate, ca.certificate), privateKeyKey: good.key},
-			nil, "Secret web: tls.crt: certificate 1 is not signed by certificate 2"},
+			map[string][]byte{certificateKey: join(good.certificate, other.certificate), privateKeyKey: good.key}, nil,
+			"Secret web: tls.crt: certificate 1 is not signed by certificate 2"},
 		{"expired", files(expired), nil, "Secret web: the certificate expired at "},
 		{"without the CA of clients", files(good), map[string][]byte{},
 			"ConfigMap clients does not exist or is empty: create it with the key ca.crt"},
@@ -163,7 +167,7 @@ func TestPrepareWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	stored, err := os.ReadFile(filepath.Join(store.dir, pairFile))
-	if want := append(pair.certificate, pair.key...); err != nil || !bytes.Equal(stored, want) {
+	if want := slices.Concat(pair.certificate, pair.key); err != nil || !bytes.Equal(stored, want) {
 		t.Errorf("stored other files: %v", err)
 	}
 	mount(t, source.dir, map[string][]byte{"password": []byte("canary")})
@@ -241,7 +245,7 @@ func (f *fixture) client(t *testing.T, pair, ca keyPair) (*tls.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.Cleanup(func() { connection.Close() })
+	t.Cleanup(func() { _ = connection.Close() })
 	_, err = ask(connection, "version")
 	return connection, err
 }
@@ -284,9 +288,8 @@ func TestRenewal(t *testing.T) {
 	if _, err := f.client(t, issue(t, &otherCA, time.Hour), ca); err == nil {
 		t.Error("a client with a certificate of another CA was accepted")
 	}
-	current := first
 	for range 3 {
-		current = issue(t, &ca, time.Hour)
+		current := issue(t, &ca, time.Hour)
 		mount(t, f.source.dir, files(current))
 		f.renew(t.Context(), time.Now())
 		f.expectServed(t, current)
@@ -368,8 +371,8 @@ func TestMetrics(t *testing.T) {
 	pair := issue(t, &ca, time.Hour)
 	f := start(t, pair, ca)
 	f.renew(t.Context(), time.Now())
-	answer := httptest.NewRecorder()
-	metricsHandler(f.node.address, &f.renewer, f.log).ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+	answer, request := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/metrics", nil)
+	metricsHandler(f.node.address, &f.renewer, f.log).ServeHTTP(answer, request)
 	for _, want := range []string{
 		"memcached_up 1", "memcached_limit_bytes 6.7108864e+07", "memcached_agent_certificate_usable 1",
 		"memcached_agent_certificate_current 1", `memcached_agent_certificate_reloads_total{result="success"} 1`,

@@ -29,11 +29,11 @@ import (
 // version is set by the linker; see the file VERSION.
 var version = "devel"
 
-// memoryLimit makes the garbage collector work harder before the container reaches its limit of 32 MiB.
+// memoryLimit is below the memory limit of the container, 32 MiB, so that garbage is collected in time.
 const memoryLimit = 24 << 20
 
-// prepareTimeout is how long "agent prepare" waits for a usable certificate. The kubelet mounts a Secret that is created
-// after the pod within about a minute; the restarts of the container cover that.
+// prepareTimeout is how long "agent prepare" waits for a usable certificate. The kubelet mounts a Secret that is
+// created after the pod within about a minute; the restarts of the container cover that.
 const prepareTimeout = 30 * time.Second
 
 // options are the values of the flags.

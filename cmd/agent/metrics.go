@@ -48,9 +48,9 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 var (
 	usableMetric  = describe("usable", "Whether memcached can serve the certificate that is mounted: 1 or 0.")
 	currentMetric = describe("current", "Whether memcached serves the certificate that is mounted: 1 or 0.")
-	notBefore     = describe("not_before_timestamp_seconds", "From when on the certificate that memcached serves is valid.")
+	notBefore     = describe("not_before_timestamp_seconds", "From when the certificate that memcached serves is valid.")
 	notAfter      = describe("not_after_timestamp_seconds", "Until when the certificate that memcached serves is valid.")
-	reloads       = describe("reloads_total", "How often memcached loaded a certificate, and how often that failed.", "result")
+	reloads       = describe("reloads_total", "How often memcached was made to load a certificate.", "result")
 	lastReload    = describe("last_reload_timestamp_seconds", "When memcached last loaded a certificate.")
 )
 

@@ -26,7 +26,7 @@ func (n node) wait(ctx context.Context) {
 	for ctx.Err() == nil {
 		connection, err := new(net.Dialer).DialContext(ctx, "tcp", n.address)
 		if err == nil {
-			connection.Close()
+			_ = connection.Close()
 			return
 		}
 		select {
@@ -44,7 +44,7 @@ func (n node) reload(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer connection.Close()
+	defer func() { _ = connection.Close() }()
 	if deadline, ok := ctx.Deadline(); ok {
 		if err := connection.SetDeadline(deadline); err != nil {
 			return err
@@ -73,7 +73,7 @@ func (n node) served(ctx context.Context) (*x509.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer connection.Close()
+	defer func() { _ = connection.Close() }()
 	chain := connection.(*tls.Conn).ConnectionState().PeerCertificates
 	if len(chain) == 0 {
 		return nil, errors.New("memcached serves no certificate")

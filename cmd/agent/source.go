@@ -41,17 +41,18 @@ func (s source) isSet() bool { return s.secret != "" }
 // certificate of the chain is signed by the next one, and the CA can be read. The error names the Secret, the key and
 // what to do, and contains nothing of their content.
 func (s source) read(now time.Time) (certificates, error) {
-	chain, err := s.file("Secret "+s.secret, s.dir, certificateKey)
+	secret := "Secret " + s.secret
+	chain, err := s.file(secret, s.dir, certificateKey)
 	if err != nil {
 		return certificates{}, err
 	}
-	key, err := s.file("Secret "+s.secret, s.dir, privateKeyKey)
+	key, err := s.file(secret, s.dir, privateKeyKey)
 	if err != nil {
 		return certificates{}, err
 	}
 	found, err := s.check(chain, key, now)
 	if err != nil {
-		return certificates{}, fmt.Errorf("Secret %s: %w", s.secret, err)
+		return certificates{}, fmt.Errorf("%s: %w", secret, err)
 	}
 	if s.ca == "" {
 		return found, nil

@@ -34,6 +34,18 @@ git var GIT_COMMITTER_IDENT >/dev/null 2>&1 ||
 [ ! -e "$frozen" ] || refuse "$frozen exists: $version has been released"
 ! git rev-parse -q --verify "refs/tags/v$version" >/dev/null ||
 	refuse "the tag v$version exists: $version has been released"
+# A change of the agent's image restarts nodes, so its version changes if and only if its sources have.
+before=$(cat "config/catalog/released/$(ls config/catalog/released | sort -V | tail -n 1)/commit")
+agent_before=$(git show "$before:cmd/agent/VERSION" 2>/dev/null || true)
+is_agent_new=yes
+! git diff --quiet "$before" HEAD -- cmd/agent ':!cmd/agent/VERSION' ':!cmd/agent/*_test.go' || is_agent_new=
+case "$is_agent_new $agent_before" in
+"yes $(cat cmd/agent/VERSION)")
+	refuse "cmd/agent has changed since the last release: increment cmd/agent/VERSION, and set it in config/manager and cmd/options.go"
+	;;
+" $(cat cmd/agent/VERSION)" | "yes "*) ;;
+*) refuse "cmd/agent has not changed since the last release: set cmd/agent/VERSION back to $agent_before" ;;
+esac
 # Fail before anything is committed if a channel does not exist.
 dry=$(mktemp) && cp config/catalog/template.yaml "$dry"
 config/catalog/enter.sh "$dry" "$version" "$@"
@@ -83,6 +95,7 @@ Review the commits with git log -p -2, then publish them:
   git push origin HEAD v$version
 In a checkout of v$version, build and push the images of the operator, of the scorecard tests and of the bundle:
   make docker-buildx bundle-build bundle-push VERSION=$version
-On main, build and push the catalog. A patch of an old release is added to main first (docs/releasing.md):
+${is_agent_new:+The agent has a new version too; push it first: make docker-buildx-agent
+}On main, build and push the catalog. A patch of an old release is added to main first (docs/releasing.md):
   make catalog-buildx
 EOF

@@ -3,6 +3,7 @@ package operand
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -93,7 +94,7 @@ func (i Image) For(running *corev1.PodSpec, container string) (name string, wait
 	if wait <= 0 || running == nil {
 		return i.Name, 0
 	}
-	for _, c := range running.Containers {
+	for _, c := range slices.Concat(running.Containers, running.InitContainers) {
 		if c.Name == container && c.Image != i.Name {
 			return c.Image, wait
 		}

@@ -35,6 +35,8 @@ func TestImageFor(t *testing.T) {
 	}{
 		{"during the hold-off, another image", leading(20 * time.Second), with("it", "old:1"), "old:1", 40 * time.Second},
 		{"before Start, another image", holdOff(time.Minute), with("it", "old:1"), "old:1", time.Minute},
+		{"during the hold-off, another image of a sidecar", leading(0),
+			&corev1.PodSpec{InitContainers: []corev1.Container{{Name: "it", Image: "old:1"}}}, "old:1", time.Minute},
 		{"during the hold-off, the same image", leading(0), with("it", "new:1"), "new:1", 0},
 		{"during the hold-off, no pods", leading(0), nil, "new:1", 0},
 		{"during the hold-off, no such container", leading(0), with("else", "old:1"), "new:1", 0},

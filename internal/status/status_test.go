@@ -16,12 +16,45 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/example/memcached-operator/internal/child"
 )
+
+func newWriter(clock clock.PassiveClock) *Writer {
+	return NewWriter("Pod", nil, nil, clock,
+		func(object client.Object) int64 { return object.(*corev1.Pod).Status.ObservedGeneration })
+}
+
+// A change counts from when it is first seen until a status refers to it, once.
+func TestDelayOfAChange(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	w := newWriter(clock)
+	observed := observer{}
+	w.delays = &observed
+	pod := func(generation, observed int64) *corev1.Pod {
+		pod := named("uid", generation).(*corev1.Pod)
+		pod.Status.ObservedGeneration = observed
+		return pod
+	}
+	for _, pod := range []*corev1.Pod{pod(4, 4), pod(5, 4), pod(5, 4)} { // nothing to do, then passes for a change
+		Latest(w, pod)
+		clock.SetTime(clock.Now().Add(time.Second))
+	}
+	w.noteStored(pod(5, 4))
+	w.noteStored(pod(5, 5))
+	w.noteStored(pod(5, 5))
+	if diff := cmp.Diff(observer{2}, observed); diff != "" || len(w.changes) > 0 {
+		t.Errorf("delays (-want +got):\n%s\nnot reported: %v", diff, w.changes)
+	}
+}
+
+type observer []float64
+
+func (o *observer) Observe(value float64) { *o = append(*o, value) }
 
 // The number of progress updates is logarithmic in the time that a change takes, however often the status changes.
 func TestProgressUpdatesAreRateLimited(t *testing.T) {
@@ -33,7 +66,7 @@ func TestProgressUpdatesAreRateLimited(t *testing.T) {
 	} {
 		start := time.Unix(0, 0)
 		clock := clocktesting.NewFakePassiveClock(start)
-		w := NewWriter(nil, nil, clock)
+		w := newWriter(clock)
 		reports, last := 0, start
 		for clock.Since(start) < test.takes {
 			if wait := w.untilDue(named("uid", 1)); wait == 0 {
@@ -58,7 +91,7 @@ func TestAChangeOfTheSpecIsReportedSoon(t *testing.T) {
 		most  int
 	}{{300 * time.Millisecond, 100}, {3 * time.Second, 60}} {
 		clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
-		w := NewWriter(nil, nil, clock)
+		w := newWriter(clock)
 		for clock.Since(time.Unix(0, 0)) < 10*time.Minute {
 			w.untilDue(named("uid", 1))
 			clock.SetTime(clock.Now().Add(50 * time.Millisecond))
@@ -87,7 +120,7 @@ func named(uid types.UID, generation int64) client.Object {
 
 func TestPacesAreForgotten(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
-	w := NewWriter(nil, nil, clock)
+	w := newWriter(clock)
 	for _, uid := range []types.UID{"done", "deleted"} {
 		w.untilDue(named(uid, 1))
 	}

@@ -10,10 +10,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/example/memcached-operator/internal/recent"
 )
@@ -34,9 +36,19 @@ type Writer struct {
 	clock  clock.PassiveClock
 	recent *recent.Objects
 
-	mu    sync.Mutex
-	paces map[types.UID]pace
-	swept time.Time
+	observedGeneration func(client.Object) int64
+	delays             prometheus.Observer
+
+	mu      sync.Mutex
+	paces   map[types.UID]pace
+	changes map[types.UID]change
+	swept   time.Time
+}
+
+// change is a generation of a resource that its status does not refer to yet, and since when.
+type change struct {
+	generation int64
+	since      time.Time
 }
 
 // pace is when the next progress update of a resource is due, and how long the one after it has to wait, as long as the
@@ -47,9 +59,21 @@ type pace struct {
 	wait       time.Duration
 }
 
-// NewWriter returns a writer that writes through c. Live reads without a cache; it is used after a conflict.
-func NewWriter(c client.Client, live client.Reader, clock clock.PassiveClock) *Writer {
-	return &Writer{client: c, live: live, clock: clock, recent: recent.New(clock), paces: map[types.UID]pace{}}
+// delays is the time from when a writer first gets a generation of a resource until the status refers to it.
+var delays = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	Name:    "memcached_operator_status_delay_seconds",
+	Help:    "Time from the first reconcile of a changed resource until its status refers to the change.",
+	Buckets: []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300},
+}, []string{"kind"})
+
+func init() { metrics.Registry.MustRegister(delays) }
+
+// NewWriter returns a writer for a kind that writes through c. Live reads without a cache; it is used after a conflict.
+// ObservedGeneration returns the generation that the status of a resource refers to.
+func NewWriter(kind string, c client.Client, live client.Reader, clock clock.PassiveClock,
+	observedGeneration func(client.Object) int64) *Writer {
+	return &Writer{client: c, live: live, clock: clock, recent: recent.New(clock), paces: map[types.UID]pace{},
+		observedGeneration: observedGeneration, delays: delays.WithLabelValues(kind), changes: map[types.UID]change{}}
 }
 
 // Latest returns a copy of the cached resource or of the response to this writer's last status write, whichever is
@@ -59,7 +83,31 @@ func Latest[P client.Object](w *Writer, cached P) P {
 	if newest.GetUID() != cached.GetUID() {
 		newest = cached // the response is for an earlier resource of that name
 	}
+	w.noteChange(newest)
 	return newest.DeepCopyObject().(P)
+}
+
+// noteChange notes since when the status of a resource does not refer to its generation.
+func (w *Writer) noteChange(object client.Object) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	uid, generation := object.GetUID(), object.GetGeneration()
+	if w.observedGeneration(object) == generation {
+		delete(w.changes, uid)
+	} else if w.changes[uid].generation != generation {
+		w.changes[uid] = change{generation, w.clock.Now()}
+	}
+}
+
+// noteStored observes the delay of a change when the status refers to it.
+func (w *Writer) noteStored(object client.Object) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	uid := object.GetUID()
+	if noted, ok := w.changes[uid]; ok && w.observedGeneration(object) >= noted.generation {
+		w.delays.Observe(w.clock.Since(noted.since).Seconds())
+		delete(w.changes, uid)
+	}
 }
 
 // Patch writes the status of after, a copy of before with a new status, if the two differ, and returns the resource as
@@ -85,6 +133,7 @@ func Patch[P client.Object](ctx context.Context, w *Writer, before, after P, isO
 		}
 		stored = answer.(P)
 		w.recent.Remember(answer.DeepCopyObject().(client.Object))
+		w.noteStored(stored)
 	}
 	if isOutcome {
 		w.forget(after.GetUID())
@@ -148,6 +197,11 @@ func (w *Writer) sweep(now time.Time) {
 	for uid, pace := range w.paces {
 		if now.Sub(pace.due) > 2*longestWait {
 			delete(w.paces, uid)
+		}
+	}
+	for uid, change := range w.changes {
+		if now.Sub(change.since) > time.Hour {
+			delete(w.changes, uid)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 )
@@ -21,7 +22,7 @@ import (
 func TestComponents(t *testing.T) {
 	g := NewWithT(t)
 	all := rendered(t, "test/bundle/testdata/everything")
-	g.Expect(all).To(HaveLen(len(rendered(t, "config/default")) + 3))
+	g.Expect(all).To(HaveLen(len(rendered(t, "config/default")) + 6))
 	one := func(kind, suffix string) unstructured.Unstructured {
 		t.Helper()
 		i := slices.IndexFunc(all, func(o unstructured.Unstructured) bool {
@@ -44,7 +45,7 @@ func TestComponents(t *testing.T) {
 	rules := string(readFile(t, filepath.Join(repo, "config/prometheus/rule.yaml")))
 	count := strings.Count(rules, "{job=")
 	g.Expect(count).To(BeNumerically(">=", 4))
-	g.Expect(strings.Count(rules, `{job="`+service.Name+`"}`)).To(Equal(count), "alerts about the job %s", service.Name)
+	g.Expect(strings.Count(rules, `{job="`+service.Name+`"`)).To(Equal(count), "alerts about the job %s", service.Name)
 
 	g.Expect(policy.Spec.PodSelector).To(Equal(*deployment.Spec.Selector))
 	port := policy.Spec.Ingress[0].Ports[0].Port.StrVal
@@ -194,6 +195,36 @@ func TestImagesArePushed(t *testing.T) {
 		for _, instructions := range []string{"docs/releasing.md", "config/catalog/release.sh"} {
 			g.Expect(string(readFile(t, filepath.Join(repo, instructions)))).
 				To(MatchRegexp(`make [a-z -]*\b(`+strings.Join(targets, "|")+`)\b`), "%s pushes %s", instructions, image)
+		}
+	}
+}
+
+// The agent has a version of its own, so that a release of the operator alone restarts no node.
+func TestAgentImageHasItsVersion(t *testing.T) {
+	g := NewWithT(t)
+	version := strings.TrimSpace(string(readFile(t, filepath.Join(repo, "cmd/agent/VERSION"))))
+	for _, file := range []string{"config/manager/manager.yaml", "cmd/options.go"} {
+		g.Expect(find(t, file, `memcached-operator-agent:v([0-9.]+)`)).To(HaveEach(version), file)
+	}
+}
+
+// Secrets are mounted by name; the operator reads none.
+func TestNoRoleContainsSecrets(t *testing.T) {
+	g := NewWithT(t)
+	csv := readBundle(t, "bundle").CSV
+	for _, permissions := range slices.Concat(csv.Spec.InstallStrategy.StrategySpec.Permissions,
+		csv.Spec.InstallStrategy.StrategySpec.ClusterPermissions) {
+		for _, rule := range permissions.Rules {
+			g.Expect(rule.Resources).NotTo(ContainElements(Or(HavePrefix("secrets"), Equal("*"))), "%v", rule)
+		}
+	}
+	for _, directory := range []string{"config/default", "config/scorecard"} {
+		for _, object := range rendered(t, directory) {
+			if strings.HasSuffix(object.GetKind(), "Role") {
+				for _, rule := range as[rbacv1.ClusterRole](t, object).Rules {
+					g.Expect(rule.Resources).NotTo(ContainElements(Or(HavePrefix("secrets"), Equal("*"))), object.GetName())
+				}
+			}
 		}
 	}
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds programs from their Go modules into a directory. Go rebuilds only what has changed.
-# Usage: test/cluster/build.sh DIRECTORY kubernetes|containerd|coredns|olm|operator-sdk|cluster...
+# Usage: test/cluster/build.sh DIRECTORY kubernetes|containerd|coredns|olm|operator-sdk|prometheus|cluster...
 set -eu
 out=$1
 shift
@@ -84,6 +84,12 @@ for set in "$@"; do
 		build "$set" github.com/operator-framework/operator-sdk/cmd/operator-sdk \
 			github.com/operator-framework/operator-sdk/images/scorecard-test
 		echo "$version" > "$out/.operator-sdk.version"
+		cd ../../cluster
+		;;
+	prometheus)
+		cd ../tools/prometheus
+		tags=remove_all_sd,enable_kubernetes_sd # of the kinds of service discovery, only this one
+		build "$set" github.com/prometheus/prometheus/cmd/prometheus github.com/prometheus/prometheus/cmd/promtool
 		cd ../../cluster
 		;;
 	cluster)

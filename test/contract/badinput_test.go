@@ -42,7 +42,7 @@ var _ = Describe("The API server", ownManager, func() {
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(k.Make(ns, "one", 1))
 		Expect(err).NotTo(HaveOccurred())
 		delete(content, "status")
-		Expect(unstructured.SetNestedField(content, value, strings.Split(path, ".")...)).To(Succeed())
+		k.Set(content, path, value)
 		body, err := yaml.Marshal(content)
 		Expect(err).NotTo(HaveOccurred())
 		return create(ctx, k.APIVersion(), k.Name, string(body))
@@ -108,6 +108,14 @@ var _ = Describe("The API server", ownManager, func() {
 			"spec.config.maxItemSize", "which is 64Mi by default: lower maxItemSize or set memory"),
 		Entry("with a request above the limit", `{spec: {size: 1, resources: {limits: {cpu: 1}, requests: {cpu: 1100m}}}}`,
 			"spec.resources.requests", "must not be more than the limits"),
+		Entry("with TLS without a Secret", `{spec: {size: 1, tls: {}}}`, "spec.tls.secretName: Required value"),
+		Entry("with an empty name of a Secret", `{spec: {size: 1, tls: {secretName: ""}}}`, "spec.tls.secretName"),
+		Entry("that requires certificates of clients without their CA",
+			`{spec: {size: 1, tls: {secretName: web, clientCertificates: {mode: Required}}}}`,
+			"spec.tls.clientCertificates", "must have either caSecretName or caConfigMapName", "in the key ca.crt"),
+		Entry("with two CAs of clients", `{spec: {size: 1, tls: {secretName: web,
+			clientCertificates: {mode: Optional, caSecretName: a, caConfigMapName: b}}}}`,
+			"spec.tls.clientCertificates", "must have either caSecretName or caConfigMapName"),
 	)
 
 	It("accepts a Memcached at the limits, and keeps its workload type", func(ctx context.Context) {

@@ -194,7 +194,7 @@ var _ = Describe("With a cache that is behind, the operator", ownManager, SpecPr
 
 	It("does not give a resource the status of an earlier one of its name", func(ctx context.Context) {
 		before := get(ctx, owner).DeepCopy()
-		writer := status.NewWriter(k8s, k8s, clock.RealClock{})
+		writer := newWriter()
 		Expect(k8s.Delete(ctx, owner)).To(Succeed())
 		again := newMemcached(ns, "one", 1)
 		Expect(k8s.Create(ctx, again)).To(Succeed())
@@ -221,7 +221,7 @@ var _ = Describe("With a cache that is behind, the operator", ownManager, SpecPr
 		write := func(over *tutorialv1.CronJob, lastRun metav1.Time) error {
 			after := over.DeepCopy()
 			after.Status.LastScheduleTime = &lastRun
-			stored, _, err := status.Patch(ctx, status.NewWriter(k8s, k8s, clock.RealClock{}), over, after, true)
+			stored, _, err := status.Patch(ctx, newWriter(), over, after, true)
 			Expect(stored != nil).To(Equal(err == nil))
 			return err
 		}
@@ -244,3 +244,8 @@ var _ = Describe("With a cache that is behind, the operator", ownManager, SpecPr
 			WithTimeout(300 * 1e6).Should(BeZero())
 	})
 })
+
+// newWriter returns a writer as the controllers have.
+func newWriter() *status.Writer {
+	return status.NewWriter("Test", k8s, k8s, clock.RealClock{}, client.Object.GetGeneration)
+}

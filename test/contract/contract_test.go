@@ -305,9 +305,13 @@ func everyDeployingKind(k kind) {
 	for _, field := range k.optionalFields() {
 		It("carries out each value of "+field.Path+", and keeps its children so", func(ctx context.Context) {
 			object := k.create(ctx, k.Make(ns, "one", 1))
+			if _, hasDefault := k.Defaults[field.Path]; hasDefault {
+				k.setField(ctx, object, field.Path, nil) // only those that it needs
+				k.settle(ctx, object)
+			}
 			before := k.desired(ctx, object)
 			for _, value := range field.Accepted() {
-				setField(ctx, object, field.Path, value)
+				k.setField(ctx, object, field.Path, value)
 				k.settle(ctx, object)
 				after := k.desired(ctx, object)
 				isDefault := k.Defaults[field.Path] == value // tried first
@@ -323,7 +327,7 @@ func everyDeployingKind(k kind) {
 		object := k.create(ctx, k.Make(ns, "one", 1))
 		workload := k.own(ctx, object)[0]
 		selector := testkinds.Spec(workload)["selector"]
-		setField(ctx, workload, "spec.minReadySeconds", 1)
+		k.setField(ctx, workload, "spec.minReadySeconds", 1)
 		edit(ctx, workload, func(workload client.Object) {
 			workload.GetAnnotations()["theirs"] = "stays"
 			workload.GetLabels()["theirs"] = "stays"

@@ -212,14 +212,11 @@ func (k kind) optionalFields() []testkinds.Field {
 	})
 }
 
-// setField sets one field of an object by a merge patch.
-func setField(ctx context.Context, object client.Object, path string, value any) {
+// setField sets one field of an object by a merge patch, and those that it needs.
+func (k kind) setField(ctx context.Context, object client.Object, path string, value any) {
 	GinkgoHelper()
-	patch := value
-	names := strings.Split(path, ".")
-	for _, name := range slices.Backward(names) {
-		patch = map[string]any{name: patch}
-	}
+	patch := map[string]any{}
+	k.Set(patch, path, value)
 	body, err := json.Marshal(patch)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(k8s.Patch(ctx, object, client.RawPatch(types.MergePatchType, body))).To(Succeed())

@@ -55,7 +55,29 @@ var _ = Describe("The spec of a Memcached", func() {
 		Entry("items too large for the memory that fits the limit", func(spec *cachev1alpha1.MemcachedSpec) {
 			spec.Config, spec.Resources = &cachev1alpha1.MemcachedConfig{MaxItemSize: memory("32Mi")}, limit("120Mi")
 		}, func(spec *cachev1alpha1.MemcachedSpec) { spec.Resources = limit("1Gi") },
-			"spec.config.maxItemSize must be at most half of the memory for items"))
+			"spec.config.maxItemSize must be at most half of the memory for items"),
+		Entry("TLS on the port of plaintext", func(spec *cachev1alpha1.MemcachedSpec) {
+			spec.TLS = cachev1alpha1.TLS{SecretName: "web", Port: 11211, Plaintext: cachev1alpha1.PlaintextEnabled}
+		}, func(spec *cachev1alpha1.MemcachedSpec) { spec.TLS.Plaintext = "" },
+			"spec.tls.port and spec.containerPort are both 11211"))
+
+	DescribeTable("mounts the CA of clients", func(ctx context.Context, clients cachev1alpha1.ClientCertificates,
+		argument string, want corev1.VolumeSource) {
+		mc := newMemcached(ns, "one", 1)
+		clients.Mode = cachev1alpha1.ClientCertificatesRequired
+		mc.Spec.TLS = cachev1alpha1.TLS{SecretName: "web", ClientCertificates: clients}
+		_, template := testkinds.Workload(k.own(ctx, k.create(ctx, mc))[0])
+		Expect(template.Spec.Volumes).To(ContainElement(corev1.Volume{Name: "client-ca", VolumeSource: want}))
+		for _, container := range template.Spec.InitContainers {
+			Expect(container.Args).To(ContainElement(argument))
+		}
+	},
+		Entry("from a Secret", cachev1alpha1.ClientCertificates{CASecretName: "clients"}, "--ca=Secret clients",
+			corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "clients", Optional: ptr.To(true),
+				DefaultMode: ptr.To[int32](0o644)}}),
+		Entry("from a ConfigMap", cachev1alpha1.ClientCertificates{CAConfigMapName: "clients"}, "--ca=ConfigMap clients",
+			corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{Optional: ptr.To(true),
+				LocalObjectReference: corev1.LocalObjectReference{Name: "clients"}, DefaultMode: ptr.To[int32](0o644)}}))
 
 	DescribeTable("cannot have a StatefulSet with this name", func(ctx context.Context, name string) {
 		mc := newMemcached(ns, name, 1)

@@ -79,6 +79,7 @@ show sh -c "sed 's|image: .*|image: $images-catalog:released|; s|channel: .*|cha
 # The cluster may not reach Docker Hub: use the images in its registry, built from Debian's memcached and nginx.
 [ -z "${RELATED_IMAGE_MEMCACHED:-}" ] || kubectl patch --namespace $system subscriptions.operators.coreos.com/memcached-operator --type=merge --patch "{\"spec\": {\"config\": {\"env\": [
 	{\"name\": \"RELATED_IMAGE_MEMCACHED\", \"value\": \"$RELATED_IMAGE_MEMCACHED\"},
+	{\"name\": \"RELATED_IMAGE_AGENT\", \"value\": \"$images-agent:v$(cat cmd/agent/VERSION)\"},
 	{\"name\": \"RELATED_IMAGE_NGINX\", \"value\": \"$RELATED_IMAGE_NGINX\"}]}}}" >/dev/null
 step "Waiting until OLM has installed release $last."
 installed "$last"

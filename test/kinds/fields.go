@@ -146,6 +146,29 @@ func stringValues(schema apiextensionsv1.JSONSchemaProps) []Value {
 	return found
 }
 
+// Set sets a field in the content of an object, or of a merge patch, and those that have to be set beside it unless
+// they are.
+func (k Kind) Set(content map[string]any, path string, value any) {
+	names := strings.Split(path, ".")
+	for i, name := range names {
+		for other, needed := range k.Needs[strings.Join(names[:i+1], ".")] {
+			if _, isSet := content[other]; !isSet {
+				content[other] = needed
+			}
+		}
+		if i == len(names)-1 {
+			content[name] = value
+			return
+		}
+		inner, ok := content[name].(map[string]any)
+		if !ok {
+			inner = map[string]any{}
+			content[name] = inner
+		}
+		content = inner
+	}
+}
+
 // Definition reads the CustomResourceDefinition of the kind in config/crd/bases.
 func (k Kind) Definition() (*apiextensionsv1.CustomResourceDefinition, error) {
 	_, file, _, _ := runtime.Caller(0)

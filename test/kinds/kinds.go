@@ -53,6 +53,8 @@ type Kind struct {
 	OwnSpecs []string
 	// Values are values of fields that the schema cannot provide, by the path of the field.
 	Values map[string][]Value
+	// Needs are the fields that have to be set beside a field, by the path of the field.
+	Needs map[string]map[string]any
 }
 
 // Status has the status fields that all kinds share.

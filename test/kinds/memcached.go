@@ -9,6 +9,8 @@ import (
 	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
 )
 
+var certificate = map[string]any{"secretName": "web"}
+
 // Memcached has three children of its own name. The name of the Service is in the status where it is another one.
 var Memcached = Kind{
 	Name:         "Memcached",
@@ -37,10 +39,19 @@ var Memcached = Kind{
 	LongestName: 253,
 	NameTaken:   cachev1alpha1.ReasonNameTaken,
 	Kubernetes:  []string{"spec.podTemplate.spec.affinity", "spec.podTemplate.spec.securityContext"},
-	Defaults:    map[string]any{"spec.config.verbosity": int64(1), "spec.config.whenFull": "Evict"},
+	Defaults: map[string]any{"spec.config.verbosity": int64(1), "spec.config.whenFull": "Evict",
+		"spec.metrics.mode": "Disabled", "spec.tls.plaintext": "Disabled", "spec.tls.minVersion": "TLS12"},
 	OwnSpecs: []string{"spec.paused", "spec.workloadType", "spec.warmupSeconds",
 		"spec.podTemplate.spec.priorityClassName",
-		"spec.podTemplate.spec.runtimeClassName", "spec.podTemplate.spec.serviceAccountName"},
+		"spec.podTemplate.spec.runtimeClassName", "spec.podTemplate.spec.serviceAccountName",
+		"spec.tls.clientCertificates.caSecretName", "spec.tls.clientCertificates.caConfigMapName"},
+	Needs: map[string]map[string]any{
+		"spec.tls.port": certificate, "spec.tls.plaintext": certificate, "spec.tls.minVersion": certificate,
+		"spec.tls.clientCertificates":                 certificate,
+		"spec.tls.clientCertificates.mode":            {"caSecretName": "clients"},
+		"spec.tls.clientCertificates.caSecretName":    {"mode": "Required"},
+		"spec.tls.clientCertificates.caConfigMapName": {"mode": "Required"},
+	},
 	Values: map[string][]Value{
 		"spec.config.memory": append(accepted("8Mi", "1Gi", "65536Ki"),
 			rejected("4Mi", "must be whole MiB and at least 8Mi"),
@@ -66,6 +77,8 @@ var Memcached = Kind{
 			{"a value for none", map[string]any{"no_hashexpand": "true"}, []string{"has a wrong value"}},
 		},
 		"spec.containerPort": {{"the metrics port", int64(9150), []string{"must not be 9150 or 11210"}},
+			{"the administration port", int64(11210), []string{"use another port"}}},
+		"spec.tls.port": {{"the metrics port", int64(9150), []string{"must not be 9150 or 11210"}},
 			{"the administration port", int64(11210), []string{"use another port"}}},
 		"spec.imagePullSecrets": {{"one", []any{map[string]any{"name": "registry"}}, nil}},
 		"spec.resources.limits": {{"of CPU time", map[string]any{"cpu": "2"}, nil},

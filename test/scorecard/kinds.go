@@ -53,10 +53,16 @@ var (
 			}},
 		},
 	}
-	memcacheds = kind{Kind: kinds.Memcached, isSample: func(example client.Object) bool {
-		spec := example.(*cachev1alpha1.Memcached).Spec
-		return spec.WorkloadType == "" && spec.Config == nil
-	}}
+	// The example with metrics, whose pods have a sidecar.
+	memcacheds = kind{
+		Kind: kinds.Memcached,
+		isSample: func(example client.Object) bool {
+			spec := example.(*cachev1alpha1.Memcached).Spec
+			return spec.Metrics != nil && spec.TLS.SecretName == ""
+		},
+		// Two ports must differ, so it is not the value that tls.port gets.
+		writes: []write{{field: "containerPort", value: func(client.Object) any { return int64(11311) }}},
+	}
 	// The example with all fields.
 	memcachedSets = kind{Kind: kinds.MemcachedSet, isSample: func(example client.Object) bool {
 		spec := example.(*cachev1alpha1.Memcached).Spec

@@ -49,11 +49,9 @@ func (t *trial) write(ctx context.Context, object client.Object, w write) {
 		t.change(ctx, object, w.change)
 		return
 	}
-	value := w.value(object)
-	for _, name := range slices.Backward(strings.Split("spec."+w.field, ".")) {
-		value = map[string]any{name: value}
-	}
-	body, err := json.Marshal(value)
+	patch := map[string]any{}
+	t.Set(patch, "spec."+w.field, w.value(object))
+	body, err := json.Marshal(patch)
 	t.must(err)
 	t.patch(ctx, object, client.RawPatch(types.MergePatchType, body))
 }

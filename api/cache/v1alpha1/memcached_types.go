@@ -89,8 +89,8 @@ type MemcachedSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Image pull secrets",order=34,xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 
-	// containerPort is the port that nodes and Services listen on. Clients that do not look up SRV records have to
-	// follow.
+	// containerPort is the port that nodes and Services listen on without TLS; with tls it has an effect only if
+	// tls.plaintext is Enabled. Clients that do not look up SRV records have to follow.
 	//
 	// Optional, 1024 to 65535 except 9150 and 11210, which are reserved; 11211 by default. Changing it restarts all
 	// nodes, one at a time, and each loses its items.
@@ -134,6 +134,23 @@ type MemcachedSpec struct {
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Service",order=38,xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	Service *ServiceTemplate `json:"service,omitempty"`
+
+	// tls encrypts the connections of clients.
+	//
+	// Optional; by default nodes serve clients without TLS, on containerPort. Changing it restarts all nodes, one at a
+	// time, and each loses its items; a renewed certificate restarts none.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="TLS",order=39,xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
+	TLS TLS `json:"tls,omitzero"`
+
+	// metrics is how nodes serve metrics.
+	//
+	// Optional; by default they serve none. Changing it restarts all nodes, one at a time, and each loses its items.
+	//
+	// +optional
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Metrics",order=45,xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
+	Metrics *Metrics `json:"metrics,omitempty"`
 }
 
 // MemcachedStatus is the state that the operator has observed.
@@ -165,17 +182,17 @@ type MemcachedStatus struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Ready nodes",order=2,xDescriptors={"urn:alm:descriptor:text"}
 	ReadyNodes int32 `json:"readyNodes"`
 
-	// serviceName is the name of the headless Service for discovery: its DNS name has one address and one
-	// SRV record (_memcached._tcp) for each node that is ready. It is the name of the Memcached where that can be the
-	// name of a Service (a DNS label of at most 63 characters), else a shortened form of it.
+	// serviceName is the name of the headless Service for discovery: its DNS name has one address and one SRV record
+	// (_memcached._tcp, with TLS _memcached-tls._tcp) for each node that is ready. It is the name of the Memcached where
+	// that can be the name of a Service (a DNS label of at most 63 characters), else a shortened form of it.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Service",order=4,xDescriptors={"urn:alm:descriptor:io.kubernetes:Service"}
 	ServiceName string `json:"serviceName,omitempty"`
 
 	// servers are the names and ports of the nodes with workloadType StatefulSet, in the order of their numbers, ready or
-	// not: NAME-0.NAME-nodes.NAMESPACE.svc:11211 and so on. A node that is replaced keeps its name. With Deployment the
-	// list is empty, because its pods have no DNS names.
+	// not: NAME-0.NAME-nodes.NAMESPACE.svc:11211 and so on. A node that is replaced keeps its name. The port is that of
+	// spec.tls if plaintext is disabled. With Deployment the list is empty, because its pods have no DNS names.
 	//
 	// +optional
 	// +listType=atomic

@@ -65,7 +65,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	}
 	r.client, r.live = mgr.GetClient(), mgr.GetAPIReader()
 	r.jobs = child.New(r.client, r.live, r.Clock)
-	r.status = status.NewWriter(r.client, r.live, r.Clock)
+	r.status = status.NewWriter("CronJob", r.client, r.live, r.Clock, observedGeneration)
 	r.events = mgr.GetEventRecorder("cronjob-controller")
 	r.stalls = newStallDetector(r.Clock)
 
@@ -142,6 +142,11 @@ func mapJobToCronJobs(_ context.Context, job client.Object) []reconcile.Request 
 		add(job.GetName()[:dash])
 	}
 	return requests
+}
+
+// observedGeneration returns the generation that the status of a CronJob refers to.
+func observedGeneration(object client.Object) int64 {
+	return object.(*tutorialv1.CronJob).Status.ObservedGeneration
 }
 
 // Reconcile reconciles one CronJob: observe, decide, apply, report.

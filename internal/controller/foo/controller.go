@@ -74,7 +74,7 @@ func indexName(object client.Object) []string {
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	r.client = mgr.GetClient()
 	r.children = child.New(r.client, mgr.GetAPIReader(), r.Clock)
-	r.status = status.NewWriter(r.client, mgr.GetAPIReader(), r.Clock)
+	r.status = status.NewWriter("Foo", r.client, mgr.GetAPIReader(), r.Clock, observedGeneration)
 	r.events = mgr.GetEventRecorder("foo-controller")
 
 	indexer := mgr.GetFieldIndexer()
@@ -107,6 +107,11 @@ func (r *Reconciler) mapDeploymentToFoos(ctx context.Context, deployment client.
 		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&foos.Items[i])})
 	}
 	return requests
+}
+
+// observedGeneration returns the generation that the status of a Foo refers to.
+func observedGeneration(object client.Object) int64 {
+	return object.(*samplev1alpha1.Foo).Status.ObservedGeneration
 }
 
 // Reconcile reconciles one Foo: observe, decide, apply, report.

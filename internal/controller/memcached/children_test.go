@@ -39,13 +39,17 @@ func TestGoldenChildren(t *testing.T) {
 		{"where the cluster assigns users", "minimal", operand.Platform{AssignsUsers: true}, "openshift"},
 		{"with all fields", "full", operand.Platform{}, "full"},
 		{"of a StatefulSet", "statefulset", operand.Platform{}, "statefulset"},
+		{"with TLS and metrics", "tls", operand.Platform{}, "tls"},
+		{"with TLS, where the cluster assigns users", "tls", operand.Platform{AssignsUsers: true}, "tls-openshift"},
+		{"with TLS, while clients move to it", "moving", operand.Platform{}, "moving"},
+		{"with metrics", "metrics", operand.Platform{}, "metrics"},
 		{"with memory derived from its limit, and without constraints", "derived", operand.Platform{}, "derived"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var mc cachev1alpha1.Memcached
 			golden.Read(t, test.file, &mc)
 			image := cmp.Or(mc.Spec.Image, "memcached:1.6.45-alpine")
-			golden.Check(t, test.golden, children(t, &mc, pods{test.platform, image})...)
+			golden.Check(t, test.golden, children(t, &mc, pods{test.platform, image, "memcached-operator-agent:v0.1.0"})...)
 		})
 	}
 }

@@ -22,7 +22,11 @@ func command(s settings) []string {
 			args = append(args, fmt.Sprintf(format, values...))
 		}
 	}
-	add(s.port != defaultPort, "--port=%d", s.port)
+	if s.tls != nil {
+		args = append(args, tlsArguments(s)...)
+	} else {
+		add(s.port != defaultPort, "--port=%d", s.port)
+	}
 	add(s.maxItemSize != defaultMaxItemSize, "--max-item-size=%d", s.maxItemSize)
 	add(s.maxConnections != defaultMaxConnections, "--conn-limit=%d", s.maxConnections)
 	add(s.threads != defaultThreads, "--threads=%d", s.threads)
@@ -37,6 +41,30 @@ func command(s settings) []string {
 			option += "=" + string(value)
 		}
 		args = append(args, "--extended="+option)
+	}
+	return args
+}
+
+// tlsArguments returns the arguments for TLS. Memcached listens on all interfaces for clients, and without TLS on the
+// loopback interface for the agent, which writes the files.
+func tlsArguments(s settings) []string {
+	listen := fmt.Sprintf("--listen=notls:127.0.0.1:%d,*:%d", agentPort, s.tls.port)
+	if s.tls.hasPlaintext {
+		listen += fmt.Sprintf(",notls:*:%d", s.port)
+	}
+	args := []string{"--enable-ssl", listen,
+		"--extended=ssl_chain_cert=" + storePath + "/" + pairFile, "--extended=ssl_key=" + storePath + "/" + pairFile}
+	if s.tls.minVersion == cachev1alpha1.TLS13 { // memcached's own minimum is TLS 1.2
+		args = append(args, "--extended=ssl_min_version=3")
+	}
+	switch s.tls.clients {
+	case cachev1alpha1.ClientCertificatesOptional:
+		args = append(args, "--extended=ssl_verify_mode=1")
+	case cachev1alpha1.ClientCertificatesRequired:
+		args = append(args, "--extended=ssl_verify_mode=2")
+	}
+	if s.tls.clients != "" {
+		args = append(args, "--extended=ssl_ca_cert="+storePath+"/"+caFile)
 	}
 	return args
 }

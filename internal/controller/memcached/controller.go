@@ -32,6 +32,8 @@ import (
 type Reconciler struct {
 	// Image is the memcached image. Changing it restarts the nodes of every Memcached, one at a time.
 	Image operand.Image
+	// AgentImage is the image of the agent. Changing it restarts the nodes of every Memcached with TLS or metrics.
+	AgentImage operand.Image
 	// Platform describes how the cluster treats pods.
 	Platform operand.Platform
 	// Clock is the source of the time.
@@ -73,7 +75,7 @@ const (
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	r.client, r.live = mgr.GetClient(), mgr.GetAPIReader()
 	r.children = child.New(r.client, r.live, r.Clock)
-	r.status = status.NewWriter(r.client, r.live, r.Clock)
+	r.status = status.NewWriter("Memcached", r.client, r.live, r.Clock, observedGeneration)
 	r.events = mgr.GetEventRecorder("memcached-controller")
 
 	builder := ctrl.NewControllerManagedBy(mgr).For(&cachev1alpha1.Memcached{}).WithOptions(options)
@@ -133,6 +135,11 @@ func (r *Reconciler) find(ctx context.Context, namespace, index, value string) [
 	return requests
 }
 
+// observedGeneration returns the generation that the status of a Memcached refers to.
+func observedGeneration(object client.Object) int64 {
+	return object.(*cachev1alpha1.Memcached).Status.ObservedGeneration
+}
+
 // Reconcile reconciles one Memcached: observe, decide, apply, report.
 func (r *Reconciler) Reconcile(ctx context.Context, mc *cachev1alpha1.Memcached) (ctrl.Result, error) {
 	if !mc.DeletionTimestamp.IsZero() {
@@ -183,12 +190,8 @@ func (r *Reconciler) sync(ctx context.Context, pass *child.Pass, mc *cachev1alph
 	if isPaused(mc) || done.invalid != nil {
 		return done
 	}
-	image, wait := mc.Spec.Image, time.Duration(0)
-	if image == "" {
-		image, wait = r.Image.For(runningPods(observed.workload), containerName)
-	}
-	done.wait = wait
-	template, err := podTemplate(mc, settings, pods{r.Platform, image})
+	pods := r.pods(mc, observed.workload, &done)
+	template, err := podTemplate(mc, settings, pods)
 	if err != nil {
 		return result{err: err}
 	}
@@ -209,6 +212,18 @@ func (r *Reconciler) sync(ctx context.Context, pass *child.Pass, mc *cachev1alph
 	_, err = child.Apply(ctx, r.children, pass, observed.budget, podDisruptionBudget(mc))
 	done.err = errors.Join(append(errs, err)...)
 	return done
+}
+
+// pods returns what the builders need to know, and notes how long the image hold-off still keeps an old image.
+func (r *Reconciler) pods(mc *cachev1alpha1.Memcached, workload workloadObject, done *result) pods {
+	running := runningPods(workload)
+	agentImage, agentWait := r.AgentImage.For(running, agentName)
+	image, wait := mc.Spec.Image, time.Duration(0)
+	if image == "" {
+		image, wait = r.Image.For(running, containerName)
+	}
+	done.wait = status.Sooner(wait, agentWait)
+	return pods{r.Platform, image, agentImage}
 }
 
 // observe reads the children of a Memcached, and the pods of its workload.

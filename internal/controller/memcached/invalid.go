@@ -42,5 +42,9 @@ func invalid(mc *cachev1alpha1.Memcached, s settings) (problems []status.Problem
 		report("spec.config.maxItemSize must be at most half of the memory for items, which is %s: lower maxItemSize or "+
 			"raise spec.resources.limits.memory", memory)
 	}
+	if s.tls != nil && s.tls.hasPlaintext && s.tls.port == s.port {
+		report("spec.tls.port and spec.containerPort are both %d, but spec.tls.plaintext is Enabled: change one of the ports",
+			s.port)
+	}
 	return problems
 }

@@ -20,6 +20,9 @@ func TestInvalid(t *testing.T) {
 	}
 	items := &cachev1alpha1.MemcachedConfig{MaxItemSize: ptr.To(resource.MustParse("16Mi"))}
 	set := cachev1alpha1.StatefulSetWorkload
+	equalPorts := func(plaintext cachev1alpha1.PlaintextMode) cachev1alpha1.MemcachedSpec {
+		return cachev1alpha1.MemcachedSpec{TLS: cachev1alpha1.TLS{SecretName: "web", Port: 11211, Plaintext: plaintext}}
+	}
 	for _, test := range []struct {
 		test, name string
 		spec       cachev1alpha1.MemcachedSpec
@@ -42,6 +45,9 @@ func TestInvalid(t *testing.T) {
 		{"items of more than half of the memory that fits the limit", "mc",
 			cachev1alpha1.MemcachedSpec{Config: items, Resources: limit("118Mi")},
 			[]string{"spec.config.maxItemSize must be at most half of the memory for items, which is "}},
+		{"TLS on the port of plaintext, which is disabled", "mc", equalPorts(""), nil},
+		{"TLS on the port of plaintext", "mc", equalPorts(cachev1alpha1.PlaintextEnabled),
+			[]string{"spec.tls.port and spec.containerPort are both 11211"}},
 	} {
 		t.Run(test.test, func(t *testing.T) {
 			mc := &cachev1alpha1.Memcached{Spec: test.spec}

@@ -15,8 +15,37 @@ const (
 	labelInstance = "memcached_cr"
 )
 
-// portName is the name of the port that nodes listen on. It is part of the SRV record that clients look up.
-const portName = "memcached"
+// Names of the ports of nodes. Those of clients are part of the SRV records that clients look up.
+const (
+	portName        = "memcached"
+	tlsPortName     = "memcached-tls"
+	metricsPortName = "metrics"
+)
+
+// Ports that nodes listen on besides those of clients; no field may use them.
+const (
+	metricsPort = 9150
+	// agentPort is without TLS on the loopback interface of a node with TLS. Only the agent uses it.
+	agentPort = 11210
+)
+
+// port is a port of a node for clients.
+type port struct {
+	name   string
+	number int32
+}
+
+// clientPorts returns the ports for clients. The first one is checked by probes.
+func clientPorts(s settings) []port {
+	var ports []port
+	if s.hasPlaintext() {
+		ports = append(ports, port{portName, s.port})
+	}
+	if s.tls != nil {
+		ports = append(ports, port{tlsPortName, s.tls.port})
+	}
+	return ports
+}
 
 // selector returns the labels that the pods of a Memcached carry. Other pods may carry them, too: pods.go finds pods by
 // their controllers.
@@ -55,7 +84,7 @@ func servers(mc *cachev1alpha1.Memcached, s settings) []string {
 	}
 	all := make([]string, mc.Spec.Size)
 	for i := range all {
-		all[i] = fmt.Sprintf("%s-%d.%s.%s.svc:%d", mc.Name, i, nodesServiceName(mc), mc.Namespace, s.port)
+		all[i] = fmt.Sprintf("%s-%d.%s.%s.svc:%d", mc.Name, i, nodesServiceName(mc), mc.Namespace, clientPorts(s)[0].number)
 	}
 	return all
 }

@@ -79,12 +79,21 @@ func slimPod(in any) (any, error) {
 		}
 	}
 	if !isReady(pod) {
-		for _, c := range pod.Status.ContainerStatuses {
-			slim.Status.ContainerStatuses = append(slim.Status.ContainerStatuses,
-				corev1.ContainerStatus{Name: c.Name, State: c.State, LastTerminationState: c.LastTerminationState})
-		}
+		slim.Status.InitContainerStatuses = slimStatuses(pod.Status.InitContainerStatuses)
+		slim.Status.ContainerStatuses = slimStatuses(pod.Status.ContainerStatuses)
 	}
 	return slim, nil
+}
+
+func slimStatuses(all []corev1.ContainerStatus) []corev1.ContainerStatus {
+	if len(all) == 0 {
+		return nil
+	}
+	slim := make([]corev1.ContainerStatus, len(all))
+	for i, c := range all {
+		slim[i] = corev1.ContainerStatus{Name: c.Name, State: c.State, LastTerminationState: c.LastTerminationState}
+	}
+	return slim
 }
 
 // nodes returns the pods of a Memcached's workload, sorted by name: those that the workload controls, or a ReplicaSet

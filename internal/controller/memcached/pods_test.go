@@ -29,6 +29,18 @@ func waiting(reason, message string) corev1.ContainerState {
 	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
 }
 
+// starting returns a pod that is not ready, with an init container or sidecar in a state, which has terminated before
+// if last is set.
+func starting(name, container string, state corev1.ContainerState, last ...corev1.ContainerState) corev1.Pod {
+	p := pod(name, false, corev1.ContainerStatus{Name: "memcached", State: waiting("PodInitializing", "")})
+	status := corev1.ContainerStatus{Name: container, State: state}
+	for _, state := range last {
+		status.LastTerminationState = state
+	}
+	p.Status.InitContainerStatuses = []corev1.ContainerStatus{status}
+	return p
+}
+
 // list returns problems from pairs of a reason and a message.
 func list(texts ...string) []status.Problem {
 	var problems []status.Problem
@@ -42,6 +54,7 @@ func TestPodProblems(t *testing.T) {
 	unschedulable := pod("c", false)
 	unschedulable.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
 		Reason: corev1.PodReasonUnschedulable, Message: "0/1 nodes are available"}}
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 	crashed := corev1.ContainerStatus{State: waiting("CrashLoopBackOff", "back-off"),
 		LastTerminationState: terminated("Error", 64, "bad option\n")}
 
@@ -75,6 +88,24 @@ func TestPodProblems(t *testing.T) {
 				`exec: "memcached": executable file not found in $PATH`)})}, list(
 				"NodeCrashing", `node a terminated (StartError, exit code 128): exec: "memcached": executable file not found in `+
 					"$PATH; change spec.image to one that contains the program memcached")},
+		{"the certificate is missing", []corev1.Pod{starting("a", "prepare", waiting("CrashLoopBackOff", "back-off"),
+			terminated("Error", 1, "Secret web has no key tls.crt: add it\n"))}, list(
+			"NodeNotStarting", "node a cannot start: Secret web has no key tls.crt: add it")},
+		{"the certificate is missing, and the agent looks again", []corev1.Pod{starting("a", "prepare", running,
+			terminated("Error", 1, "Secret web has no key tls.crt: add it\n"))}, list(
+			"NodeNotStarting", "node a cannot start: Secret web has no key tls.crt: add it")},
+		{"the certificate was missing", []corev1.Pod{starting("a", "prepare", terminated("Completed", 0, ""),
+			terminated("Error", 1, "Secret web has no key tls.crt: add it\n"))}, nil},
+		{"the agent waits for a certificate", []corev1.Pod{starting("a", "prepare", running)}, nil},
+		{"the agent has crashed and runs again",
+			[]corev1.Pod{starting("a", "agent", running, terminated("Error", 2, "panic"))}, nil},
+		{"the agent is in a crash loop", []corev1.Pod{starting("a", "agent", waiting("CrashLoopBackOff", "back-off"),
+			terminated("Error", 2, "panic"))}, list(
+			"NodeCrashing", "container agent of node a terminated (Error, exit code 2): panic")},
+		{"the image of the agent cannot be pulled",
+			[]corev1.Pod{starting("a", "agent", waiting("ErrImagePull", "not found"))}, list(
+				"NodeNotStarting", "container agent of node a cannot start (ErrImagePull): not found; the administrator of the "+
+					"operator sets the image with RELATED_IMAGE_AGENT")},
 		{"a pod cannot be scheduled", []corev1.Pod{pod("a", true), unschedulable}, list(
 			"NodeUnschedulable", "node c: 0/1 nodes are available; see spec.resources and spec.podTemplate.spec")},
 		{"several problems: worst first, one per reason",
@@ -104,6 +135,8 @@ func TestSlimPodKeepsOnlyUsedFields(t *testing.T) {
 			Conditions: []corev1.PodCondition{
 				{Type: corev1.PodInitialized, Status: corev1.ConditionTrue},
 				{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastProbeTime: metav1.Now()}},
+			InitContainerStatuses: []corev1.ContainerStatus{{Name: "prepare", ImageID: "sha256:2",
+				State: waiting("PodInitializing", "")}},
 			ContainerStatuses: []corev1.ContainerStatus{{Name: "memcached", ImageID: "sha256:1", RestartCount: 4,
 				LastTerminationState: terminated("Error", 1, "bye")}}},
 	}
@@ -115,7 +148,8 @@ func TestSlimPodKeepsOnlyUsedFields(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "1", ResourceVersion: "5",
 			Labels: map[string]string{labelInstance: "mc"}, OwnerReferences: []metav1.OwnerReference{controller}},
 		Status: corev1.PodStatus{
-			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}},
+			Conditions:            []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}},
+			InitContainerStatuses: []corev1.ContainerStatus{{Name: "prepare", State: waiting("PodInitializing", "")}},
 			ContainerStatuses: []corev1.ContainerStatus{{Name: "memcached",
 				LastTerminationState: terminated("Error", 1, "bye")}}},
 	}

@@ -22,7 +22,7 @@ import (
 // would fail.
 const memcachedUser = 11211
 
-// containerName is the name of the one container.
+// containerName is the name of the container that runs memcached.
 const containerName = "memcached"
 
 // Seconds.
@@ -33,8 +33,9 @@ const (
 
 // pods is what the builders of both workloads need to know about the cluster and the operator.
 type pods struct {
-	platform operand.Platform
-	image    string
+	platform   operand.Platform
+	image      string
+	agentImage string
 }
 
 // podTemplate returns the template of the pods of a Memcached.
@@ -76,6 +77,7 @@ func podSpec(mc *cachev1alpha1.Memcached, s settings, pods pods,
 	for _, secret := range mc.Spec.ImagePullSecrets {
 		spec.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(secret.Name))
 	}
+	addAgent(spec, s, pods.agentImage)
 	return spec.
 		WithAutomountServiceAccountToken(false).
 		WithEnableServiceLinks(false).
@@ -86,7 +88,8 @@ func podSpec(mc *cachev1alpha1.Memcached, s settings, pods pods,
 
 // container returns the container that runs memcached.
 func container(mc *cachev1alpha1.Memcached, s settings, image string) *corev1ac.ContainerApplyConfiguration {
-	readiness := probe(5, 2)
+	ports := clientPorts(s)
+	readiness := probe(ports[0].name, 5, 2)
 	if mc.Spec.WorkloadType == cachev1alpha1.StatefulSetWorkload && s.warmup > 0 {
 		// Readiness also delays drains, since PodDisruptionBudgets count it, and it paces rollouts where minReadySeconds
 		// is ignored for parallel pods (before Kubernetes 1.34, kubernetes#119234).
@@ -98,16 +101,23 @@ func container(mc *cachev1alpha1.Memcached, s settings, image string) *corev1ac.
 		WithName(containerName).
 		WithImage(image).
 		WithCommand(command(s)...).
-		WithPorts(corev1ac.ContainerPort().WithName(portName).WithContainerPort(s.port).WithProtocol(corev1.ProtocolTCP)).
 		WithResources(corev1ac.ResourceRequirements().
 			WithRequests(s.resources.Requests).
 			WithLimits(s.resources.Limits)).
-		WithStartupProbe(probe(1, 30)).
+		WithStartupProbe(probe(ports[0].name, 1, 30)).
 		WithReadinessProbe(readiness).
-		WithLivenessProbe(probe(10, 6)).
+		WithLivenessProbe(probe(ports[0].name, 10, 6)).
 		WithLifecycle(corev1ac.Lifecycle().WithPreStop(drain)).
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
 		WithSecurityContext(operand.ContainerSecurity())
+	for _, port := range ports {
+		container.WithPorts(corev1ac.ContainerPort().
+			WithName(port.name).WithContainerPort(port.number).WithProtocol(corev1.ProtocolTCP))
+	}
+	if s.tls != nil {
+		container.WithVolumeMounts(
+			corev1ac.VolumeMount().WithName(storeVolume).WithMountPath(storePath).WithReadOnly(true))
+	}
 	if policy := pullPolicy(mc); policy != "" {
 		container.WithImagePullPolicy(policy)
 	}
@@ -151,10 +161,10 @@ func spread(mc *cachev1alpha1.Memcached, topology string) *corev1ac.TopologySpre
 	return constraint
 }
 
-// probe checks every periodSeconds whether the port accepts a connection; failures is the failure threshold.
-func probe(periodSeconds, failures int32) *corev1ac.ProbeApplyConfiguration {
+// probe checks every periodSeconds whether a port accepts a connection; failures is the failure threshold.
+func probe(port string, periodSeconds, failures int32) *corev1ac.ProbeApplyConfiguration {
 	return corev1ac.Probe().
-		WithTCPSocket(corev1ac.TCPSocketAction().WithPort(intstr.FromString(portName))).
+		WithTCPSocket(corev1ac.TCPSocketAction().WithPort(intstr.FromString(port))).
 		WithPeriodSeconds(periodSeconds).
 		WithTimeoutSeconds(3).
 		WithFailureThreshold(failures)

@@ -39,6 +39,14 @@ func remedyOfWaiting(waiting *corev1.ContainerStateWaiting) string {
 	return ""
 }
 
+// remedyOfWaitingInit returns the remedy for an init container that cannot start. The agent's image is not a field.
+func remedyOfWaitingInit(container string, waiting *corev1.ContainerStateWaiting) string {
+	if (container == agentName || container == prepareName) && strings.Contains(waiting.Reason, "Image") {
+		return "; the administrator of the operator sets the image with RELATED_IMAGE_AGENT"
+	}
+	return ""
+}
+
 const missingProgram = "; change spec.image to one that contains the program memcached"
 
 func isMissingProgram(message string) bool {

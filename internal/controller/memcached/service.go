@@ -36,18 +36,21 @@ func nodesService(mc *cachev1alpha1.Memcached, s settings) *corev1ac.ServiceAppl
 func headless(mc *cachev1alpha1.Memcached, s settings, name string) *corev1ac.ServiceApplyConfiguration {
 	given := ptr.Deref(mc.Spec.Service, cachev1alpha1.ServiceTemplate{})
 	metadata := ptr.Deref(given.Metadata, cachev1alpha1.ServiceMetadata{})
+	spec := corev1ac.ServiceSpec().
+		WithType(corev1.ServiceTypeClusterIP).
+		WithClusterIP(corev1.ClusterIPNone).
+		WithSelector(selector(mc))
+	for _, port := range clientPorts(s) {
+		spec.WithPorts(corev1ac.ServicePort().
+			WithName(port.name).
+			WithPort(port.number).
+			WithProtocol(corev1.ProtocolTCP).
+			WithTargetPort(intstr.FromString(port.name)))
+	}
 	return corev1ac.Service(name, mc.Namespace).
 		WithLabels(metadata.Labels).
 		WithLabels(selector(mc)).
 		WithLabels(operand.Labels("memcached", mc.Name)).
 		WithAnnotations(metadata.Annotations).
-		WithSpec(corev1ac.ServiceSpec().
-			WithType(corev1.ServiceTypeClusterIP).
-			WithClusterIP(corev1.ClusterIPNone).
-			WithSelector(selector(mc)).
-			WithPorts(corev1ac.ServicePort().
-				WithName(portName).
-				WithPort(s.port).
-				WithProtocol(corev1.ProtocolTCP).
-				WithTargetPort(intstr.FromString(portName))))
+		WithSpec(spec)
 }

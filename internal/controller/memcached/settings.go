@@ -18,6 +18,7 @@ const (
 	defaultThreads        = 4
 	defaultVerbosity      = 1
 	defaultPort           = 11211
+	defaultTLSPort        = 11212
 	// defaultWarmupSeconds applies to StatefulSets. Grafana's caches wait as long between two nodes (mimir#13495).
 	defaultWarmupSeconds = 60
 )
@@ -37,7 +38,19 @@ type settings struct {
 	options        map[string]cachev1alpha1.OptionValue
 	port           int32
 	warmup         int32 // seconds
+	tls            *tlsSettings
+	hasMetrics     bool
 	resources      corev1.ResourceRequirements
+}
+
+// tlsSettings are the fields of spec.tls with the defaults filled in.
+type tlsSettings struct {
+	secret          string
+	port            int32
+	hasPlaintext    bool
+	minVersion      cachev1alpha1.TLSVersion
+	clients         cachev1alpha1.ClientCertificateMode // "" if clients need no certificate
+	caSecret, caMap string                              // either is set if clients is
 }
 
 // settingsOf returns the settings of a Memcached.
@@ -53,6 +66,8 @@ func settingsOf(mc *cachev1alpha1.Memcached) settings {
 		disabled:       config.DisabledCommands,
 		options:        config.Options,
 		port:           orDefault(mc.Spec.ContainerPort, defaultPort),
+		tls:            tlsSettingsOf(mc.Spec.TLS),
+		hasMetrics:     ptr.Deref(mc.Spec.Metrics, cachev1alpha1.Metrics{}).Mode == cachev1alpha1.MetricsExporter,
 	}
 	if config.MaxItemSize != nil {
 		s.maxItemSize = config.MaxItemSize.Value()
@@ -75,6 +90,25 @@ func settingsOf(mc *cachev1alpha1.Memcached) settings {
 	s.resources = s.merged(resources)
 	return s
 }
+
+func tlsSettingsOf(given cachev1alpha1.TLS) *tlsSettings {
+	if given.SecretName == "" { // required, so spec.tls is not set
+		return nil
+	}
+	clients := given.ClientCertificates
+	return &tlsSettings{
+		secret:       given.SecretName,
+		port:         orDefault(given.Port, defaultTLSPort),
+		hasPlaintext: given.Plaintext == cachev1alpha1.PlaintextEnabled,
+		minVersion:   orDefault(given.MinVersion, cachev1alpha1.TLS12),
+		clients:      clients.Mode,
+		caSecret:     clients.CASecretName,
+		caMap:        clients.CAConfigMapName,
+	}
+}
+
+// hasPlaintext reports whether nodes serve clients without TLS.
+func (s settings) hasPlaintext() bool { return s.tls == nil || s.tls.hasPlaintext }
 
 // isPaused reports whether the operator leaves the children of a Memcached as they are.
 func isPaused(mc *cachev1alpha1.Memcached) bool { return ptr.Deref(mc.Spec.Paused, false) }
@@ -122,9 +156,10 @@ const (
 	growth     = 1.07 // of the memory for items: the hash table, while it grows, and fragmentation
 	margin     = 1.05 // of everything: what a kernel or a C library counts otherwise
 	program    = 32.0
-	firstPages = 40.0       // each slab class may take its first page of 1 MiB also when the memory is full
-	perThread  = 1.0        // log and write buffers
-	perClient  = 8.0 / 1024 // each connection
+	firstPages = 40.0        // each slab class may take its first page of 1 MiB also when the memory is full
+	perThread  = 1.0         // log and write buffers
+	perClient  = 8.0 / 1024  // each connection
+	perTLS     = 48.0 / 1024 // each connection with TLS
 	perRequest = 32.0 / 1024
 	busy       = 0.25 // the part of the connections that have buffers for a request at the same time
 )
@@ -146,5 +181,9 @@ func (s settings) fits(limit int64) int64 {
 // overhead returns what a node needs apart from the memory for items, in MiB.
 func (s settings) overhead() float64 {
 	connections := float64(s.maxConnections)
+	perClient := perClient
+	if s.tls != nil {
+		perClient = perTLS
+	}
 	return program + firstPages + perThread*float64(s.threads) + perClient*connections + perRequest*busy*connections
 }

@@ -51,6 +51,14 @@ func TestFitsIsTheInverseOfNeeds(t *testing.T) {
 	}
 }
 
+// Every connection with TLS needs buffers of its own.
+func TestNeedsWithTLS(t *testing.T) {
+	s := settingsOf(&cachev1alpha1.Memcached{Spec: cachev1alpha1.MemcachedSpec{TLS: cachev1alpha1.TLS{SecretName: "web"}}})
+	if needs := s.needs(); needs.Cmp(resource.MustParse("210Mi")) != 0 {
+		t.Errorf("needs %s", &needs)
+	}
+}
+
 func TestResources(t *testing.T) {
 	list := func(cpu, memory string) corev1.ResourceList {
 		resources := corev1.ResourceList{}

@@ -200,11 +200,40 @@ func podProblem(pod *corev1.Pod) status.Problem {
 					pod.Name, waiting.Reason, waiting.Message, remedyOfWaiting(waiting))}
 		}
 	}
+	for _, c := range pod.Status.InitContainerStatuses {
+		if problem := initProblem(pod, c); problem.Reason != "" {
+			return problem
+		}
+	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
 			return status.Problem{Reason: cachev1alpha1.ReasonNodeUnschedulable,
 				Message: fmt.Sprintf("node %s: %s; see spec.resources and spec.podTemplate.spec", pod.Name, c.Message)}
 		}
+	}
+	return status.Problem{}
+}
+
+// initProblem returns the problem of an init container or sidecar: of the agent, or of one that another controller has
+// added. One that runs or has completed has none, except that the agent still waits for a certificate when it restarts.
+func initProblem(pod *corev1.Pod, c corev1.ContainerStatus) status.Problem {
+	terminated := cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated)
+	waiting := c.State.Waiting
+	switch {
+	case c.State.Terminated != nil && c.State.Terminated.ExitCode == 0, c.State.Running != nil && c.Name != prepareName:
+		return status.Problem{}
+	case terminated != nil && c.Name == prepareName:
+		return status.Problem{Reason: cachev1alpha1.ReasonNodeNotStarting,
+			Message: fmt.Sprintf("node %s cannot start: %s", pod.Name, cmp.Or(end(terminated.Message), terminated.Reason))}
+	case terminated != nil:
+		return status.Problem{Reason: cachev1alpha1.ReasonNodeCrashing,
+			Message: fmt.Sprintf("container %s of node %s terminated (%s, exit code %d): %s", c.Name, pod.Name,
+				cmp.Or(terminated.Reason, "Error"), terminated.ExitCode,
+				cmp.Or(end(terminated.Message), "no termination message"))}
+	case waiting != nil && !isStarting(waiting.Reason):
+		return status.Problem{Reason: cachev1alpha1.ReasonNodeNotStarting,
+			Message: fmt.Sprintf("container %s of node %s cannot start (%s): %s%s", c.Name, pod.Name, waiting.Reason,
+				waiting.Message, remedyOfWaitingInit(c.Name, waiting))}
 	}
 	return status.Problem{}
 }

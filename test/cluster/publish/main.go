@@ -7,6 +7,8 @@
 //	REGISTRY/memcached-operator-catalog:tree         the same and the tree, which upgrades the last release
 //	REGISTRY/memcached-operator-scorecard:vVERSION   the scorecard tests of the tree
 //	REGISTRY/memcached-operator-probe:vVERSION       the client that the end-to-end tests run in pods
+//	REGISTRY/memcached-operator-agent:vVERSION       the agent of the tree; it has a version of its own
+//	REGISTRY/memcached-operator-prometheus:vVERSION  Prometheus, if it is built, for the end-to-end tests
 //
 // The images are for the architecture of this machine. Credentials are those of docker login; SSL_CERT_FILE names the
 // trusted certificates.
@@ -126,7 +128,17 @@ func (p *publisher) tree(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.push(ctx,
+	agent, err := p.agent(ctx)
+	if err != nil {
+		return err
+	}
+	if prometheus := filepath.Join(p.bin, "prometheus"); exists(prometheus) {
+		if err := p.push(ctx, images.Image{Name: "memcached-operator-prometheus:v" + version,
+			Files: map[string]string{"prometheus": prometheus}, Entrypoint: []string{"/prometheus"}}); err != nil {
+			return err
+		}
+	}
+	return p.push(ctx, agent,
 		images.Image{
 			Name: "memcached-operator-scorecard:v" + version,
 			Files: map[string]string{
@@ -138,6 +150,26 @@ func (p *publisher) tree(ctx context.Context) error {
 			Name: "memcached-operator-probe:v" + version, Files: map[string]string{"probe": probe},
 			Entrypoint: []string{"/probe"},
 		})
+}
+
+// agent builds the image of the agent, like that of its Dockerfile.
+func (p *publisher) agent(ctx context.Context) (images.Image, error) {
+	source := filepath.Join(p.repository, "cmd/agent")
+	content, err := os.ReadFile(filepath.Join(source, "VERSION"))
+	if err != nil {
+		return images.Image{}, err
+	}
+	version := "v" + strings.TrimSpace(string(content))
+	program, err := p.build(ctx, source, "agent", ".", "-X main.version="+version)
+	return images.Image{
+		Name:       "memcached-operator-agent:" + version,
+		Files:      map[string]string{"agent": program, "licenses/LICENSE": filepath.Join(p.repository, "LICENSE")},
+		Entrypoint: []string{"/agent"},
+		Labels: map[string]string{
+			"org.opencontainers.image.title":   "memcached-operator-agent",
+			"org.opencontainers.image.version": version,
+		},
+	}, err
 }
 
 // catalogs publishes the catalogs and all bundles.
@@ -236,6 +268,11 @@ func (p *publisher) run(ctx context.Context, dir, name string, args ...string) (
 		err = fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, stderr.String())
 	}
 	return string(out), err
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func readYAML(path string, into any) error {

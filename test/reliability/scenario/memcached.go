@@ -44,6 +44,10 @@ func memcacheds() []Scenario {
 			{Name: "change labels", Do: relabel(children...), Until: all(isRepaired, runsOne)},
 			{Name: "delete the children", Do: remove(children...), Until: runsOne},
 		}},
+		{Name: "memcached-tls", Setup: []Step{createMemcached(1)}, Steps: []Step{
+			{Name: "add TLS and metrics", Until: all(runsOne, hasSidecar), Do: encrypt(cachev1alpha1.TLS{SecretName: "web"})},
+			{Name: "remove TLS", Until: all(runsOne, hasSidecar), Do: encrypt(cachev1alpha1.TLS{})},
+		}},
 		{Name: "memcached-delete", IsOpen: true, Steps: []Step{
 			{Name: "create", Do: create(newMemcached("one", 1)), Until: exists(history.Deployments, "one")},
 			{Name: "delete", Do: remove(newMemcached("one", 1)), Until: isEmpty},
@@ -126,6 +130,24 @@ func createMemcached(size int32) Step {
 func resize(size int32) Step {
 	return Step{Name: fmt.Sprintf("scale to %d", size), Until: memcachedRuns(size),
 		Do: edit(newMemcached("one", 1), func(mc *cachev1alpha1.Memcached) { mc.Spec.Size = size })}
+}
+
+// encrypt sets spec.tls, and metrics.
+func encrypt(tls cachev1alpha1.TLS) Action {
+	return edit(newMemcached("one", 1), func(mc *cachev1alpha1.Memcached) {
+		mc.Spec.TLS, mc.Spec.Metrics = tls, &cachev1alpha1.Metrics{Mode: cachev1alpha1.MetricsExporter}
+	})
+}
+
+// hasSidecar checks that the template has what the spec asks for: one init container more with TLS.
+func hasSidecar(stage *Stage, state history.State) string {
+	want := 1
+	if mc, ok := state[memcachedKey]; ok && history.As[cachev1alpha1.Memcached](mc).Spec.TLS.SecretName != "" {
+		want = 2
+	}
+	return holds(history.Deployments, "one", fmt.Sprintf("%d init containers", want), func(d *appsv1.Deployment) bool {
+		return len(d.Spec.Template.Spec.InitContainers) == want
+	})(stage, state)
 }
 
 // hasService checks that a Memcached has no problems and controls a Service of any name.

@@ -46,8 +46,13 @@ var specials = map[string]special{
 	"Memcached spec.podTemplate.spec.runtimeClassName":  runtimeClassName,
 	"Memcached spec.warmupSeconds": {values: []class{{"none", int64(0), legal, nil}, {"one", int64(1), legal, nil},
 		{"two", int64(2), legal, nil}}}, // pods of a Deployment take that long to be available
-	"Memcached spec.paused":                   {elsewhere: true},
-	"Memcached spec.workloadType":             {elsewhere: true},
+	"Memcached spec.paused":       {elsewhere: true},
+	"Memcached spec.workloadType": {elsewhere: true},
+	"Memcached spec.tls.clientCertificates.mode": {base: map[string]any{"tls": map[string]any{"secretName": "web",
+		"clientCertificates": map[string]any{"mode": "Required", "caSecretName": "clients"}}}},
+	// Either of them has to be set.
+	"Memcached spec.tls.clientCertificates.caSecretName":    {elsewhere: true},
+	"Memcached spec.tls.clientCertificates.caConfigMapName": {elsewhere: true},
 	"CronJob":                                 {provoke: once},
 	"CronJob spec.schedule":                   schedule,
 	"CronJob spec.timeZone":                   timeZone,

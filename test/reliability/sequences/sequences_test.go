@@ -44,6 +44,10 @@ func draw(t *rapid.T, name string) resource {
 		if threads := rapid.Int64Range(0, 3).Draw(t, "threads"); threads > 0 {
 			r.spec["config"] = map[string]any{"threads": threads}
 		}
+		if rapid.Bool().Draw(t, "tls") {
+			r.spec["tls"] = map[string]any{"secretName": "web",
+				"plaintext": rapid.SampledFrom([]string{"Disabled", "Enabled"}).Draw(t, "plaintext")}
+		}
 		if r.kind.Variant != "" {
 			r.spec["workloadType"] = r.kind.Variant
 		}
