@@ -98,12 +98,10 @@ func localCheckout() string {
 	install := filepath.Join(checkout, "config/catalog/install.yaml")
 	replace(install, `(?m)^  image: .*$`, "  image: "+image("-catalog", "tree"))
 	replace(install, `(?m)^  channel: .*$`, "  channel: candidate")
-	if images := operandImages(); len(images) > 0 {
-		settings, err := yaml.Marshal(operatorsv1alpha1.SubscriptionConfig{Env: images})
-		Expect(err).NotTo(HaveOccurred())
-		indented := strings.ReplaceAll("\n"+strings.TrimSpace(string(settings)), "\n", "\n    ")
-		replace(install, `(?m)^  installPlanApproval: .*$`, "  config:"+indented)
-	}
+	settings, err := yaml.Marshal(operatorsv1alpha1.SubscriptionConfig{Env: operandImages()})
+	Expect(err).NotTo(HaveOccurred())
+	indented := strings.ReplaceAll("\n"+strings.TrimSpace(string(settings)), "\n", "\n    ")
+	replace(install, `(?m)^  installPlanApproval: .*$`, "  config:"+indented)
 	if busybox := os.Getenv("BUSYBOX_IMAGE"); busybox != "" {
 		replace(filepath.Join(checkout, "config/samples/batch_v1_cronjob.yaml"), `image: .*`, "image: "+busybox)
 	}

@@ -207,11 +207,18 @@ func ask(ctx context.Context, namespace, serviceAccount string, args ...string) 
 	GinkgoHelper()
 	pod := probe(namespace, args...)
 	pod.Spec.ServiceAccountName, pod.Spec.AutomountServiceAccountToken = serviceAccount, ptr.To(serviceAccount != "")
+	return answerOf(ctx, pod)
+}
+
+// answerOf runs a pod and returns its output. It fails if the pod does.
+func answerOf(ctx context.Context, pod *corev1.Pod) string {
+	GinkgoHelper()
 	create(ctx, pod)
 	defer func() { _ = kube.Delete(ctx, pod, client.GracePeriodSeconds(0)) }()
 	Eventually(phaseOf).WithContext(ctx).WithArguments(pod).Should(BeElementOf(corev1.PodSucceeded, corev1.PodFailed))
 	answer := logOf(ctx, pod)
-	AddReportEntry(fmt.Sprintf("probe %s: %s", strings.Join(args, " "), answer), ReportEntryVisibilityFailureOrVerbose)
+	AddReportEntry(fmt.Sprintf("probe %s: %s", strings.Join(pod.Spec.Containers[0].Args, " "), answer),
+		ReportEntryVisibilityFailureOrVerbose)
 	Expect(pod.Status.Phase).To(Equal(corev1.PodSucceeded), answer)
 	return answer
 }

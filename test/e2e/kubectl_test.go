@@ -97,7 +97,7 @@ var _ = Describe("Installed with kubectl", Ordered, func() {
 		name, _ := leader(ctx)
 		Expect(kube.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: name}, &first)).To(Succeed())
 		b := startBeacon(ctx, namespace)
-		crash(ctx, &first)
+		crash(ctx, &first, "manager")
 		// Otherwise the restarted container might win the election.
 		kubectl(ctx, "delete", "pod", "--namespace="+operatorNamespace, "--grace-period=0", "--force", first.Name)
 		Eventually(func(ctx context.Context) string {
@@ -138,12 +138,12 @@ func leader(ctx context.Context) (pod string, since time.Time) {
 	return pod, ptr.Deref(lease.Spec.AcquireTime, metav1.MicroTime{}).Time
 }
 
-// crash terminates the manager of a pod so that it cannot release its lease: an ephemeral container sends it the signal
-// that terminates Go programs at once.
-func crash(ctx context.Context, pod *corev1.Pod) {
+// crash terminates the program in a container of a pod, such as a manager that then cannot release its lease: an
+// ephemeral container sends it the signal that terminates Go programs at once.
+func crash(ctx context.Context, pod *corev1.Pod, container string) {
 	GinkgoHelper()
 	pod.Spec.EphemeralContainers = append(pod.Spec.EphemeralContainers, corev1.EphemeralContainer{
-		TargetContainerName: "manager",
+		TargetContainerName: container,
 		EphemeralContainerCommon: corev1.EphemeralContainerCommon{
 			Name: "crash", Image: image("-probe"), Args: []string{"crash"}, SecurityContext: restricted(),
 		},
@@ -153,9 +153,19 @@ func crash(ctx context.Context, pod *corev1.Pod) {
 		if err := kube.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
 			return nil, err
 		}
-		manager := pod.Status.ContainerStatuses[0]
-		return cmp.Or(manager.State.Terminated, manager.LastTerminationState.Terminated), nil
+		status := statusOf(pod, container)
+		return cmp.Or(status.State.Terminated, status.LastTerminationState.Terminated), nil
 	}).WithContext(ctx).Should(HaveField("ExitCode", BeEquivalentTo(2)))
+}
+
+// statusOf returns the status of a container, init container or sidecar.
+func statusOf(pod *corev1.Pod, container string) corev1.ContainerStatus {
+	for _, status := range slices.Concat(pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses) {
+		if status.Name == container {
+			return status
+		}
+	}
+	return corev1.ContainerStatus{}
 }
 
 const sampleCronJob = "cronjob.batch.tutorial.kubebuilder.io/cronjob-sample"

@@ -130,7 +130,7 @@ func image(name string, tag ...string) string {
 	return registry + "/memcached-operator" + name + ":" + append(tag, "v"+tree)[0]
 }
 
-// operandImages returns the settings of the operator that name images for this cluster, if there are any.
+// operandImages returns the settings of the operator that name images for this cluster.
 func operandImages() []corev1.EnvVar {
 	var variables []corev1.EnvVar
 	for _, name := range []string{"RELATED_IMAGE_MEMCACHED", "RELATED_IMAGE_NGINX"} {
@@ -138,7 +138,15 @@ func operandImages() []corev1.EnvVar {
 			variables = append(variables, corev1.EnvVar{Name: name, Value: value})
 		}
 	}
-	return variables
+	return append(variables, corev1.EnvVar{Name: "RELATED_IMAGE_AGENT", Value: image("-agent", "v"+agentVersion())})
+}
+
+// agentVersion returns the version of the agent, which is not that of the operator.
+func agentVersion() string {
+	GinkgoHelper()
+	content, err := os.ReadFile(filepath.Join(root, "cmd/agent/VERSION"))
+	Expect(err).NotTo(HaveOccurred())
+	return strings.TrimSpace(string(content))
 }
 
 // run runs a command in the repository and returns its standard output.

@@ -6,8 +6,13 @@
 //	probe fill NODE MIB        stores so many MiB of items at a memcached node, or until it breaks the connection
 //	probe ring SERVER...       stores keys at servers chosen by hashing names; reads them until one server was away and
 //	                           is back; prints the hits, misses and errors of each
+//	probe load NODE            stores and reads items at a node, for ever; some of them are missing
 //	probe http URL...          prints the status of each response
 //	probe metrics URL [TOKEN]  prints the status and the number of metrics; TOKEN is a file with a bearer token
+//	probe tls DIR NAME NODE    prints what a node with this name answers to clients with and without certificates of DIR
+//	probe follow DIR NAME@NODE...   prints the certificates that nodes serve when they change, and errors, for ever
+//	probe move DIR SERVICE COUNT    asks the nodes of SERVICE, over TLS when COUNT of them offer it, until all do
+//	probe fetch WORD URL...    prints the lines that begin with WORD
 //	probe crash                crashes process 1
 package main
 
@@ -41,8 +46,13 @@ var commands = map[string]struct {
 	"settings":  {1, 1, func(args []string) error { return settings(args[0]) }},
 	"fill":      {2, 2, func(args []string) error { return fill(args[0], args[1]) }},
 	"ring":      {1, 100, ring},
+	"load":      {1, 1, func(args []string) error { return load(args[0]) }},
 	"http":      {1, 100, get},
 	"metrics":   {1, 2, func(args []string) error { return metrics(args[0], args[1:]) }},
+	"tls":       {3, 3, func(args []string) error { return tlsClients(args[0], args[1], args[2]) }},
+	"follow":    {2, 100, follow},
+	"move":      {3, 3, func(args []string) error { return move(args[0], args[1], args[2]) }},
+	"fetch":     {2, 100, func(args []string) error { return fetch(args[0], args[1:]) }},
 	"crash":     {0, 0, func([]string) error { return syscall.Kill(1, syscall.SIGQUIT) }},
 }
 
@@ -50,8 +60,9 @@ func main() {
 	args := slices.Concat(os.Args[1:], []string{""})
 	command, isKnown := commands[args[0]]
 	args = args[1:max(len(args)-1, 1)]
-	err := errors.New("usage: probe memcached SERVICE | settings NODE | fill NODE MIB | ring SERVER... | http URL... | " +
-		"metrics URL [TOKEN] | crash")
+	err := errors.New("usage: probe memcached SERVICE | settings NODE | fill NODE MIB | ring SERVER... | load NODE | " +
+		"http URL... | metrics URL [TOKEN] | tls DIR NAME NODE | follow DIR NAME@NODE... | move DIR SERVICE COUNT | " +
+		"fetch WORD URL... | crash")
 	if isKnown && len(args) >= command.fewest && len(args) <= command.most {
 		err = command.run(args)
 	}
@@ -128,6 +139,17 @@ func fill(node, mib string) error {
 	}
 	fmt.Println("stored")
 	return nil
+}
+
+func load(node string) error {
+	for i := 0; ; i++ {
+		_, setErr := exchange(node, fmt.Sprintf("set load-%d 0 0 1\r\nx", i%100), "STORED")
+		_, getErr := exchange(node, fmt.Sprintf("get load-%d", i%120), "*")
+		if err := errors.Join(setErr, getErr); err != nil {
+			fmt.Println(err) // the node may be restarting
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
 }
 
 // ring is a client that hashes by the names of servers, as clients with consistent hashing do: a key belongs to the
