@@ -380,6 +380,10 @@ docker-build-agent: ## Build the image AGENT_IMG of the sidecar of nodes.
 docker-push: ## Push the image IMG.
 	$(CONTAINER_TOOL) push $(IMG)
 
+.PHONY: docker-push-agent
+docker-push-agent: ## Push the image AGENT_IMG.
+	$(CONTAINER_TOOL) push $(AGENT_IMG)
+
 .PHONY: docker-buildx
 docker-buildx: ## Build and push the images IMG and SCORECARD_IMG for PLATFORMS.
 	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) --build-arg VERSION=v$(VERSION) --build-arg COMMIT=$(COMMIT) -t $(IMG) .

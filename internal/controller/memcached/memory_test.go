@@ -3,8 +3,6 @@ package memcached
 import (
 	"bufio"
 	"bytes"
-	"crypto/tls"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -12,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,7 +19,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/client-go/util/cert"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
 )
@@ -50,22 +46,19 @@ func TestMemoryHolds(t *testing.T) {
 	for _, memory := range []string{"64Mi", "256Mi", "1Gi"} {
 		for _, threads := range []int32{1, 4} {
 			for _, connections := range []int{100, 4000} {
-				measureMemory(t, memory, threads, connections, cachev1alpha1.TLS{})
+				measureMemory(t, memory, threads, connections)
 			}
 		}
 	}
-	for _, connections := range []int{100, 4000} {
-		measureMemory(t, "256Mi", 4, connections, cachev1alpha1.TLS{SecretName: "any"})
-	}
 }
 
-func measureMemory(t *testing.T, memory string, threads int32, connections int, secure cachev1alpha1.TLS) {
+func measureMemory(t *testing.T, memory string, threads int32, connections int) {
 	quantity := resource.MustParse(memory)
 	config := &cachev1alpha1.MemcachedConfig{Memory: &quantity, Threads: threads}
 	if connections > 1000 {
 		config.MaxConnections = int32(connections + 100)
 	}
-	s := settingsOf(&cachev1alpha1.Memcached{Spec: cachev1alpha1.MemcachedSpec{Config: config, TLS: secure}})
+	s := settingsOf(&cachev1alpha1.Memcached{Spec: cachev1alpha1.MemcachedSpec{Config: config}})
 	limit := s.resources.Limits[corev1.ResourceMemory]
 	node := startNode(t, command(s)[1:], limit.Value())
 	defer node.stop()
@@ -85,12 +78,8 @@ func measureMemory(t *testing.T, memory string, threads int32, connections int, 
 		}
 	}
 	allowed := float64(limit.Value()) / float64(mebibyte)
-	kind := ""
-	if secure.SecretName != "" {
-		kind = " with TLS"
-	}
-	fmt.Printf("| %s | %d | %d%s | %.0f | %.0f | %.0f | %.2f | %s | %d |\n", memory, threads, connections, kind,
-		rss/1024, peak, allowed, allowed/peak, stats["evictions"], kills)
+	fmt.Printf("| %s | %d | %d | %.0f | %.0f | %.0f | %.2f | %s | %d |\n", memory, threads, connections, rss/1024, peak,
+		allowed, allowed/peak, stats["evictions"], kills)
 	if kills > 0 || stats["evictions"] == "0" || memory == "1Gi" && allowed/peak > 1.5 {
 		t.Errorf("%s, %d threads, %d connections: killed %d times, %s evictions, limit %.2f times the peak", memory, threads,
 			connections, kills, stats["evictions"], allowed/peak)
@@ -103,7 +92,6 @@ type node struct {
 	group   string
 	process *exec.Cmd
 	address string
-	isTLS   bool
 }
 
 func startNode(t *testing.T, args []string, limit int64) *node {
@@ -124,10 +112,6 @@ func startNode(t *testing.T, args []string, limit int64) *node {
 	n.address = free.Addr().String()
 	n.must(free.Close())
 	_, port, _ := net.SplitHostPort(n.address)
-	if slices.Contains(args, "--enable-ssl") {
-		n.isTLS = true
-		args = n.withCertificate(args)
-	}
 	n.process = exec.Command("sh", "-c", fmt.Sprintf("echo $$ > %s/cgroup.procs && exec %s %s --listen=127.0.0.1 "+
 		"--port=%s --user=nobody", n.group, *memcachedCommand, strings.Join(args, " "), port))
 	n.must(n.process.Start())
@@ -140,22 +124,6 @@ func startNode(t *testing.T, args []string, limit int64) *node {
 	}
 	t.Fatal("memcached does not listen")
 	return nil
-}
-
-// withCertificate returns the arguments with a certificate that exists, and without the addresses to listen on.
-func (n *node) withCertificate(args []string) []string {
-	dir := n.t.TempDir()
-	n.must(errors.Join(os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o755))) // it does not run as root
-	certificate, key, err := cert.GenerateSelfSignedCertKey("localhost", nil, nil)
-	n.must(err)
-	n.must(os.WriteFile(filepath.Join(dir, pairFile), append(certificate, key...), 0o644))
-	var changed []string
-	for _, arg := range args {
-		if !strings.HasPrefix(arg, "--listen=") {
-			changed = append(changed, strings.Replace(arg, storePath, dir, 1))
-		}
-	}
-	return changed
 }
 
 func (n *node) must(err error) {
@@ -206,9 +174,6 @@ func (n *node) read(file string, key ...string) int64 {
 func (n *node) dial() (net.Conn, *bufio.Reader) {
 	connection, err := net.Dial("tcp", n.address)
 	n.must(err)
-	if n.isTLS {
-		connection = tls.Client(connection, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12})
-	}
 	return connection, bufio.NewReader(connection)
 }
 
