@@ -114,3 +114,48 @@ func TestEveryReleaseIsInAChannel(t *testing.T) {
 		g.Expect(version.GT(semver.MustParse(released[len(released)-1]))).To(BeTrue(), "%s is not released", version)
 	}
 }
+
+// A release with another image of the agent restarts nodes, so the agent has a new version if and only if its sources
+// have changed since the last release.
+func TestAgentIsReleasedWithItsSources(t *testing.T) {
+	g := NewWithT(t)
+	if shallow, err := exec.Command("git", "-C", repo, "rev-parse", "--is-shallow-repository").Output(); err != nil ||
+		string(shallow) != "false\n" {
+		t.Skip("a release needs the whole history")
+	}
+	clone := filepath.Join(t.TempDir(), "clone")
+	run(t, "git", "clone", "--quiet", "--shared", repo, clone)
+	in := func(args ...string) string {
+		t.Helper()
+		identity := []string{"-C", clone, "-c", "user.name=test", "-c", "user.email=test@example.com"}
+		return run(t, "git", append(identity, args...)...)
+	}
+	if in("branch", "--show-current") == "" { // CI checks out a commit
+		in("checkout", "--quiet", "-b", "test")
+	}
+	version := find(t, "Makefile", `(?m)^VERSION \?= (.*)$`)[0]
+	check := func() string {
+		in("add", "--all")
+		in("commit", "--quiet", "--allow-empty", "--message=test")
+		command := exec.Command("config/catalog/release.sh", "--check", version, "candidate", "stable")
+		command.Dir = clone
+		command.Env = append(os.Environ(), "GIT_AUTHOR_NAME=test", "GIT_AUTHOR_EMAIL=test@example.com",
+			"GIT_COMMITTER_NAME=test", "GIT_COMMITTER_EMAIL=test@example.com")
+		out, _ := command.CombinedOutput()
+		return string(out)
+	}
+	write := func(path, content string) {
+		path = filepath.Join(clone, path)
+		g.Expect(os.MkdirAll(filepath.Dir(path), 0o755)).To(Succeed())
+		g.Expect(os.WriteFile(path, []byte(content), 0o600)).To(Succeed())
+	}
+	// The latest release is this commit.
+	write("config/catalog/released/"+version+"-test/commit", in("rev-parse", "HEAD"))
+	g.Expect(check()).To(BeEmpty(), "nothing has changed")
+	write("cmd/agent/VERSION", "99.0.0\n")
+	g.Expect(check()).To(ContainSubstring("cmd/agent has not changed since the last release: set cmd/agent/VERSION back"))
+	write("cmd/agent/more.go", "package main\n")
+	g.Expect(check()).To(BeEmpty(), "both have changed")
+	in("checkout", "HEAD~2", "--", "cmd/agent/VERSION")
+	g.Expect(check()).To(ContainSubstring("cmd/agent has changed since the last release: increment cmd/agent/VERSION"))
+}
