@@ -93,9 +93,6 @@ var _ = Describe("A Memcached with TLS", Ordered, func() {
 				func(good, next keyPair) map[string][]byte { // a key that does not match
 					return a.content(keyPair{certificate: next.certificate, key: good.key})
 				},
-				func(_, next keyPair) map[string][]byte { // half-written
-					return a.content(keyPair{certificate: next.certificate[:len(next.certificate)/2], key: next.key})
-				},
 				func(keyPair, keyPair) map[string][]byte {
 					return a.content(issue(&a.ca, -time.Minute, "expired"))
 				},
@@ -129,7 +126,7 @@ var _ = Describe("A Memcached with TLS", Ordered, func() {
 				log := podLog(ctx, followers[ns.name])
 				Expect(log).NotTo(ContainSubstring("error"), "connections, handshakes and items")
 				// Each node has served its first certificate and each renewed one, and nothing else.
-				Expect(lines(log)).To(HaveLen(2*5+2*2), log)
+				Expect(lines(log)).To(HaveLen(2*4+2*2), log)
 				deleteAll(ctx, followers[ns.name])
 			}
 			Expect(runningContainers(ctx, namespaces)).To(Equal(before), "containers and when they started")

@@ -253,6 +253,9 @@ func (t *trial) await(ctx context.Context, what, look string, checks ...check) e
 		if ctx.Err() != nil {
 			return false, ctx.Err() // the observation before is the last one
 		}
+		if err != nil && strings.Contains(err.Error(), "would exceed context deadline") {
+			return false, context.DeadlineExceeded // client-go did not even send the request
+		}
 		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 			return false, err // trying again does not help
 		}
