@@ -1,7 +1,7 @@
 # Builds, tests and releases memcached-operator. "make" alone lists the targets.
 
 # The version that the tree is developing; "make release" increments it.
-VERSION ?= 0.3.0
+VERSION ?= 0.4.0
 # The registry to push images to.
 REGISTRY ?= ghcr.io/example
 # The images of the operator, its bundle, the catalog of all released bundles, and the scorecard tests.
