@@ -25,40 +25,35 @@ const (
 	pairFile, caFile                   = "pair.pem", "ca.pem"
 )
 
-// hasAgent reports whether nodes have a sidecar.
-func hasAgent(s settings) bool { return s.tls != nil || s.hasMetrics }
-
 // addAgent adds the agent to the pods of a Memcached with TLS or metrics. It is a native sidecar, which starts before
 // memcached, ends after it, and does not delay the end of the pod.
 func addAgent(spec *corev1ac.PodSpecApplyConfiguration, s settings, image string) {
-	if !hasAgent(s) {
+	if s.tls == nil && !s.hasMetrics {
 		return
 	}
-	if s.tls != nil {
-		// It ends with an error that the condition Degraded contains, if the certificate cannot be used.
-		spec.WithInitContainers(agentContainer(prepareName, image).
-			WithArgs(append([]string{"prepare"}, sourceArguments(s)...)...).
-			WithVolumeMounts(sourceMounts(s)...))
-		addVolumes(spec, s)
-	}
-	node := s.port
-	if s.tls != nil {
-		node = agentPort
-	}
-	args := []string{fmt.Sprintf("--node=127.0.0.1:%d", node)}
 	sidecar := agentContainer(agentName, image).
 		WithRestartPolicy(corev1.ContainerRestartPolicyAlways)
 	if s.tls != nil {
-		args = append(args, fmt.Sprintf("--node-tls=127.0.0.1:%d", s.tls.port))
-		args = append(args, sourceArguments(s)...)
-		sidecar.WithVolumeMounts(sourceMounts(s)...)
+		addVolumes(spec, s)
+		// It ends with an error that the condition Degraded contains, if the certificate cannot be used.
+		spec.WithInitContainers(agentContainer(prepareName, image).
+			WithArgs("prepare").
+			WithArgs(sourceArguments(s)...).
+			WithVolumeMounts(sourceMounts(s)...))
+		sidecar.
+			WithArgs(fmt.Sprintf("--node=127.0.0.1:%d", agentPort), fmt.Sprintf("--node-tls=127.0.0.1:%d", s.tls.port)).
+			WithArgs(sourceArguments(s)...).
+			WithVolumeMounts(sourceMounts(s)...)
+	} else {
+		sidecar.WithArgs(fmt.Sprintf("--node=127.0.0.1:%d", s.port))
 	}
 	if s.hasMetrics {
-		args = append(args, fmt.Sprintf("--metrics=:%d", metricsPort))
-		sidecar.WithPorts(corev1ac.ContainerPort().
-			WithName(metricsPortName).WithContainerPort(metricsPort).WithProtocol(corev1.ProtocolTCP))
+		sidecar.
+			WithArgs(fmt.Sprintf("--metrics=:%d", metricsPort)).
+			WithPorts(corev1ac.ContainerPort().
+				WithName(metricsPortName).WithContainerPort(metricsPort).WithProtocol(corev1.ProtocolTCP))
 	}
-	spec.WithInitContainers(sidecar.WithArgs(args...))
+	spec.WithInitContainers(sidecar)
 }
 
 // agentContainer returns a container with the image of the agent. docs/memcached-tls.md has the measurements that its
@@ -105,15 +100,17 @@ func sourceMounts(s settings) []*corev1ac.VolumeMountApplyConfiguration {
 // what is missing: a pod whose volumes cannot be mounted reports that only in an event.
 func addVolumes(spec *corev1ac.PodSpecApplyConfiguration, s settings) {
 	const mode = 0o644 // readable for the user of the pods, whichever the cluster assigns
+	secret := func(volume, name string) *corev1ac.VolumeApplyConfiguration {
+		return corev1ac.Volume().WithName(volume).WithSecret(corev1ac.SecretVolumeSource().
+			WithSecretName(name).WithOptional(true).WithDefaultMode(mode))
+	}
 	spec.WithVolumes(
-		corev1ac.Volume().WithName(certificateVolume).WithSecret(corev1ac.SecretVolumeSource().
-			WithSecretName(s.tls.secret).WithOptional(true).WithDefaultMode(mode)),
+		secret(certificateVolume, s.tls.secret),
 		corev1ac.Volume().WithName(storeVolume).WithEmptyDir(corev1ac.EmptyDirVolumeSource().
 			WithMedium(corev1.StorageMediumMemory).WithSizeLimit(resource.MustParse("1Mi"))))
 	switch {
 	case s.tls.caSecret != "":
-		spec.WithVolumes(corev1ac.Volume().WithName(caVolume).WithSecret(corev1ac.SecretVolumeSource().
-			WithSecretName(s.tls.caSecret).WithOptional(true).WithDefaultMode(mode)))
+		spec.WithVolumes(secret(caVolume, s.tls.caSecret))
 	case s.tls.caMap != "":
 		spec.WithVolumes(corev1ac.Volume().WithName(caVolume).WithConfigMap(corev1ac.ConfigMapVolumeSource().
 			WithName(s.tls.caMap).WithOptional(true).WithDefaultMode(mode)))

@@ -190,7 +190,8 @@ func (r *Reconciler) sync(ctx context.Context, pass *child.Pass, mc *cachev1alph
 	if isPaused(mc) || done.invalid != nil {
 		return done
 	}
-	pods := r.pods(mc, observed.workload, &done)
+	pods, wait := r.pods(mc, observed.workload)
+	done.wait = wait
 	template, err := podTemplate(mc, settings, pods)
 	if err != nil {
 		return result{err: err}
@@ -214,16 +215,15 @@ func (r *Reconciler) sync(ctx context.Context, pass *child.Pass, mc *cachev1alph
 	return done
 }
 
-// pods returns what the builders need to know, and notes how long the image hold-off still keeps an old image.
-func (r *Reconciler) pods(mc *cachev1alpha1.Memcached, workload workloadObject, done *result) pods {
+// pods returns what the builders need to know, and how long the image hold-off still keeps an old image.
+func (r *Reconciler) pods(mc *cachev1alpha1.Memcached, workload workloadObject) (known pods, wait time.Duration) {
 	running := runningPods(workload)
 	agentImage, agentWait := r.AgentImage.For(running, agentName)
 	image, wait := mc.Spec.Image, time.Duration(0)
 	if image == "" {
 		image, wait = r.Image.For(running, containerName)
 	}
-	done.wait = status.Sooner(wait, agentWait)
-	return pods{r.Platform, image, agentImage}
+	return pods{r.Platform, image, agentImage}, status.Sooner(wait, agentWait)
 }
 
 // observe reads the children of a Memcached, and the pods of its workload.

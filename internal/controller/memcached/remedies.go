@@ -15,6 +15,26 @@ const (
 	usageExitCode   = 64
 )
 
+// remedyOf returns the remedy for a container that has terminated or cannot start.
+func remedyOf(c corev1.ContainerStatus) string {
+	switch terminated := terminationOf(c); {
+	case terminated != nil:
+		return remedyOfTermination(terminated)
+	case c.State.Waiting != nil:
+		return remedyOfWaiting(c.State.Waiting)
+	}
+	return ""
+}
+
+// remedyOfInit returns the remedy for an init container or sidecar. The agent's image is not a field.
+func remedyOfInit(c corev1.ContainerStatus) string {
+	isAgent := c.Name == agentName || c.Name == prepareName
+	if isAgent && terminationOf(c) == nil && c.State.Waiting != nil && isImageReason(c.State.Waiting.Reason) {
+		return "; the administrator of the operator sets the image with RELATED_IMAGE_AGENT"
+	}
+	return ""
+}
+
 // remedyOfTermination returns the remedy for a container that has terminated.
 func remedyOfTermination(terminated *corev1.ContainerStateTerminated) string {
 	switch {
@@ -33,19 +53,15 @@ func remedyOfWaiting(waiting *corev1.ContainerStateWaiting) string {
 	switch {
 	case isMissingProgram(waiting.Message):
 		return missingProgram
-	case strings.Contains(waiting.Reason, "Image"): // ErrImagePull, ImagePullBackOff, InvalidImageName and others
+	case isImageReason(waiting.Reason):
 		return "; change spec.image or spec.imagePullSecrets"
 	}
 	return ""
 }
 
-// remedyOfWaitingInit returns the remedy for an init container that cannot start. The agent's image is not a field.
-func remedyOfWaitingInit(container string, waiting *corev1.ContainerStateWaiting) string {
-	if (container == agentName || container == prepareName) && strings.Contains(waiting.Reason, "Image") {
-		return "; the administrator of the operator sets the image with RELATED_IMAGE_AGENT"
-	}
-	return ""
-}
+// isImageReason reports whether a container waits for its image: ErrImagePull, ImagePullBackOff, InvalidImageName and
+// others.
+func isImageReason(reason string) bool { return strings.Contains(reason, "Image") }
 
 const missingProgram = "; change spec.image to one that contains the program memcached"
 

@@ -181,9 +181,9 @@ func (s settings) fits(limit int64) int64 {
 // overhead returns what a node needs apart from the memory for items, in MiB.
 func (s settings) overhead() float64 {
 	connections := float64(s.maxConnections)
-	perClient := perClient
+	each := perClient
 	if s.tls != nil {
-		perClient = perTLS
+		each = perTLS
 	}
-	return program + firstPages + perThread*float64(s.threads) + perClient*connections + perRequest*busy*connections
+	return program + firstPages + perThread*float64(s.threads) + each*connections + perRequest*busy*connections
 }

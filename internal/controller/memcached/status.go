@@ -188,16 +188,8 @@ func podProblem(pod *corev1.Pod) status.Problem {
 		return status.Problem{}
 	}
 	for _, c := range pod.Status.ContainerStatuses {
-		if terminated := cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated); terminated != nil {
-			return status.Problem{Reason: cachev1alpha1.ReasonNodeCrashing,
-				Message: fmt.Sprintf("node %s terminated (%s, exit code %d): %s%s",
-					pod.Name, cmp.Or(terminated.Reason, "Error"), terminated.ExitCode,
-					cmp.Or(end(terminated.Message), "no termination message"), remedyOfTermination(terminated))}
-		}
-		if waiting := c.State.Waiting; waiting != nil && !isStarting(waiting.Reason) {
-			return status.Problem{Reason: cachev1alpha1.ReasonNodeNotStarting,
-				Message: fmt.Sprintf("node %s cannot start (%s): %s%s",
-					pod.Name, waiting.Reason, waiting.Message, remedyOfWaiting(waiting))}
+		if problem := containerProblem("node "+pod.Name, c, remedyOf(c)); problem.Reason != "" {
+			return problem
 		}
 	}
 	for _, c := range pod.Status.InitContainerStatuses {
@@ -217,25 +209,36 @@ func podProblem(pod *corev1.Pod) status.Problem {
 // initProblem returns the problem of an init container or sidecar: of the agent, or of one that another controller has
 // added. One that runs or has completed has none, except that the agent still waits for a certificate when it restarts.
 func initProblem(pod *corev1.Pod, c corev1.ContainerStatus) status.Problem {
-	terminated := cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated)
-	waiting := c.State.Waiting
+	terminated := terminationOf(c)
 	switch {
 	case c.State.Terminated != nil && c.State.Terminated.ExitCode == 0, c.State.Running != nil && c.Name != prepareName:
 		return status.Problem{}
 	case terminated != nil && c.Name == prepareName:
 		return status.Problem{Reason: cachev1alpha1.ReasonNodeNotStarting,
 			Message: fmt.Sprintf("node %s cannot start: %s", pod.Name, cmp.Or(end(terminated.Message), terminated.Reason))}
-	case terminated != nil:
+	}
+	return containerProblem(fmt.Sprintf("container %s of node %s", c.Name, pod.Name), c, remedyOfInit(c))
+}
+
+// containerProblem returns why a container has terminated or cannot start; the zero Problem if neither is so.
+func containerProblem(subject string, c corev1.ContainerStatus, remedy string) status.Problem {
+	if terminated := terminationOf(c); terminated != nil {
 		return status.Problem{Reason: cachev1alpha1.ReasonNodeCrashing,
-			Message: fmt.Sprintf("container %s of node %s terminated (%s, exit code %d): %s", c.Name, pod.Name,
-				cmp.Or(terminated.Reason, "Error"), terminated.ExitCode,
-				cmp.Or(end(terminated.Message), "no termination message"))}
-	case waiting != nil && !isStarting(waiting.Reason):
+			Message: fmt.Sprintf("%s terminated (%s, exit code %d): %s%s",
+				subject, cmp.Or(terminated.Reason, "Error"), terminated.ExitCode,
+				cmp.Or(end(terminated.Message), "no termination message"), remedy)}
+	}
+	if waiting := c.State.Waiting; waiting != nil && !isStarting(waiting.Reason) {
 		return status.Problem{Reason: cachev1alpha1.ReasonNodeNotStarting,
-			Message: fmt.Sprintf("container %s of node %s cannot start (%s): %s%s", c.Name, pod.Name, waiting.Reason,
-				waiting.Message, remedyOfWaitingInit(c.Name, waiting))}
+			Message: fmt.Sprintf("%s cannot start (%s): %s%s",
+				subject, waiting.Reason, waiting.Message, remedy)}
 	}
 	return status.Problem{}
+}
+
+// terminationOf returns how a container has terminated, or did before it restarted; nil if it never has.
+func terminationOf(c corev1.ContainerStatus) *corev1.ContainerStateTerminated {
+	return cmp.Or(c.State.Terminated, c.LastTerminationState.Terminated)
 }
 
 // end returns the end of a termination message, which has the cause.
