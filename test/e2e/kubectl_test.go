@@ -145,7 +145,8 @@ func crash(ctx context.Context, pod *corev1.Pod, container string) {
 	pod.Spec.EphemeralContainers = append(pod.Spec.EphemeralContainers, corev1.EphemeralContainer{
 		TargetContainerName: container,
 		EphemeralContainerCommon: corev1.EphemeralContainerCommon{
-			Name: "crash", Image: image("-probe"), Args: []string{"crash"}, SecurityContext: restricted(),
+			Name:  fmt.Sprintf("crash-%d", len(pod.Spec.EphemeralContainers)),
+			Image: image("-probe"), Args: []string{"crash"}, SecurityContext: restricted(),
 		},
 	})
 	Expect(kube.SubResource("ephemeralcontainers").Update(ctx, pod)).To(Succeed())

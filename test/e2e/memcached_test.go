@@ -386,12 +386,18 @@ func podNamed(namespace, name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-// addressOf returns the address of a node of a Memcached.
-func addressOf(ctx context.Context, mc *cachev1alpha1.Memcached, node string) string {
+// hostOf returns the IP address of a node of a Memcached.
+func hostOf(ctx context.Context, mc *cachev1alpha1.Memcached, node string) string {
 	GinkgoHelper()
 	pod := podNamed(mc.Namespace, node)
 	Expect(kube.Get(ctx, client.ObjectKeyFromObject(pod), pod)).To(Succeed())
-	return net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(cmp.Or(mc.Spec.ContainerPort, 11211))))
+	return pod.Status.PodIP
+}
+
+// addressOf returns the address of a node of a Memcached for clients without TLS.
+func addressOf(ctx context.Context, mc *cachev1alpha1.Memcached, node string) string {
+	GinkgoHelper()
+	return net.JoinHostPort(hostOf(ctx, mc, node), strconv.Itoa(int(cmp.Or(mc.Spec.ContainerPort, 11211))))
 }
 
 // readySince returns when a pod became ready; the zero time if it is not.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -17,9 +16,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
+	"github.com/example/memcached-operator/test/monitoring"
 )
 
 // prometheusConfig discovers and labels targets as the Prometheus operator does from config/prometheus.
@@ -65,21 +64,14 @@ var _ = Describe("Monitoring", Ordered, func() {
 	}, NodeTimeout(2*stepTimeout))
 
 	It("has data for every query of the dashboard", func(ctx SpecContext) {
-		content, err := os.ReadFile(filepath.Join(root, "config/prometheus/memcached_dashboard.json"))
+		panels, err := monitoring.Panels(filepath.Join(root, "config/prometheus"))
 		Expect(err).NotTo(HaveOccurred())
-		var dashboard struct {
-			Panels []struct {
-				Title   string
-				Targets []struct{ Expr string }
-			}
-		}
-		Expect(json.Unmarshal(content, &dashboard)).To(Succeed())
 		const managers = `count(up{job="memcached-operator-controller-manager-metrics-service"} == 1)`
 		Eventually(queryPrometheus).WithContext(ctx).WithArguments(namespace, managers).Should(ContainElement("2"))
 		change(ctx, plain, func() { plain.Spec.Size++ }) // its status is timed between two scrapes
 		count := 0
 		variables := strings.NewReplacer("$namespace", namespace, "$memcached", ".*")
-		for _, panel := range dashboard.Panels {
+		for _, panel := range panels {
 			for _, target := range panel.Targets {
 				query := variables.Replace(target.Expr)
 				Eventually(queryPrometheus).WithContext(ctx).WithArguments(namespace, query).WithPolling(time.Second).
@@ -109,14 +101,10 @@ const prometheusName = "prometheus"
 func runPrometheus(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	files := map[string]string{"prometheus.yaml": prometheusConfig}
-	for _, name := range []string{"rule.yaml", "memcached_rule.yaml"} {
-		content, err := os.ReadFile(filepath.Join(root, "config/prometheus", name))
-		Expect(err).NotTo(HaveOccurred())
-		var object struct {
-			Spec json.RawMessage `json:"spec"`
-		}
-		Expect(yaml.Unmarshal(content, &object)).To(Succeed())
-		files[name] = string(object.Spec)
+	rules, err := monitoring.RuleFiles(filepath.Join(root, "config/prometheus"))
+	Expect(err).NotTo(HaveOccurred())
+	for name, content := range rules {
+		files[name] = string(content)
 	}
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: prometheusName}
 	clusterMeta := metav1.ObjectMeta{Name: namespace + "-prometheus"}

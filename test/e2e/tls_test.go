@@ -156,7 +156,7 @@ var _ = Describe("A Memcached with TLS", Ordered, func() {
 		}
 	}, SpecTimeout(2*stepTimeout))
 
-	It("keeps memcached running when its agent crashes, and ends with it", func(ctx SpecContext) {
+	It("keeps memcached running when its agent crashes, reports a crash loop, and ends with it", func(ctx SpecContext) {
 		ns := namespaces[0]
 		pod := podNamed(ns.name, ns.plain.Status.Nodes[0])
 		Expect(kube.Get(ctx, client.ObjectKeyFromObject(pod), pod)).To(Succeed())
@@ -180,6 +180,13 @@ var _ = Describe("A Memcached with TLS", Ordered, func() {
 				measure("%s", line)
 			}
 		}
+
+		Expect(kube.Get(ctx, client.ObjectKeyFromObject(pod), pod)).To(Succeed())
+		crash(ctx, pod, "agent") // again, so the kubelet waits before it restarts it
+		awaitDegraded(ctx, ns.plain, cachev1alpha1.ReasonNodeCrashing, "container agent of node "+pod.Name+" terminated")
+		awaitSettled(ctx, memcacheds, ns.plain)
+		Expect(kube.Get(ctx, client.ObjectKeyFromObject(pod), pod)).To(Succeed())
+		Expect(statusOf(pod, "memcached")).To(HaveField("RestartCount", BeEquivalentTo(0)))
 
 		began := time.Now()
 		restart(ctx, pod)
@@ -344,7 +351,7 @@ func (ns *tlsNamespace) answers(ctx context.Context, mc *cachev1alpha1.Memcached
 // metrics returns the metrics without labels of the first node of the Memcached with metrics.
 func (ns *tlsNamespace) metrics(ctx context.Context) map[string]string {
 	GinkgoHelper()
-	host, _, _ := net.SplitHostPort(tlsAddressOf(ctx, ns.plain, ns.plain.Status.Nodes[0]))
+	host := hostOf(ctx, ns.plain, ns.plain.Status.Nodes[0])
 	found := map[string]string{}
 	page := ask(ctx, ns.name, "", "fetch", "memcached_", "http://"+net.JoinHostPort(host, "9150")+"/metrics")
 	for _, line := range lines(page) {
@@ -392,9 +399,7 @@ func (ns *tlsNamespace) awaitServed(ctx context.Context, follower *corev1.Pod, c
 // tlsAddressOf returns the address of a node for TLS.
 func tlsAddressOf(ctx context.Context, mc *cachev1alpha1.Memcached, node string) string {
 	GinkgoHelper()
-	host, _, err := net.SplitHostPort(addressOf(ctx, mc, node))
-	Expect(err).NotTo(HaveOccurred())
-	return net.JoinHostPort(host, "11212")
+	return net.JoinHostPort(hostOf(ctx, mc, node), "11212")
 }
 
 // runningContainers returns when each container of the nodes has started.

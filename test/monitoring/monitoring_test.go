@@ -8,14 +8,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"sigs.k8s.io/yaml"
 )
 
 // "make monitoring-test" sets it.
 var promtool = flag.String("promtool", "", "the program promtool; without it, tests with it are skipped")
 
-const config = "../../config/prometheus/"
+const config = "../../config/prometheus"
 
 // rule is what a PrometheusRule has of an alert or a recording rule.
 type rule struct {
@@ -26,24 +24,15 @@ type rule struct {
 // rules returns the content of the PrometheusRules, as files for Prometheus, and their rules.
 func rules(t *testing.T) (files map[string][]byte, all []rule) {
 	t.Helper()
-	paths, _ := filepath.Glob(config + "*rule.yaml")
-	files = map[string][]byte{}
-	for _, path := range paths {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var object struct {
-			Spec json.RawMessage `json:"spec"`
-		}
+	files, err := RuleFiles(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, content := range files {
 		var spec struct{ Groups []struct{ Rules []rule } }
-		if err := yaml.Unmarshal(content, &object); err != nil {
+		if err := json.Unmarshal(content, &spec); err != nil {
 			t.Fatal(err)
 		}
-		if err := json.Unmarshal(object.Spec, &spec); err != nil {
-			t.Fatal(err)
-		}
-		files[filepath.Base(path)] = object.Spec
 		for _, group := range spec.Groups {
 			all = append(all, group.Rules...)
 		}
@@ -131,22 +120,12 @@ func TestAlertsHaveRunbooks(t *testing.T) {
 
 // The queries of the dashboard are compared with what a real Prometheus has in test/e2e.
 func TestDashboard(t *testing.T) {
-	content, err := os.ReadFile(config + "memcached_dashboard.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var dashboard struct {
-		Panels []struct {
-			Title, Type string
-			ID          int
-			Targets     []struct{ Expr string }
-		}
-	}
-	if err := json.Unmarshal(content, &dashboard); err != nil {
-		t.Fatal(err)
+	panels, err := Panels(config)
+	if err != nil || len(panels) == 0 {
+		t.Fatalf("%d panels: %v", len(panels), err)
 	}
 	known := map[int]bool{}
-	for _, panel := range dashboard.Panels {
+	for _, panel := range panels {
 		if known[panel.ID] || panel.Title == "" || (panel.Type != "row" && len(panel.Targets) == 0) {
 			t.Errorf("the panel %d, %q, is incomplete or not the only one of its number", panel.ID, panel.Title)
 		}

@@ -102,14 +102,11 @@ func memcached(service string) error {
 }
 
 func settings(node string) error {
-	connection, err := net.DialTimeout("tcp", node, timeout)
+	connection, err := dial(node, nil)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = connection.Close() }()
-	if err := connection.SetDeadline(time.Now().Add(timeout)); err != nil {
-		return err
-	}
 	if _, err := io.WriteString(connection, "stats settings\r\n"); err != nil {
 		return err
 	}
@@ -227,14 +224,11 @@ func hash(text string) uint64 {
 // exchange sends a request to a node in memcached's text protocol (doc/protocol.txt in its source), compares the lines
 // of the response with patterns, and returns the last line.
 func exchange(node, request string, want ...string) (answer string, err error) {
-	connection, err := net.DialTimeout("tcp", node, timeout)
+	connection, err := dial(node, nil)
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = connection.Close() }()
-	if err := connection.SetDeadline(time.Now().Add(timeout)); err != nil {
-		return "", err
-	}
 	if _, err := fmt.Fprintf(connection, "%s\r\n", request); err != nil {
 		return "", err
 	}

@@ -94,8 +94,7 @@ func askVersion(node string, config *tls.Config) (string, error) {
 
 // dial opens a connection with a deadline, without TLS if config is nil.
 func dial(node string, config *tls.Config) (net.Conn, error) {
-	dialer := &net.Dialer{Timeout: timeout}
-	connection, err := dialer.Dial("tcp", node)
+	connection, err := net.DialTimeout("tcp", node, timeout)
 	if err != nil {
 		return nil, err
 	}
