@@ -20,19 +20,21 @@ func TestParseDefaults(t *testing.T) {
 	}
 	if !slices.Equal(o.controllers, []string{"foo", "memcached", "cronjob"}) || o.leaderElect ||
 		o.metricsAddress != ":8443" || o.pprofAddress != "0" ||
-		len(o.watchNamespaces) != 0 || o.nginxImage != "nginx:latest" || o.memcachedImage != defaultMemcachedImage {
+		len(o.watchNamespaces) != 0 || o.nginxImage != "nginx:latest" || o.memcachedImage != defaultMemcachedImage ||
+		o.agentImage != defaultAgentImage {
 		t.Errorf("%+v", o)
 	}
 }
 
 func TestParseEnvironment(t *testing.T) {
 	environment := map[string]string{"WATCH_NAMESPACE": "a,b", "RELATED_IMAGE_NGINX": "n:1",
-		"RELATED_IMAGE_MEMCACHED": "m:1"}
+		"RELATED_IMAGE_MEMCACHED": "m:1", "RELATED_IMAGE_AGENT": "a:1"}
 	o, err := parse([]string{"--controllers=memcached"}, func(name string) string { return environment[name] }, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(o.watchNamespaces, []string{"a", "b"}) || o.nginxImage != "n:1" || o.memcachedImage != "m:1" ||
+		o.agentImage != "a:1" ||
 		!slices.Equal(o.controllers, []string{"memcached"}) {
 		t.Errorf("%+v", o)
 	}
