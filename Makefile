@@ -54,6 +54,7 @@ CONTROLLER_GEN := cd test/tools && go tool controller-gen
 GOLANGCI_LINT := $(CACHE)/bin/golangci-lint
 OPERATOR_SDK := $(CACHE)/bin/operator-sdk
 OPM := $(CACHE)/bin/opm
+PROMTOOL := $(CACHE)/bin/promtool
 # The work directory of image builds, and the settings of the cluster to test on. "make cluster" writes them to a file.
 ifeq ($(origin KUBECONFIG)$(TEST_REGISTRY)$(filter e2e,$(MAKECMDGOALS)),command linee2e)
 $(error KUBECONFIG is set: set TEST_REGISTRY too, to a registry that you can push to and the cluster can pull from)
@@ -61,8 +62,8 @@ endif
 IMAGES := $(CACHE)/images
 CLUSTER_ENV = $(if $(TEST_REGISTRY),export TEST_REGISTRY=$(TEST_REGISTRY),. $(CACHE)/cluster/env)
 # All Go modules of the repository.
-MODULES := . cmd/agent test/cluster test/cluster/kubernetes test/cluster/containerd test/cluster/coredns test/cluster/olm \
-	test/bench/samplecontroller test/reliability/security test/reliability/sequences \
+MODULES := . cmd/agent test/cluster test/cluster/kubernetes test/cluster/containerd test/cluster/coredns \
+	test/cluster/olm test/bench/samplecontroller test/reliability/security test/reliability/sequences \
 	test/tools test/tools/golangci-lint test/tools/operator-sdk test/tools/prometheus
 
 # Prints the manifests of the operator with IMG and the operand images.
@@ -297,13 +298,9 @@ agent-test: linux ## Test the agent of nodes with TLS or metrics with real memca
 		echo "The agent is reproducible: two builds in different directories are equal."
 	@$(EACH_MEMCACHED) (cd cmd/agent && CGO_ENABLED=0 go test -trimpath -count=1 $(if $(V),-v) . -memcached="$$memcached") || exit 1; done
 
-PROMTOOL := $(CACHE)/bin/promtool
 .PHONY: monitoring-test
 monitoring-test: $(PROMTOOL) ## Test the rules and alerts of config/prometheus with promtool.
 	@go test -count=1 $(if $(V),-v) ./test/monitoring -promtool='$(PROMTOOL)'
-
-$(PROMTOOL): test/tools/prometheus/go.mod test/tools/prometheus/go.sum
-	@test/cluster/build.sh '$(CACHE)/bin' prometheus && touch $@
 
 .PHONY: images
 images: linux ## Build the images of the tree and all releases; push to the cluster's registry or TEST_REGISTRY.
@@ -440,6 +437,9 @@ $(OPERATOR_SDK): test/tools/operator-sdk/go.mod test/tools/operator-sdk/go.sum
 
 $(OPM): test/cluster/olm/go.mod test/cluster/olm/go.sum
 	@test/cluster/build.sh '$(CACHE)/bin' olm && touch $@
+
+$(PROMTOOL): test/tools/prometheus/go.mod test/tools/prometheus/go.sum
+	@test/cluster/build.sh '$(CACHE)/bin' prometheus && touch $@
 
 .PHONY: kubectl
 kubectl:
