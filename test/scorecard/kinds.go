@@ -63,7 +63,7 @@ var (
 		// Two ports must differ, so it is not the value that tls.port gets.
 		writes: []write{{field: "containerPort", value: func(client.Object) any { return int64(11311) }}},
 	}
-	// The example with all fields.
+	// The example with all fields except image, tls and metrics.
 	memcachedSets = kind{Kind: kinds.MemcachedSet, isSample: func(example client.Object) bool {
 		spec := example.(*cachev1alpha1.Memcached).Spec
 		return spec.WorkloadType == cachev1alpha1.StatefulSetWorkload && spec.PodTemplate != nil
