@@ -69,6 +69,10 @@ func TestEndToEnd(t *testing.T) {
 	SetDefaultEventuallyPollingInterval(250 * time.Millisecond)
 	EnforceDefaultTimeoutsWhenUsingContexts()
 	RunSpecs(t, "End to end")
+	// Ginkgo prints them only once, thousands of lines above its summary.
+	for _, failure := range failures {
+		fmt.Printf("\n%s\n", failure)
+	}
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
@@ -94,7 +98,13 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 var _ = ReportAfterEach(func(report SpecReport) {
 	fmt.Printf("[%s] %s: %s (%.0f s)\n", time.Now().Format(time.TimeOnly), report.State, report.FullText(),
 		report.RunTime.Seconds())
+	if report.Failed() {
+		failures = append(failures, fmt.Sprintf("%s: %s", report.FullText(), report.FailureMessage()))
+	}
 })
+
+// failures are the failed specs with their messages.
+var failures []string
 
 // measured are measurements of specs, for the end of the report.
 var measured []string
@@ -114,6 +124,13 @@ func versions() (first, last, tree string) {
 	var csv operatorsv1alpha1.ClusterServiceVersion
 	Expect(yaml.Unmarshal(content, &csv)).To(Succeed())
 
+	releases := releasedVersions()
+	return releases[0], releases[len(releases)-1], csv.Spec.Version.String()
+}
+
+// releasedVersions returns the versions of all releases, in their order.
+func releasedVersions() []string {
+	GinkgoHelper()
 	entries, err := os.ReadDir(filepath.Join(root, "config/catalog/released"))
 	Expect(err).NotTo(HaveOccurred(), "there is no release: 'make release' first")
 	var releases []semver.Version
@@ -121,8 +138,12 @@ func versions() (first, last, tree string) {
 		releases = append(releases, semver.MustParse(entry.Name()))
 	}
 	Expect(releases).NotTo(BeEmpty())
-	slices.SortFunc(releases, semver.Version.Compare)
-	return releases[0].String(), releases[len(releases)-1].String(), csv.Spec.Version.String()
+	semver.Sort(releases)
+	versions := make([]string, 0, len(releases))
+	for _, release := range releases {
+		versions = append(versions, release.String())
+	}
+	return versions
 }
 
 // image returns one of the operator's images, by default that of the tree.
@@ -259,11 +280,15 @@ func deleteDefinitions(ctx context.Context) {
 	deleteAll(ctx, all...)
 }
 
-// deleteOLMLeftovers deletes what OLM leaves in the cluster: a ClusterRole of the bundle, and the Operator object,
-// which OLM recreates while a component of the operator exists.
+// deleteOLMLeftovers deletes what OLM leaves in the cluster, as docs/uninstall.md describes: a ClusterRole of the
+// bundle; ClusterRoles of the OperatorGroup, which OLM may create again after it has deleted them if it still processes
+// the deletion of the ClusterServiceVersion; and the Operator object, which OLM recreates while a component of the
+// operator exists.
 func deleteOLMLeftovers(ctx context.Context) {
 	GinkgoHelper()
 	kubectl(ctx, "delete", "clusterrole", metricsReader, "--ignore-not-found")
+	kubectl(ctx, "delete", "clusterroles", "--selector=olm.owner.kind=OperatorGroup,olm.owner="+packageName+
+		",olm.owner.namespace="+operatorNamespace)
 	kubectl(ctx, "delete", "operators.operators.coreos.com", packageName+"."+operatorNamespace, "--ignore-not-found")
 }
 
