@@ -88,7 +88,18 @@ func TestMetadata(t *testing.T) {
 		architectures["operatorframework.io/arch."+strings.TrimPrefix(platform, "linux/")] = "supported"
 	}
 	g.Expect(csv.Labels).To(Equal(architectures), "the PLATFORMS of the Makefile")
+	terms := manager(t, csv).Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	scheduled := map[string]string{}
+	for _, expression := range terms.NodeSelectorTerms[0].MatchExpressions {
+		for _, value := range expression.Values {
+			scheduled["operatorframework.io/"+strings.TrimPrefix(expression.Key, "kubernetes.io/")+"."+value] = "supported"
+		}
+	}
+	g.Expect(scheduled).To(Equal(architectures), "the manager's pods run where its image does")
 }
+
+// deprecated matches descriptors that the console still knows, by its list of descriptors.
+const deprecated = `com\.tectonic\.ui:(label|fieldGroup|arrayFieldGroup|namespaceSelector)\b`
 
 // Every kind and field has a descriptor, so that the console shows all of them, and no descriptor is left over.
 func TestOwnedKinds(t *testing.T) {
@@ -102,6 +113,13 @@ func TestOwnedKinds(t *testing.T) {
 		shown[sample.GetKind()] = shown[sample.GetKind()].Union(sets.KeySet(fields))
 		g.Expect(examples).To(ContainElement(sample.Object), "the example is that of config/samples")
 	}
+	var descriptions map[string]struct{ Description string }
+	g.Expect(json.Unmarshal([]byte(bundle.CSV.Annotations["alm-examples-metadata"]), &descriptions)).To(Succeed())
+	g.Expect(descriptions).To(HaveLen(len(examples)), "the console shows a description of each example")
+	for _, example := range examples {
+		name, _, _ := unstructured.NestedString(example, "metadata", "name")
+		g.Expect(descriptions).To(HaveKeyWithValue(name, HaveField("Description", Not(BeEmpty()))))
+	}
 	described := sets.New[string]()
 	for _, owned := range bundle.CSV.Spec.CustomResourceDefinitions.Owned {
 		g.Expect(bundle.CRDs).To(HaveKey(owned.Name))
@@ -113,6 +131,7 @@ func TestOwnedKinds(t *testing.T) {
 		for _, d := range owned.SpecDescriptors {
 			spec.Insert(d.Path)
 			g.Expect([]any{d.DisplayName, d.Description, d.XDescriptors}).NotTo(ContainElement(BeEmpty()), d.Path)
+			g.Expect(d.XDescriptors).NotTo(ContainElement(MatchRegexp(deprecated)), d.Path)
 		}
 		for _, d := range owned.StatusDescriptors {
 			status.Insert(d.Path)

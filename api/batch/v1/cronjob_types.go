@@ -121,7 +121,7 @@ type CronJobSpec struct {
 	// +kubebuilder:validation:XValidation:rule=`self.?spec.?backoffLimitPerIndex.hasValue() || !self.?spec.?maxFailedIndexes.hasValue()`,message=`needs a backoffLimitPerIndex`,fieldPath=".spec.maxFailedIndexes"
 	// +kubebuilder:validation:XValidation:rule=`self.?spec.?completionMode.orValue('') == 'Indexed' || !self.?spec.?successPolicy.hasValue()`,message=`needs the completionMode Indexed`,fieldPath=".spec.successPolicy"
 	// +kubebuilder:validation:XValidation:rule=`self.?spec.?podReplacementPolicy.orValue('Failed') in (self.?spec.?podFailurePolicy.hasValue() ? ['Failed'] : ['Failed', 'TerminatingOrFailed'])`,message=`must be Failed or TerminatingOrFailed, and Failed where there is a podFailurePolicy`,fieldPath=".spec.podReplacementPolicy"
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Job template",order=3,xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:jobTemplate"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Job template",order=3,xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	JobTemplate batchv1.JobTemplateSpec `json:"jobTemplate"`
 
 	// successfulJobsHistoryLimit is how many completed Jobs are kept, the latest ones, so that their logs can be read.

@@ -107,7 +107,7 @@ type MemcachedSpec struct {
 	// Optional. Changing it restarts all nodes, one at a time, and each loses its items.
 	//
 	// +optional
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Configuration",order=19,xDescriptors={"urn:alm:descriptor:com.tectonic.ui:fieldGroup:config"}
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Configuration",order=19,xDescriptors={"urn:alm:descriptor:com.tectonic.ui:advanced"}
 	Config *MemcachedConfig `json:"config,omitempty"`
 
 	// resources are the resources of each node.
