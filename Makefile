@@ -40,11 +40,16 @@ override CACHE := $(abspath $(CACHE))
 ifneq ($(words $(CACHE)),1)
 $(error CACHE is "$(CACHE)": name a directory without spaces)
 endif
+# The version of the control plane for tests, such as 1.30, of those in test/cluster/controlplane; by default, that of
+# test/cluster/kubernetes.
+KUBERNETES ?=
 # The directory of etcd, kube-apiserver and kubectl for tests: KUBEBUILDER_ASSETS, or else they are built. setup-envtest
 # does not install kube-controller-manager, so that has a variable of its own.
-ASSETS := $(or $(KUBEBUILDER_ASSETS),$(CACHE)/bin)
-CONTROLLER_MANAGER := $(or $(KUBE_CONTROLLER_MANAGER),$(wildcard $(ASSETS)/kube-controller-manager),\
-	$(CACHE)/bin/kube-controller-manager)
+ASSETS := $(if $(KUBERNETES),$(CACHE)/bin/kubernetes-$(KUBERNETES),$(or $(KUBEBUILDER_ASSETS),$(CACHE)/bin))
+CONTROLLER_MANAGER := $(if $(KUBERNETES),$(ASSETS)/kube-controller-manager,$(or $(KUBE_CONTROLLER_MANAGER),\
+	$(wildcard $(ASSETS)/kube-controller-manager),$(CACHE)/bin/kube-controller-manager))
+# The version of OLM in the cluster, such as 0.28.0, of those in test/cluster/olm; by default, the newest.
+OLM ?=
 # The kubectl in the PATH, or else the one that is built for tests.
 KUBECTL ?= $(or $(shell command -v kubectl),$(CACHE)/bin/kubectl)
 
@@ -61,10 +66,12 @@ $(error KUBECONFIG is set: set TEST_REGISTRY too, to a registry that you can pus
 endif
 IMAGES := $(CACHE)/images
 CLUSTER_ENV = $(if $(TEST_REGISTRY),export TEST_REGISTRY=$(TEST_REGISTRY),. $(CACHE)/cluster/env)
+# Without libraries that operator-sdk does not need here. test/cluster/build.sh has the same.
+CONTAINERS_TAGS := json1,containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper
 # All Go modules of the repository.
 MODULES := . cmd/agent test/cluster test/cluster/kubernetes test/cluster/containerd test/cluster/coredns \
-	test/cluster/olm test/bench/samplecontroller test/reliability/security test/reliability/sequences \
-	test/tools test/tools/golangci-lint test/tools/operator-sdk test/tools/prometheus
+	test/cluster/controlplane test/cluster/olm test/cluster/olmv1 test/bench/samplecontroller test/reliability/security \
+	test/reliability/sequences test/tools test/tools/golangci-lint test/tools/operator-sdk test/tools/prometheus
 
 # Prints the manifests of the operator with IMG and the operand images.
 RENDER = KUBECTL='$(KUBECTL)' config/render.sh config/default controller:latest='$(IMG)' \
@@ -88,6 +95,8 @@ help: ## List targets and variables.
 		'  FOCUS=regex     run only tests whose name matches (test, unit, contract, scorecard-selftest, e2e)' \
 		'  V=1             print each test' \
 		'  PROCS=4         number of processes that run the contract' \
+		'  KUBERNETES=1.30 version of the control plane (contract, scorecard-selftest, reliability-short)' \
+		'  OLM=0.28.0      version of OLM in the cluster (cluster, e2e, demo)' \
 		'  MANAGER=program test this build of the manager (contract, scorecard-selftest, reliability-short)' \
 		'  ARGS=flags      run a part of reliability with these flags' \
 		'  COUNT=1000, PAIRS=1, BENCH_JSON=file' \
@@ -122,6 +131,11 @@ bundle: manifests kubectl $(OPERATOR_SDK) ## Generate the bundle for OLM (reprod
 docs: manifests ## Generate the API reference docs/api.md.
 	@reference=$$(go run ./config/crd/reference config/crd/bases/*.yaml) && echo "$$reference" > docs/api.md
 
+.PHONY: community
+community: ## Write what the community catalogs need of a release: VERSION=0.3.0 OUT=directory.
+	@[ -n '$(OUT)' ] || { echo "community: name a directory: make community VERSION=0.3.0 OUT=directory" >&2; exit 2; }
+	@go run ./config/catalog/community '$(VERSION)' '$(OUT)'
+
 .PHONY: catalog
 catalog: $(OPM) ## Render and validate the catalog of all releases.
 	@out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && OPM='$(OPM)' config/catalog/render.sh "$$out" && \
@@ -138,6 +152,8 @@ fmt: ## Format the code.
 .PHONY: tidy
 tidy: ## Tidy the go.mod of every module.
 	@for module in $(MODULES); do (cd $$module && go mod tidy) || exit 1; done
+	@for directory in test/cluster/controlplane test/cluster/olm; do (cd $$directory && for file in [0-9]*.mod; do \
+		go mod tidy -modfile="$$file" || exit 1; done) || exit 1; done
 
 ##@ Test
 
@@ -218,13 +234,15 @@ reliability-short: control-plane suite-manager ## Run a sample of reliability (a
 
 .PHONY: control-plane
 control-plane: ## Build the control plane for tests and print its directory, for KUBEBUILDER_ASSETS.
-	@case '$(ASSETS) $(CONTROLLER_MANAGER)' in *'$(CACHE)/bin'*) test/cluster/build.sh '$(CACHE)/bin' kubernetes;; esac
+	@case '$(ASSETS) $(CONTROLLER_MANAGER)' in *'$(CACHE)/bin'*) \
+		test/cluster/build.sh '$(CACHE)/bin' kubernetes $(KUBERNETES:%=kubernetes-%);; esac
 	@echo '$(ASSETS)'
 
 .PHONY: bundle-validate
 bundle-validate: $(OPERATOR_SDK) ## Validate the bundle as community catalogs do; warnings fail.
 	@out=$$('$(OPERATOR_SDK)' bundle validate bundle --select-optional suite=operatorframework -o json-alpha1 2>&1) || { echo "$$out" >&2; exit 1; }; \
 	case "$$out" in *'"type"'*) echo "$$out" >&2; exit 1;; esac
+	@cd test/tools/operator-sdk && CGO_ENABLED=0 go test -trimpath -count=1 -tags '$(CONTAINERS_TAGS)' .
 
 .PHONY: verify
 verify: kubectl bundle-validate ## Check that generated files, formatting and go.mod files are up to date.
@@ -239,7 +257,7 @@ verify: kubectl bundle-validate ## Check that generated files, formatting and go
 .PHONY: e2e
 e2e: ## Run the end-to-end tests, on the cluster of "make cluster" or on yours (KUBECONFIG, TEST_REGISTRY).
 	@$(RUN_PARTS) 'make e2e: about 80 minutes the first time, about 55 minutes later. Logs: $(CACHE)/log/e2e' \
-		'build prometheus' 'test/cluster/build.sh $(CACHE)/bin prometheus' $(IMAGE_PARTS)
+		'build prometheus' 'test/cluster/build.sh $(CACHE)/bin prometheus' $(IMAGE_PARTS) $(OLMV1_PARTS)
 	@$(CLUSTER_ENV); TEST_WORK='$(IMAGES)' OPERATOR_SDK='$(OPERATOR_SDK)' KUBECTL='$(KUBECTL)' \
 		go test -v -count=1 -timeout 80m ./test/e2e -ginkgo.timeout=75m -ginkgo.v=$(if $(V),true,false) $(if $(FOCUS),-ginkgo.focus '$(FOCUS)' -ginkgo.fail-on-empty)
 
@@ -249,11 +267,14 @@ e2e: ## Run the end-to-end tests, on the cluster of "make cluster" or on yours (
 PROGRAM_PARTS = 'build the cluster program' 'test/cluster/build.sh $(CACHE)/bin cluster' \
 	$(if $(TEST_REGISTRY),,'check this machine' '$(CACHE)/bin/cluster check') \
 	$(if $(TEST_REGISTRY),,'fetch memcached' 'test/cluster/memcached.sh $(CACHE)/bin') \
-	$(foreach set,$(if $(TEST_REGISTRY),kubernetes olm operator-sdk,kubernetes containerd coredns olm operator-sdk),'build $(set)' 'test/cluster/build.sh $(CACHE)/bin $(set)')
+	$(foreach set,$(if $(TEST_REGISTRY),kubernetes olm operator-sdk,kubernetes containerd coredns olm $(OLM:%=olm-%) operator-sdk),'build $(set)' 'test/cluster/build.sh $(CACHE)/bin $(set)')
 CLUSTER_PARTS = $(PROGRAM_PARTS) \
-	$(if $(TEST_REGISTRY),,'start the cluster' '$(CACHE)/bin/cluster --bin=$(CACHE)/bin --dir=$(CACHE)/cluster up')
+	$(if $(TEST_REGISTRY),,'start the cluster' '$(CACHE)/bin/cluster --bin=$(CACHE)/bin --dir=$(CACHE)/cluster $(OLM:%=--olm=%) up')
 IMAGE_PARTS = $(CLUSTER_PARTS) \
 	'build and push the images' '$(CLUSTER_ENV); $(CACHE)/bin/publish --registry="$$TEST_REGISTRY" --bin=$(CACHE)/bin --work=$(IMAGES)'
+
+OLMV1_PARTS = $(if $(TEST_REGISTRY),,'build olmv1' 'test/cluster/build.sh $(CACHE)/bin olmv1' \
+	'install OLM v1' '$(CACHE)/bin/cluster --bin=$(CACHE)/bin --dir=$(CACHE)/cluster olmv1')
 
 # Building images and running the cluster require Linux.
 .PHONY: linux
