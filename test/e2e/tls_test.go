@@ -303,6 +303,11 @@ func namesWhatIsMissing(ctx context.Context, ns string, a authority) {
 		awaitSettled(ctx, memcacheds, mc)
 		deleteAll(ctx, mc)
 	}
+	// The next spec reads the logs of all pods.
+	Eventually(func(ctx context.Context) (string, error) {
+		return try(ctx, os.Getenv("KUBECTL"), "get", "pods", "--namespace="+ns, "--output=name",
+			"--selector=memcached_cr in (missing, no-key, no-content, no-type, no-ca)")
+	}).WithContext(ctx).WithPolling(time.Second).Should(BeEmpty())
 }
 
 func key(mc *cachev1alpha1.Memcached) string { return mc.Namespace + "/" + mc.Name }
