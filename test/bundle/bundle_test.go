@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/yaml"
+
+	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 )
 
 // What catalogs and consoles show, with the reason for each value.
@@ -239,6 +241,12 @@ func TestRelatedImages(t *testing.T) {
 		g.Expect(image.Image).To(And(MatchRegexp(`@sha256:|[^/]+:[^/]+$`), Not(HaveSuffix(":latest"))))
 	}
 	g.Expect(listed).To(Equal(used))
+	for _, sample := range rendered(t, "config/samples") {
+		if sample.GetKind() == "CronJob" {
+			pod := as[tutorialv1.CronJob](t, sample).Spec.JobTemplate.Spec.Template.Spec
+			g.Expect(used.Has(pod.Containers[0].Image)).To(BeTrue(), "what can run the operator can run the sample")
+		}
+	}
 	for _, variable := range find(t, "cmd/options.go", `getenv\("(RELATED_IMAGE_\w+)"\)`) {
 		g.Expect(variables).To(HaveKey(variable), "config/manager sets what the manager reads")
 	}

@@ -40,9 +40,13 @@ const (
 	runDir = "/run/memcached-operator"
 )
 
+// defaultOLM is the set of programs of the newest OLM.
+const defaultOLM = "olm"
+
 // cluster is the cluster of one directory. A machine runs one at a time, because the addresses are fixed.
 type cluster struct {
 	dir, bin string
+	olm      string       // the set of programs of build.sh that OLM runs from
 	http     *http.Client // trusts the cluster's authority and is its administrator
 }
 
@@ -53,7 +57,7 @@ func newCluster(dir, bin string) (*cluster, error) {
 		return nil, err
 	}
 	realBin, err := realPath(bin)
-	return &cluster{dir: realDir, bin: realBin}, err
+	return &cluster{dir: realDir, bin: realBin, olm: defaultOLM}, err
 }
 
 // realPath resolves symbolic links, also of a path that does not exist yet, because the kernel reports mounts and

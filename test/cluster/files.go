@@ -23,7 +23,7 @@ const containerdSocket = runDir + "/containerd.sock"
 
 // writeFiles writes all files that the parts read: certificates, kubeconfigs and configurations.
 func (c *cluster) writeFiles(context.Context) error {
-	const hostsDir, networkDir = "certs.d/" + registry, "cni"
+	const hostsDir, networkDir = "certs.d/_default", "cni"
 	for _, dir := range []string{"pki", "logs", networkDir, hostsDir, "kubelet", "proxy-programs", "run"} {
 		if err := os.MkdirAll(c.path(dir), 0o755); err != nil {
 			return err

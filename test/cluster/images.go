@@ -61,8 +61,8 @@ func (c *cluster) serveRegistry(ctx context.Context) error {
 func (c *cluster) writeSettings(list []images.Image) error {
 	var settings strings.Builder
 	fmt.Fprintf(&settings,
-		"export TEST_CLUSTER=dedicated\nexport KUBECONFIG=%s\nexport TEST_REGISTRY=%s\nexport SSL_CERT_FILE=%s\n",
-		c.path("kubeconfig"), registry, c.path("trust.crt"))
+		"export TEST_CLUSTER=dedicated\nexport KUBECONFIG=%s\nexport TEST_REGISTRY=%s/example\nexport TEST_MIRROR=%[2]s\n"+
+			"export SSL_CERT_FILE=%s\n", c.path("kubeconfig"), registry, c.path("trust.crt"))
 	fmt.Fprintf(&settings, "export NO_PROXY=\"${NO_PROXY:+$NO_PROXY,}%s\"\n", noProxy)
 	for _, image := range list {
 		name, _, _ := strings.Cut(image.Name, ":")
@@ -128,7 +128,7 @@ func (c *cluster) images(ctx context.Context) ([]images.Image, error) {
 	with := func(files map[string]string, programs ...string) map[string]string {
 		all := maps.Clone(files)
 		for _, name := range programs {
-			all["bin/"+name] = filepath.Join(c.bin, name)
+			all["bin/"+filepath.Base(name)] = filepath.Join(c.bin, name)
 		}
 		return all
 	}
@@ -142,7 +142,7 @@ func (c *cluster) images(ctx context.Context) ([]images.Image, error) {
 	list := []images.Image{
 		{Name: "pause:1", Files: with(none, "pause"), Entrypoint: []string{"/bin/pause"}},
 		// OLM unpacks bundles with cp.
-		{Name: "olm:" + c.version("olm"), Files: with(shell, "olm", "catalog", "package-server", "copy-content", "cpb"),
+		{Name: "olm:" + c.version(c.olm), Files: with(shell, programsOfOLM(c.olm)...),
 			Links: links, Entrypoint: []string{"/bin/olm"}},
 		// "operator-sdk run bundle" requires the label and a file.
 		{
@@ -162,6 +162,17 @@ func (c *cluster) images(ctx context.Context) ([]images.Image, error) {
 			Files: map[string]string{"lib64": c.newerMemcachedFile("lib64"), "usr": c.newerMemcachedFile("usr")}})
 	}
 	return list, nil
+}
+
+// programsOfOLM returns the programs of a set of build.sh, relative to the directory of all programs.
+func programsOfOLM(set string) []string {
+	programs := []string{"olm", "catalog", "package-server", "copy-content", "cpb"}
+	if set != defaultOLM {
+		for i := range programs {
+			programs[i] = filepath.Join(set, programs[i])
+		}
+	}
+	return programs
 }
 
 // newerMemcached returns the name of the image of the memcached that memcached.sh has fetched; "" if it has not.

@@ -5,6 +5,7 @@
 // registry; it runs a registry.
 //
 //	cluster up       bring the cluster up, or repair it
+//	cluster olmv1    install OLM v1, too
 //	cluster status   print the state of each part
 //	cluster down     stop the cluster and delete its files
 //
@@ -47,14 +48,20 @@ func run(ctx context.Context, args []string) error {
 		"the directory of the cluster's files")
 	bin := flags.String("bin", filepath.Join(cache, "memcached-operator", "bin"),
 		"the directory of the programs, as test/cluster/build.sh fills it")
+	olm := flags.String("olm", "", "the version of OLM, of those in olm/*.mod; by default, that in olm/go.mod")
 	_ = flags.Parse(args) // exits on errors
 	c, err := newCluster(*dir, *bin)
 	if err != nil {
 		return err
 	}
+	if *olm != "" {
+		c.olm = defaultOLM + "-" + *olm
+	}
 	switch flags.Arg(0) {
 	case "up":
 		return c.exclusively(ctx, c.up)
+	case "olmv1":
+		return c.exclusively(ctx, c.installOLMv1)
 	case "down":
 		return c.exclusively(ctx, c.down)
 	case "status":
@@ -64,6 +71,6 @@ func run(ctx context.Context, args []string) error {
 	case "registry": // "up" starts it
 		return c.serveRegistry(ctx)
 	default:
-		return fmt.Errorf("unknown command %q: use up, status or down", flags.Arg(0))
+		return fmt.Errorf("unknown command %q: use up, olmv1, status or down", flags.Arg(0))
 	}
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -24,13 +25,16 @@ import (
 // installOLM installs Operator Lifecycle Manager from the chart in its module, as its releases do.
 func (c *cluster) installOLM(ctx context.Context) error {
 	began := time.Now()
+	if err := c.expectOLM(); err != nil {
+		return err
+	}
 	manifests, err := c.renderOLM()
 	if err != nil {
 		return err
 	}
 	// Server-side apply, because the definitions are too large for the annotation of client-side apply.
 	apply := []string{"apply", "--server-side", "--force-conflicts", "--filename"}
-	definitions := filepath.Join(c.bin, "olm-chart", "crds")
+	definitions := filepath.Join(c.bin, c.olm+"-chart", "crds")
 	for _, args := range [][]string{
 		append(apply, definitions),
 		{"wait", "--for=condition=Established", "--timeout=60s", "--filename", definitions},
@@ -54,19 +58,27 @@ func (c *cluster) installOLM(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("OLM does not answer: %w", err)
 	}
-	progress.Printf("OLM %s is ready (%.1f s)", c.version("olm"), time.Since(began).Seconds())
+	progress.Printf("OLM %s is ready (%.1f s)", c.version(c.olm), time.Since(began).Seconds())
 	return nil
+}
+
+// expectOLM returns an error if the cluster has another version of OLM, which cannot be replaced.
+func (c *cluster) expectOLM() error {
+	path := c.path("olm")
+	installed, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return writeFile(path, []byte(c.olm), 0o644)
+	}
+	if err == nil && string(installed) != c.olm {
+		err = fmt.Errorf("the cluster has OLM %s, not %s: 'make cluster-down' first", c.version(string(installed)),
+			c.version(c.olm))
+	}
+	return err
 }
 
 // renderOLM renders the chart with the values of OLM's releases for clusters other than OpenShift.
 func (c *cluster) renderOLM() ([]byte, error) {
-	dir := filepath.Join(c.bin, "olm-chart")
-	chart, err := loader.Load(dir)
-	if err != nil {
-		return nil, err
-	}
-	chart.Metadata.Version = strings.TrimPrefix(c.version("olm"), "v")
-	content, err := os.ReadFile(filepath.Join(dir, "upstream-values.yaml"))
+	content, err := os.ReadFile(filepath.Join(c.bin, c.olm+"-chart", "upstream-values.yaml"))
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +86,7 @@ func (c *cluster) renderOLM() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	image := map[string]any{"image": map[string]any{"ref": registry + "/olm:" + c.version("olm"),
+	image := map[string]any{"image": map[string]any{"ref": registry + "/olm:" + c.version(c.olm),
 		"pullPolicy": "IfNotPresent"}}
 	values = loader.MergeMaps(values, map[string]any{
 		"olm": image,
@@ -84,8 +96,19 @@ func (c *cluster) renderOLM() ([]byte, error) {
 		}),
 		"package": loader.MergeMaps(image, map[string]any{"replicaCount": 1}), // there is one node
 	})
-	full, err := util.ToRenderValues(chart, values, common.ReleaseOptions{Name: "olm", Namespace: "olm"},
-		common.DefaultCapabilities)
+	// Without the catalog of OperatorHub.io, which is not reachable.
+	return c.renderChart(c.olm, values, "catalogsource.yaml")
+}
+
+// renderChart renders the chart that build.sh has copied for one of its sets of programs, without the templates whose
+// names contain one of some words.
+func (c *cluster) renderChart(set string, values map[string]any, without ...string) ([]byte, error) {
+	chart, err := loader.Load(filepath.Join(c.bin, set+"-chart"))
+	if err != nil {
+		return nil, err
+	}
+	chart.Metadata.Version = strings.TrimPrefix(c.version(set), "v")
+	full, err := util.ToRenderValues(chart, values, common.ReleaseOptions{}, common.DefaultCapabilities)
 	if err != nil {
 		return nil, err
 	}
@@ -95,8 +118,8 @@ func (c *cluster) renderOLM() ([]byte, error) {
 	}
 	var out bytes.Buffer
 	for _, name := range slices.Sorted(maps.Keys(rendered)) {
-		// Without the catalog of OperatorHub.io, which is not reachable.
-		if !strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, "catalogsource.yaml") {
+		isUnwanted := slices.ContainsFunc(without, func(word string) bool { return strings.Contains(name, word) })
+		if extension := filepath.Ext(name); isUnwanted || extension != ".yaml" && extension != ".yml" {
 			continue
 		}
 		fmt.Fprintf(&out, "---\n%s\n", rendered[name])

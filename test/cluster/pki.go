@@ -37,16 +37,20 @@ func certificates() map[string]*x509.Certificate {
 		"admin": certificate("admin", "system:masters"),
 		"apiserver": certificate("kube-apiserver", "", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
 			"kubernetes.default.svc.cluster.local"),
-		"apiserver-kubelet":  certificate("kube-apiserver-kubelet-client", "system:masters"),
+		"apiserver-kubelet": certificate("kube-apiserver-kubelet-client", "system:masters"),
+		"catalogd": certificate("catalogd", "", "localhost", "catalogd-service."+olmv1Namespace+".svc",
+			"catalogd-service."+olmv1Namespace+".svc.cluster.local"),
 		"controller-manager": certificate("system:kube-controller-manager", ""),
 		"coredns":            certificate("system:coredns", ""),
 		"etcd":               certificate("etcd", ""),
 		"front-proxy":        certificate("front-proxy", ""),
 		"kubelet":            certificate("system:node:"+nodeName, "system:nodes", nodeName),
-		"proxy":              certificate("system:kube-proxy", ""),
-		"registry":           certificate("registry", ""),
-		"scheduler":          certificate("system:kube-scheduler", ""),
-		"service-accounts":   certificate("service-accounts", ""), // its key signs the tokens of service accounts
+		"operator-controller": certificate("operator-controller", "", "operator-controller-service."+olmv1Namespace+".svc",
+			"operator-controller-service."+olmv1Namespace+".svc.cluster.local"),
+		"proxy":            certificate("system:kube-proxy", ""),
+		"registry":         certificate("registry", ""),
+		"scheduler":        certificate("system:kube-scheduler", ""),
+		"service-accounts": certificate("service-accounts", ""), // its key signs the tokens of service accounts
 	}
 }
 

@@ -2,7 +2,7 @@
 # Demonstrates an upgrade on the cluster of "make cluster": Operator Lifecycle Manager (OLM) installs the last release
 # from a catalog and upgrades it to the version of this tree while the samples run. "make demo" builds and pushes the
 # images first. With --check, the script only checks that a release exists.
-# Environment: the settings of the cluster (KUBECONFIG, TEST_REGISTRY, RELATED_IMAGE_..., BUSYBOX_IMAGE); KUBECTL; BEGAN,
+# Environment: the settings of the cluster (KUBECONFIG, TEST_REGISTRY, RELATED_IMAGE_...); KUBECTL; BEGAN,
 # the start of the demo in seconds since 1970.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -117,7 +117,7 @@ show kubectl get pods --selector 'app in (nginx, memcached)'
 echo "        The operator is upgraded, and the pods of its operands were not restarted."
 
 step "Applying more samples: a Memcached whose nodes have stable names, and a CronJob, here with a Job every 5 seconds."
-show sh -c "sed 's|image: .*busybox.*|image: ${BUSYBOX_IMAGE:-docker.io/library/busybox:1.37}|; s|schedule: .*|schedule: \"@every 5s\"|' config/samples/batch_v1_cronjob.yaml | $KUBECTL apply -f - -f config/samples/cache_v1alpha1_memcached_statefulset.yaml"
+show sh -c "sed 's|schedule: .*|schedule: \"@every 5s\"|' config/samples/batch_v1_cronjob.yaml | $KUBECTL apply -f - -f config/samples/cache_v1alpha1_memcached_statefulset.yaml"
 kubectl wait --for=jsonpath='{.status.lastSuccessfulTime}' --timeout=60s $cronjob >/dev/null || {
 	kubectl describe $cronjob >&2
 	exit 1

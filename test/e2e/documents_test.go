@@ -102,8 +102,8 @@ func localCheckout() string {
 	Expect(err).NotTo(HaveOccurred())
 	indented := strings.ReplaceAll("\n"+strings.TrimSpace(string(settings)), "\n", "\n    ")
 	replace(install, `(?m)^  installPlanApproval: .*$`, "  config:"+indented)
-	if busybox := os.Getenv("BUSYBOX_IMAGE"); busybox != "" {
-		replace(filepath.Join(checkout, "config/samples/batch_v1_cronjob.yaml"), `image: .*`, "image: "+busybox)
+	if os.Getenv("TEST_CLUSTER") != "dedicated" { // it has a mirror
+		replace(filepath.Join(checkout, "config/samples/batch_v1_cronjob.yaml"), `image: .*`, "image: "+agentImage())
 	}
 	return checkout
 }

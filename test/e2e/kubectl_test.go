@@ -171,15 +171,15 @@ func statusOf(pod *corev1.Pod, container string) corev1.ContainerStatus {
 
 const sampleCronJob = "cronjob.batch.tutorial.kubebuilder.io/cronjob-sample"
 
-// useJobImage sets an image that this cluster can pull for the Jobs of the sample.
+// useJobImage sets an image that the cluster can pull for the Jobs of the sample. The test cluster has a mirror.
 func useJobImage(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	if os.Getenv("BUSYBOX_IMAGE") == "" {
+	if os.Getenv("TEST_CLUSTER") == "dedicated" {
 		return
 	}
 	const path = "/spec/jobTemplate/spec/template/spec/containers/0/image"
 	kubectl(ctx, "patch", "--namespace="+namespace, sampleCronJob, "--type=json",
-		fmt.Sprintf(`--patch=[{"op": "replace", "path": %q, "value": %q}]`, path, jobImage()))
+		fmt.Sprintf(`--patch=[{"op": "replace", "path": %q, "value": %q}]`, path, agentImage()))
 	// A Job that was created before would never complete.
 	kubectl(ctx, "delete", "--namespace="+namespace, "jobs", "--all")
 }

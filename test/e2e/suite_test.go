@@ -159,15 +159,15 @@ func operandImages() []corev1.EnvVar {
 			variables = append(variables, corev1.EnvVar{Name: name, Value: value})
 		}
 	}
-	return append(variables, corev1.EnvVar{Name: "RELATED_IMAGE_AGENT", Value: image("-agent", "v"+agentVersion())})
+	return append(variables, corev1.EnvVar{Name: "RELATED_IMAGE_AGENT", Value: agentImage()})
 }
 
-// agentVersion returns the version of the agent, which is not that of the operator.
-func agentVersion() string {
+// agentImage returns the image of the agent, which has a version of its own.
+func agentImage() string {
 	GinkgoHelper()
 	content, err := os.ReadFile(filepath.Join(root, "cmd/agent/VERSION"))
 	Expect(err).NotTo(HaveOccurred())
-	return strings.TrimSpace(string(content))
+	return image("-agent", "v"+strings.TrimSpace(string(content)))
 }
 
 // run runs a command in the repository and returns its standard output.

@@ -299,7 +299,8 @@ type PodSpec struct {
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
 	// securityContext is merged with the operator's by field. Values that the Pod Security Standard "restricted" does not
-	// allow are rejected. See "kubectl explain pod.spec.securityContext".
+	// allow are rejected. OpenShift assigns runAsUser and fsGroup, and rejects pods that name others. See "kubectl
+	// explain pod.spec.securityContext".
 	//
 	// Optional. Changing it restarts all nodes, one at a time, and each loses its items.
 	//

@@ -72,6 +72,27 @@ func (i Image) Push(ctx context.Context, registry string, transport http.RoundTr
 	return digest.String(), err
 }
 
+// Copy copies an image to another name.
+func Copy(ctx context.Context, from, to string) error {
+	options := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
+	source, err := name.ParseReference(from)
+	if err != nil {
+		return err
+	}
+	target, err := name.ParseReference(to)
+	if err != nil {
+		return err
+	}
+	image, err := remote.Image(source, options...)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", from, err)
+	}
+	if err := remote.Write(target, image, options...); err != nil {
+		return fmt.Errorf("pushing %s: %w", to, err)
+	}
+	return nil
+}
+
 func (i Image) build() (v1.Image, error) {
 	layer, err := i.layer()
 	if err != nil {

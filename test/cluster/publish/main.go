@@ -9,6 +9,8 @@
 //	REGISTRY/memcached-operator-probe:vVERSION       the client that the end-to-end tests run in pods
 //	REGISTRY/memcached-operator-agent:vVERSION       the agent of the tree; it has a version of its own
 //	REGISTRY/memcached-operator-prometheus:vVERSION  Prometheus, if it is built, for the end-to-end tests
+//	MIRROR/library/IMAGE:TAG                         an operand's image on docker.io that a bundle names: a copy of the
+//	                                                 image that the environment variable RELATED_IMAGE_... names
 //
 // The images are for the architecture of this machine. Credentials are those of docker login; SSL_CERT_FILE names the
 // trusted certificates.
@@ -23,6 +25,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -37,6 +40,7 @@ import (
 func main() {
 	p := publisher{}
 	flag.StringVar(&p.registry, "registry", "", "where to push to, a host with or without a path")
+	flag.StringVar(&p.mirror, "mirror", os.Getenv("TEST_MIRROR"), "the host of a registry that mirrors docker.io, if any")
 	flag.StringVar(&p.repository, "repository", ".", "the repository, a git work tree")
 	flag.StringVar(&p.bin, "bin", "", "the directory of the programs, as test/cluster/build.sh fills it")
 	flag.StringVar(&p.work, "work", "", "a directory for what is built")
@@ -50,7 +54,7 @@ func main() {
 	}
 }
 
-type publisher struct{ registry, repository, bin, work string }
+type publisher struct{ registry, mirror, repository, bin, work string }
 
 func (p *publisher) publish(ctx context.Context) error {
 	if p.registry == "" || p.bin == "" || p.work == "" {
@@ -78,7 +82,44 @@ func (p *publisher) publish(ctx context.Context) error {
 	if err := p.tree(ctx); err != nil {
 		return err
 	}
+	if err := p.mirrorOperands(ctx); err != nil {
+		return err
+	}
 	return p.catalogs(ctx)
+}
+
+// operand matches an operand's image on docker.io and the variable that names it, in a ClusterServiceVersion.
+var operand = regexp.MustCompile(`- name: (RELATED_IMAGE_\w+)\n\s+value: docker\.io/(\S+)\n`)
+
+// mirrorOperands publishes the operands' images that the bundles of the tree and of the releases name.
+func (p *publisher) mirrorOperands(ctx context.Context) error {
+	if p.mirror == "" {
+		return nil
+	}
+	const csv = "manifests/memcached-operator.clusterserviceversion.yaml"
+	paths, err := filepath.Glob(filepath.Join(p.repository, "config/catalog/released/*", csv))
+	if err != nil {
+		return err
+	}
+	mirrored := map[string]bool{}
+	for _, path := range append(paths, filepath.Join(p.repository, "bundle", csv)) {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, match := range operand.FindAllSubmatch(content, -1) {
+			source, image := os.Getenv(string(match[1])), string(match[2])
+			if source == "" || mirrored[image] {
+				continue
+			}
+			mirrored[image] = true
+			if err := images.Copy(ctx, source, p.mirror+"/"+image); err != nil {
+				return err
+			}
+			progress.Printf("%s/%s (a copy of %s)", p.mirror, image, source)
+		}
+	}
+	return nil
 }
 
 // release publishes the manager of a release, built from its commit.
