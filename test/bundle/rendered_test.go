@@ -23,14 +23,7 @@ func TestComponents(t *testing.T) {
 	g := NewWithT(t)
 	all := rendered(t, "test/bundle/testdata/everything")
 	g.Expect(all).To(HaveLen(len(rendered(t, "config/default")) + 6))
-	one := func(kind, suffix string) unstructured.Unstructured {
-		t.Helper()
-		i := slices.IndexFunc(all, func(o unstructured.Unstructured) bool {
-			return o.GetKind() == kind && strings.HasSuffix(o.GetName(), suffix)
-		})
-		g.Expect(i).NotTo(Equal(-1), kind)
-		return all[i]
-	}
+	one := func(kind, suffix string) unstructured.Unstructured { return pick(t, all, kind, suffix) }
 	deployment := as[appsv1.Deployment](t, one("Deployment", ""))
 	service := as[corev1.Service](t, one("Service", "metrics-service"))
 	monitor, policy := one("ServiceMonitor", ""), as[networkingv1.NetworkPolicy](t, one("NetworkPolicy", ""))
@@ -51,6 +44,43 @@ func TestComponents(t *testing.T) {
 	port := policy.Spec.Ingress[0].Ports[0].Port.StrVal
 	g.Expect(service.Spec.Ports[0].TargetPort.StrVal).To(Equal(port), "the NetworkPolicy opens the port of the Service")
 	g.Expect(deployment.Spec.Template.Spec.Containers[0].Ports).To(ContainElement(HaveField("Name", port)))
+}
+
+// pick returns the object of a kind whose name ends with a suffix.
+func pick(t *testing.T, all []unstructured.Unstructured, kind, suffix string) unstructured.Unstructured {
+	t.Helper()
+	i := slices.IndexFunc(all, func(o unstructured.Unstructured) bool {
+		return o.GetKind() == kind && strings.HasSuffix(o.GetName(), suffix)
+	})
+	NewWithT(t).Expect(i).NotTo(Equal(-1), kind)
+	return all[i]
+}
+
+// On OpenShift, the service CA issues the certificate of the metrics, and Prometheus has a token in a Secret.
+func TestOpenShiftComponent(t *testing.T) {
+	g := NewWithT(t)
+	all := rendered(t, "test/bundle/testdata/openshift")
+	deployment := as[appsv1.Deployment](t, pick(t, all, "Deployment", ""))
+	service := as[corev1.Service](t, pick(t, all, "Service", "metrics-service"))
+	secret := as[corev1.Secret](t, pick(t, all, "Secret", ""))
+	monitor := pick(t, all, "ServiceMonitor", "")
+	pod := deployment.Spec.Template.Spec
+	g.Expect(pod.Volumes).To(ConsistOf(HaveField("Secret.SecretName",
+		service.Annotations["service.beta.openshift.io/serving-cert-secret-name"])))
+	g.Expect(pod.Containers[0].Args).To(ContainElements("--leader-elect",
+		"--metrics-cert-dir="+pod.Containers[0].VolumeMounts[0].MountPath))
+	endpoints, _, _ := unstructured.NestedSlice(monitor.Object, "spec", "endpoints")
+	endpoint := endpoints[0].(map[string]any)
+	g.Expect(endpoint).NotTo(HaveKey("bearerTokenFile"))
+	g.Expect(endpoint["authorization"]).To(Equal(map[string]any{"credentials": map[string]any{
+		"name": secret.Name, "key": corev1.ServiceAccountTokenKey}}))
+	g.Expect(endpoint["tlsConfig"]).To(And(Not(HaveKey("insecureSkipVerify")),
+		HaveKeyWithValue("serverName", service.Name+"."+service.Namespace+".svc")))
+	account := pick(t, all, "ServiceAccount", "metrics")
+	g.Expect(secret.Annotations[corev1.ServiceAccountNameKey]).To(Equal(account.GetName()))
+	policy := as[networkingv1.NetworkPolicy](t, pick(t, all, "NetworkPolicy", ""))
+	g.Expect(policy.Spec.Ingress[0].From[0].NamespaceSelector.MatchExpressions).To(ConsistOf(
+		HaveField("Key", corev1.LabelMetadataName)))
 }
 
 // "make deploy", "make build-installer" and "make bundle" choose images by it.

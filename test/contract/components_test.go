@@ -70,6 +70,9 @@ var _ = Describe("The components", func() {
 			ContainSubstring("networkpolicy.networking.k8s.io/"), ContainSubstring("servicemonitor.monitoring.coreos.com/"),
 			ContainSubstring("prometheusrule.monitoring.coreos.com/"), ContainSubstring("podmonitor.monitoring.coreos.com/"),
 			ContainSubstring("configmap/memcached-operator-dashboard")))
+		Expect(kubectl("apply", "--server-side", "--validate=strict", "--dry-run=server",
+			"-k", "testdata/openshift-components")).To(And(ContainSubstring("secret/memcached-operator-metrics-token"),
+			ContainSubstring("servicemonitor.monitoring.coreos.com/")))
 
 		_, served := scrape(scraper)
 		expressions := kubectl("get", "--namespace=memcached-operator-system", "prometheusrules",
