@@ -224,6 +224,12 @@ var _ = Describe("A Memcached with TLS", Ordered, func() {
 
 	It("never shows what Secrets contain", func(ctx SpecContext) {
 		metrics := fmt.Sprint(namespaces[0].metrics(ctx))
+		report := run(ctx, "env", append([]string{"KUBECTL=" + os.Getenv("KUBECTL"), "config/bug-report.sh"},
+			namesOfAll(namespaces)...)...)
+		for _, part := range []string{"Server Version:", `"msg":"Starting"`, "holderIdentity:", "  kind: Memcached\n",
+			"Containers:\n", "memcached-tls-0"} {
+			Expect(report).To(ContainSubstring(part), "what a bug report needs")
+		}
 		for _, ns := range append(namesOfAll(namespaces), operatorNamespace) {
 			in := "--namespace=" + ns
 			out := kubectl(ctx, "get", in, "--output=yaml",
@@ -231,7 +237,7 @@ var _ = Describe("A Memcached with TLS", Ordered, func() {
 			for _, pod := range strings.Fields(kubectl(ctx, "get", "pods", in, "--output=name")) {
 				out += kubectl(ctx, "logs", in, "--all-containers", "--ignore-errors", pod)
 			}
-			out += metrics
+			out += metrics + report
 			Expect(len(out)).To(BeNumerically(">", 1000))
 			for _, secret := range []string{canary, base64.StdEncoding.EncodeToString([]byte(canary + "\n"))[:16],
 				"PRIVATE KEY"} {
