@@ -174,17 +174,25 @@ func AlteredProblems(workload string, rollout Rollout, applied int32) []Problem 
 		workload, applied, rollout.Desired)}}
 }
 
+// longName is a length of names that, repeated in a message, would leave no room for what is wrong with them.
+const longName = 63
+
 // RolloutProblems returns the problem that a Deployment itself reports, such as pods that cannot be created or do not
 // become ready in time; nothing without a Deployment. Conditions that the Deployment controller set for an earlier spec
-// are ignored.
+// are ignored, except one: while it cannot create a ReplicaSet, it does not report that it has observed the spec.
 func RolloutProblems(deployment *appsv1.Deployment) []Problem {
-	if deployment == nil || !isObserved(deployment) {
+	if deployment == nil {
 		return nil
 	}
 	for _, c := range deployment.Status.Conditions {
-		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue ||
-			c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse && c.Reason != "DeploymentPaused" {
-			return []Problem{{rolloutStuck, fmt.Sprintf("Deployment %s: %s: %s", deployment.Name, c.Reason, c.Message)}}
+		isProblem := c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue ||
+			c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse && c.Reason != "DeploymentPaused"
+		if isProblem && (isObserved(deployment) || c.Reason == "ReplicaSetCreateError") {
+			message := c.Message
+			if len(deployment.Name) > longName {
+				message = strings.ReplaceAll(message, deployment.Name, "...")
+			}
+			return []Problem{{rolloutStuck, fmt.Sprintf("Deployment %s: %s: %s", deployment.Name, c.Reason, message)}}
 		}
 	}
 	return nil

@@ -102,7 +102,7 @@ func everyKind(k kind) {
 
 	It("may have a name of 1 to the maximum number of characters", func(ctx context.Context) {
 		var objects []client.Object
-		for _, length := range []int{1, 52, 63, 64, 253} {
+		for _, length := range []int{1, 52, 63, 64, longestDeployment()} {
 			if length > k.LongestName {
 				continue
 			}
@@ -114,6 +114,12 @@ func everyKind(k kind) {
 		k.settle(ctx, objects...)
 		for _, object := range objects {
 			k.own(ctx, object)
+		}
+		if longestDeployment() < k.LongestName {
+			object := k.Make(ns, strings.Repeat("a", k.LongestName), 1)
+			k.put(ctx, object)
+			k.eventually(ctx, object, "Degraded=True/RolloutStuck")
+			Expect(k.message(object, "Degraded")).To(ContainSubstring("must be no more than 253 characters"))
 		}
 	})
 
@@ -311,6 +317,9 @@ func everyDeployingKind(k kind) {
 			}
 			before := k.desired(ctx, object)
 			for _, value := range field.Accepted() {
+				if name, ok := value.(string); ok && len(name) > longestDeployment() {
+					continue
+				}
 				k.setField(ctx, object, field.Path, value)
 				k.settle(ctx, object)
 				after := k.desired(ctx, object)
@@ -347,6 +356,29 @@ func everyDeployingKind(k kind) {
 		_, template := testkinds.Workload(workload)
 		Expect(template.Annotations).To(HaveKey("kubectl.kubernetes.io/restartedAt"))
 		Expect(requests(mark, ns, isOf(k.Children[0].Resource))).To(HaveLen(1))
+	})
+
+	It("reports that the cluster cannot create its ReplicaSet, and recovers", func(ctx context.Context) {
+		if k.Children[0].Kind != "Deployment" {
+			Skip("it has none")
+		}
+		const counted = "count/replicasets.apps"
+		quota := &corev1.ResourceQuota{
+			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "no-replicasets"},
+			Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{counted: resource.MustParse("0")}},
+		}
+		Expect(k8s.Create(ctx, quota)).To(Succeed())
+		Eventually(ctx, func() corev1.ResourceList { return get(ctx, quota).Status.Hard }).ShouldNot(BeEmpty())
+
+		object := k.Make(ns, "one", 1)
+		Expect(k8s.Create(ctx, object)).To(Succeed())
+		Eventually(ctx, k.conditionsOf(object)).Should(HaveKeyWithValue("Degraded", "True/RolloutStuck"))
+		Expect(k.message(object, "Degraded")).To(ContainSubstring("exceeded quota: no-replicasets"))
+		Expect(k8s.Delete(ctx, quota)).To(Succeed())
+		edit(ctx, k.own(ctx, object)[0], func(workload client.Object) { // Kubernetes' controller retries at once
+			workload.GetAnnotations()["look"] = "again"
+		})
+		Eventually(ctx, k.conditionsOf(object)).Should(settled)
 	})
 
 	It("reports that a quota refuses its pods, and recovers",
@@ -464,6 +496,9 @@ func kubectlIn(namespace string) func(args ...string) string {
 // in CEL. It returns a function that removes the policy.
 func change(ctx context.Context, k kind, namespace, expression string) (remove func(context.Context)) {
 	GinkgoHelper()
+	if kubernetesMinor() < 36 {
+		Skip("MutatingAdmissionPolicy is v1 since Kubernetes 1.36")
+	}
 	policy := &admissionregistrationv1.MutatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "change-" + namespace},
 		Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -16,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -304,3 +307,24 @@ func (k kind) passOnStatusOf(ctx context.Context, child client.Object) {
 
 // jobPace is longer than the second for which Kubernetes batches status updates of a Job.
 const jobPace = 1200 * time.Millisecond
+
+// kubernetesMinor returns the minor version of the API server, such as 36 for 1.36.
+var kubernetesMinor = sync.OnceValue(func() int {
+	GinkgoHelper()
+	clients, err := discovery.NewDiscoveryClientForConfig(cp.Config)
+	Expect(err).NotTo(HaveOccurred())
+	version, err := clients.ServerVersion()
+	Expect(err).NotTo(HaveOccurred())
+	minor, err := strconv.Atoi(version.Minor)
+	Expect(err).NotTo(HaveOccurred())
+	return minor
+})
+
+// longestDeployment is the length of the longest name with which a Deployment gets pods. Before Kubernetes 1.34, the
+// names of its ReplicaSets were not shortened.
+func longestDeployment() int {
+	if kubernetesMinor() < 34 {
+		return 253 - len("-0123456789")
+	}
+	return 253
+}

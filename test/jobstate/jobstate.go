@@ -8,6 +8,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,7 +35,15 @@ func Finish(ctx context.Context, c client.Client, job *batchv1.Job, how batchv1.
 				LastProbeTime: now, LastTransitionTime: now,
 			})
 		}
-		return c.Status().Update(ctx, job)
+		err := c.Status().Update(ctx, job)
+		if apierrors.IsInvalid(err) {
+			// Before Kubernetes 1.32, SuccessCriteriaMet was only for Jobs with a success policy.
+			job.Status.Conditions = slices.DeleteFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool {
+				return c.Type == batchv1.JobSuccessCriteriaMet
+			})
+			err = c.Status().Update(ctx, job)
+		}
+		return err
 	})
 }
 
