@@ -2,8 +2,9 @@
 # Writes the catalog of all releases, and their bundles, into a directory:
 #   OUT/catalog/memcached-operator/catalog.yaml   the catalog; catalog/ becomes /configs of the catalog image
 #   OUT/bundle-VERSION/                           the content of REGISTRY/memcached-operator-bundle:vVERSION
-# Usage: config/catalog/render.sh [--tree] OUT [REGISTRY]
-# With --tree, the catalog also contains the bundle of the tree, at the head of every channel. REGISTRY replaces
+# Usage: config/catalog/render.sh [--tree [--next DIRECTORY]] OUT [REGISTRY]
+# With --tree, the catalog also contains the bundle of the tree, at the head of every channel; with --next, also one that
+# follows it, for tests. REGISTRY replaces
 # ghcr.io/example in the names of this project's images. OPM is the opm to use; SCORECARD_TEST_IMAGE, if set, replaces
 # the image of operator-sdk's own scorecard tests.
 set -eu
@@ -11,8 +12,9 @@ sed --version 2>/dev/null | grep -q GNU || {
 	echo "render.sh: GNU sed is required: put it first in the PATH" >&2
 	exit 1
 }
-tree=
+tree='' next=''
 [ "$1" != --tree ] || { tree=1 && shift; }
+[ "$1" != --next ] || { next=$2 && shift 2; }
 out=$1 registry=${2:-ghcr.io/example}
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
@@ -37,11 +39,11 @@ for released in config/catalog/released/*/; do
 	[ -d "$released" ] || continue
 	take "$(basename "$released")" "$released"
 done
-if [ -n "$tree" ]; then
-	version=$(sed -n 's/^  version: //p' bundle/manifests/memcached-operator.clusterserviceversion.yaml)
+for added in ${tree:+bundle} ${next:+"$next"}; do
+	version=$(sed -n 's/^  version: //p' "$added/manifests/memcached-operator.clusterserviceversion.yaml")
 	config/catalog/enter.sh "$work/template.yaml" "$version" candidate stable
-	take "$version" bundle
-fi
+	take "$version" "$added"
+done
 set -- "$out"/bundle-*
 [ -d "$1" ] || { echo "render.sh: no version has been released, so there is no catalog" >&2 && exit 0; }
 

@@ -13,6 +13,7 @@ import (
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 )
@@ -31,6 +32,13 @@ type installation struct {
 // and the namespaces to watch: all, if none is given.
 func subscribe(ctx context.Context, catalogTag, version string, approval operatorsv1alpha1.Approval,
 	watched ...string) *installation {
+	GinkgoHelper()
+	return subscribeWith(ctx, operandImages(), catalogTag, version, approval, watched...)
+}
+
+// subscribeWith is subscribe with some settings of the operator.
+func subscribeWith(ctx context.Context, settings []corev1.EnvVar, catalogTag, version string,
+	approval operatorsv1alpha1.Approval, watched ...string) *installation {
 	GinkgoHelper()
 	i := &installation{
 		catalog:      &operatorsv1alpha1.CatalogSource{},
@@ -53,7 +61,7 @@ func subscribe(ctx context.Context, catalogTag, version string, approval operato
 	i.subscription.Spec.StartingCSV = csvName(version)
 	i.group.Spec.TargetNamespaces = watched
 	i.subscription.Spec.InstallPlanApproval = approval
-	i.subscription.Spec.Config = &operatorsv1alpha1.SubscriptionConfig{Env: operandImages()}
+	i.subscription.Spec.Config = &operatorsv1alpha1.SubscriptionConfig{Env: settings}
 	create(ctx, i.catalog, i.group, i.subscription)
 	return i
 }
@@ -79,17 +87,17 @@ func (i *installation) awaitInstalled(ctx context.Context, version string) {
 		g.Expect(i.subscription.Status.InstalledCSV).To(Equal(csvName(version)))
 		g.Expect(phase(ctx, version)).To(Equal(operatorsv1alpha1.CSVPhaseSucceeded))
 	}).WithContext(ctx).Should(Succeed())
-	awaitSettings(ctx)
+	awaitSettings(ctx, i.subscription.Spec.Config.Env)
 }
 
 // awaitSettings waits until the manager runs with the settings of the Subscription. OLM creates its Deployment without
 // them first, and reports that as success.
-func awaitSettings(ctx context.Context) {
+func awaitSettings(ctx context.Context, settings []corev1.EnvVar) {
 	GinkgoHelper()
 	Eventually(func(g Gomega, ctx context.Context) {
 		var manager appsv1.Deployment
 		g.Expect(kube.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: managerName}, &manager)).To(Succeed())
-		g.Expect(manager.Spec.Template.Spec.Containers[0].Env).To(ContainElements(operandImages()))
+		g.Expect(manager.Spec.Template.Spec.Containers[0].Env).To(ContainElements(settings))
 	}).WithContext(ctx).Should(Succeed())
 	kubectl(ctx, "rollout", "status", "--namespace="+operatorNamespace, "--timeout=120s", "deployment/"+managerName)
 }

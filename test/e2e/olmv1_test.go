@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
 )
 
 // extension is what an administrator creates to install the operator with OLM v1.
@@ -76,16 +78,24 @@ var _ = Describe("Installed by a ClusterExtension", Ordered, func() {
 		}
 	}, SpecTimeout(4*stepTimeout))
 
+	It("upgrades to a release with a second version of Memcached", func(ctx SpecContext) {
+		Expect(kube.Patch(ctx, e.catalog, client.RawPatch(types.MergePatchType, fmt.Appendf(nil,
+			`{"spec":{"source":{"image":{"ref":%q}}}}`, image("-catalog", "next"))))).To(Succeed())
+		e.request(ctx, nextVersion())
+		e.awaitInstalled(ctx, nextVersion())
+		expectBothVersions(ctx, objects[memcacheds.Name].(*cachev1alpha1.Memcached))
+	}, SpecTimeout(2*stepTimeout))
+
 	It("is not replaced by an earlier release, whose definitions lack fields", func(ctx SpecContext) {
 		e.request(ctx, first)
 		Eventually(e.problem).WithContext(ctx).Should(Equal(fmt.Sprintf("error upgrading from currently installed "+
 			"version %q: no bundles found for package %q matching version %q in channels [candidate]",
-			tree, packageName, first)))
+			nextVersion(), packageName, first)))
 		e.patch(ctx, `{"spec":{"source":{"catalog":{"upgradeConstraintPolicy":"SelfCertified"}}}}`)
 		Eventually(e.problem).WithContext(ctx).Should(And(
 			ContainSubstring(`validating upgrade for CRD "memcacheds.cache.example.com": `),
 			ContainSubstring("existingFieldRemoval: ")))
-		Expect(e.installed(ctx)).To(Equal(tree))
+		Expect(e.installed(ctx)).To(Equal(nextVersion()))
 	}, SpecTimeout(stepTimeout))
 
 	It("leaves nothing behind when the ClusterExtension is deleted, not even resources", func(ctx SpecContext) {

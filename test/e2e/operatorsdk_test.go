@@ -62,7 +62,7 @@ var _ = Describe("With operator-sdk", Ordered, func() {
 		}
 		Eventually(ctx, upgraded).WithTimeout(2 * stepTimeout).Should(Receive(Succeed()))
 		Eventually(phase).WithContext(ctx).WithArguments(tree).Should(Equal(operatorsv1alpha1.CSVPhaseSucceeded))
-		awaitSettings(ctx)
+		awaitSettings(ctx, operandImages())
 	}, SpecTimeout(3*stepTimeout))
 
 	It("passes the scorecard tests of operator-sdk and of the bundle", func(ctx SpecContext) {
@@ -155,5 +155,5 @@ func useOperandImages(ctx context.Context) {
 	before := subscription.DeepCopy()
 	subscription.Spec.Config = &operatorsv1alpha1.SubscriptionConfig{Env: variables}
 	Expect(kube.Patch(ctx, subscription, client.MergeFrom(before))).To(Succeed())
-	awaitSettings(ctx)
+	awaitSettings(ctx, operandImages())
 }

@@ -5,6 +5,7 @@
 //	REGISTRY/memcached-operator-bundle:vVERSION      its bundle
 //	REGISTRY/memcached-operator-catalog:released     the catalog of all releases
 //	REGISTRY/memcached-operator-catalog:tree         the same and the tree, which upgrades the last release
+//	REGISTRY/memcached-operator-catalog:next         the same and a bundle that could follow the tree: see next.go
 //	REGISTRY/memcached-operator-scorecard:vVERSION   the scorecard tests of the tree
 //	REGISTRY/memcached-operator-probe:vVERSION       the client that the end-to-end tests run in pods
 //	REGISTRY/memcached-operator-agent:vVERSION       the agent of the tree; it has a version of its own
@@ -102,6 +103,11 @@ func (p *publisher) mirrorOperands(ctx context.Context) error {
 		return err
 	}
 	mirrored := map[string]bool{}
+	if other := os.Getenv("MEMCACHED_OLD_IMAGE"); other != "" {
+		if err := images.Copy(ctx, other, p.mirror+strings.TrimPrefix(nextImage, "docker.io")); err != nil {
+			return err
+		}
+	}
 	for _, path := range append(paths, filepath.Join(p.repository, "bundle", csv)) {
 		content, err := os.ReadFile(path)
 		if err != nil {
@@ -144,16 +150,21 @@ func (p *publisher) release(ctx context.Context, version, commitFile string) err
 	return p.manager(ctx, source, version, commit)
 }
 
-// tree publishes the programs of the tree.
-func (p *publisher) tree(ctx context.Context) error {
+// version returns the version of the tree.
+func (p *publisher) version() (string, error) {
 	var csv struct {
 		Spec struct{ Version string }
 	}
 	err := readYAML(filepath.Join(p.repository, "bundle/manifests/memcached-operator.clusterserviceversion.yaml"), &csv)
+	return csv.Spec.Version, err
+}
+
+// tree publishes the programs of the tree.
+func (p *publisher) tree(ctx context.Context) error {
+	version, err := p.version()
 	if err != nil {
 		return err
 	}
-	version := csv.Spec.Version
 	commit, err := p.run(ctx, p.repository, "git", "rev-parse", "HEAD")
 	if err != nil {
 		return err
@@ -215,14 +226,27 @@ func (p *publisher) agent(ctx context.Context) (images.Image, error) {
 
 // catalogs publishes the catalogs and all bundles.
 func (p *publisher) catalogs(ctx context.Context) error {
-	tree, released := filepath.Join(p.work, "tree"), filepath.Join(p.work, "released")
-	for _, args := range [][]string{{"--tree", tree}, {released}} {
-		render := []string{"OPM=" + filepath.Join(p.bin, "opm"), "config/catalog/render.sh"}
-		if _, err := p.run(ctx, p.repository, "env", slices.Concat(render, args, []string{p.registry})...); err != nil {
-			return err
-		}
+	render := func(args ...string) error {
+		command := slices.Concat([]string{"OPM=" + filepath.Join(p.bin, "opm"), "config/catalog/render.sh"}, args)
+		_, err := p.run(ctx, p.repository, "env", append(command, p.registry)...)
+		return err
 	}
-	bundles, err := filepath.Glob(filepath.Join(tree, "bundle-*"))
+	tree, released, next := filepath.Join(p.work, "tree"), filepath.Join(p.work, "released"), filepath.Join(p.work, "next")
+	if err := errors.Join(render(released), render("--tree", tree)); err != nil {
+		return err
+	}
+	last, err := p.version()
+	if err != nil {
+		return err
+	}
+	following := filepath.Join(p.work, "bundle-next")
+	if _, err := writeNext(filepath.Join(tree, "bundle-"+last), following); err != nil {
+		return err
+	}
+	if err := render("--tree", "--next", following, next); err != nil {
+		return err
+	}
+	bundles, err := filepath.Glob(filepath.Join(next, "bundle-*"))
 	if err != nil {
 		return err
 	}
@@ -241,7 +265,7 @@ func (p *publisher) catalogs(ctx context.Context) error {
 			return err
 		}
 	}
-	return p.push(ctx, p.catalog("tree", tree), p.catalog("released", released))
+	return p.push(ctx, p.catalog("tree", tree), p.catalog("released", released), p.catalog("next", next))
 }
 
 func (p *publisher) catalog(tag, dir string) images.Image {
