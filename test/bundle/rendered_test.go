@@ -269,3 +269,22 @@ func TestVersionsOfTools(t *testing.T) {
 		g.Expect(find(t, "config/scorecard/patches/"+file+".config.yaml", `scorecard-test:(v\S+)`)).To(HaveEach(sdk))
 	}
 }
+
+// Each version of Kubernetes that a control plane can be built of is tested and documented, the oldest being that of
+// the bundle.
+func TestVersionsOfKubernetes(t *testing.T) {
+	g := NewWithT(t)
+	oldest := find(t, "test/cluster/controlplane/go.mod", `k8s.io/kubernetes v(1\.\d+)`)[0]
+	newest := find(t, "test/cluster/kubernetes/go.mod", `k8s.io/kubernetes v(1\.\d+)`)[0]
+	versions := []string{oldest}
+	for _, path := range must(filepath.Glob(filepath.Join(repo, "test/cluster/controlplane/*.*.mod")))(t) {
+		versions = append(versions, strings.TrimSuffix(filepath.Base(path), ".mod"))
+	}
+	g.Expect(readBundle(t, "bundle").CSV.Spec.MinKubeVersion).To(Equal(oldest + ".0"))
+	g.Expect(find(t, ".ci/run", `KUBERNETES=(\S+)`)).To(ConsistOf(oldest))
+	g.Expect(find(t, ".github/workflows/ci.yml", `KUBERNETES=([0-9.]+)`)).To(ConsistOf(versions))
+	for _, version := range append(versions, newest) {
+		g.Expect(find(t, "docs/compatibility.md", `\b(1\.3\d)\b`)).To(ContainElement(version))
+		g.Expect(find(t, "test/tools/operator-sdk/validators_test.go", `"(1\.\d+)"`)).To(ContainElement(version))
+	}
+}

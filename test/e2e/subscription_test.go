@@ -61,7 +61,11 @@ var _ = Describe("Installed by a Subscription", func() {
 				for _, index := range mode.watched {
 					targets = append(targets, s.namespaces[index])
 				}
-				s.installation = subscribe(ctx, "tree", tree, operatorsv1alpha1.ApprovalAutomatic, targets...)
+				settings := operandImages()
+				if mode.name == "SingleNamespace" {
+					settings = append(settings, deadProxy(ctx)...)
+				}
+				s.installation = subscribeWith(ctx, settings, "tree", tree, operatorsv1alpha1.ApprovalAutomatic, targets...)
 				cleanUp(s.remove)
 				s.awaitInstalled(ctx, tree)
 				s.createResources(ctx, targets)
@@ -91,6 +95,17 @@ var _ = Describe("Installed by a Subscription", func() {
 		})
 	}
 })
+
+// deadProxy returns the settings with which OLM tells an operator of a proxy, one that does not answer. Only the API
+// server is reached without it.
+func deadProxy(ctx context.Context) []corev1.EnvVar {
+	GinkgoHelper()
+	var api corev1.Service
+	Expect(kube.Get(ctx, client.ObjectKey{Namespace: "default", Name: "kubernetes"}, &api)).To(Succeed())
+	const proxy = "http://127.0.0.1:9"
+	return []corev1.EnvVar{{Name: "HTTP_PROXY", Value: proxy}, {Name: "HTTPS_PROXY", Value: proxy},
+		{Name: "NO_PROXY", Value: api.Spec.ClusterIP}}
+}
 
 // createResources creates a resource of each kind in each namespace, first outside of the watched namespaces: when the
 // others settle, the operator would have reconciled these, too.
