@@ -29,6 +29,9 @@ PROCS ?= 4
 # A suite fails if FOCUS matches none of its specs, except in "make test": there it may match specs of one suite only.
 FAIL_ON_EMPTY ?= yes
 
+# scorecard: a namespace that the operator watches.
+NAMESPACE ?= memcached-operator-system
+
 # bench-cronjobs: the number of CronJobs, how often each controller is measured, and a file for all results.
 COUNT ?= 1000
 PAIRS ?= 1
@@ -99,6 +102,7 @@ help: ## List targets and variables.
 		'  OLM=0.28.0      version of OLM in the cluster (cluster, e2e, demo)' \
 		'  MANAGER=program test this build of the manager (contract, scorecard-selftest, reliability-short)' \
 		'  ARGS=flags      run a part of reliability with these flags' \
+		'  NAMESPACE=name  namespace that the operator watches (scorecard)' \
 		'  COUNT=1000, PAIRS=1, BENCH_JSON=file' \
 		'                  bench-cronjobs: number of CronJobs, number of measurements, file for the results' \
 		'  REGISTRY=name   registry to push images to ($(REGISTRY))' \
@@ -215,6 +219,14 @@ contract: control-plane suite-manager ## Test the manager's behavior on a real A
 scorecard-selftest: control-plane ## Test the scorecard tests: each passes on the operator and fails on a defect.
 	@$(WITH_PLANE) MANAGER='$(abspath $(MANAGER))' \
 		go test -v -count=1 -timeout 10m ./test/scorecard $(if $(V),-ginkgo.v) $(if $(FOCUS),-ginkgo.focus '$(FOCUS)' $(FAIL_ON_EMPTY:%=-ginkgo.fail-on-empty))
+
+.PHONY: scorecard
+scorecard: kubectl $(OPERATOR_SDK) ## Run the scorecard tests of the bundle against the operator in your cluster. NAMESPACE=name
+	@rbac() { '$(KUBECTL)' kustomize config/scorecard/rbac | sed 's|namespace: .*|namespace: $(NAMESPACE)|' | '$(KUBECTL)' "$$@" -f -; }; \
+	trap 'rbac delete --ignore-not-found' EXIT; rbac apply && \
+		'$(OPERATOR_SDK)' scorecard bundle --namespace='$(NAMESPACE)' --pod-security=restricted && \
+		'$(OPERATOR_SDK)' scorecard bundle --namespace='$(NAMESPACE)' --pod-security=restricted --wait-time=5m \
+		--config=bundle/tests/scorecard/custom.yaml
 
 .PHONY: reliability
 reliability: control-plane kubectl ## Inject faults, change fields, seed bugs; write docs/proof (hours). ARGS=--help lists flags.

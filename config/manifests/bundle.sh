@@ -14,11 +14,12 @@ csv=bundle/manifests/memcached-operator.clusterserviceversion.yaml
 
 # Update the descriptors in the base from the markers in api/.
 "$OPERATOR_SDK" generate kustomize manifests --interactive=false -q
-manifests=$(config/render.sh config/manifests controller:latest="$image" scorecard:latest="$scorecard")
+manifests=$(config/render.sh config/manifests controller:latest="$image")
 # "generate bundle" does not delete files of earlier runs.
 rm -rf bundle bundle.Dockerfile
 log=$(printf '%s\n' "$manifests" | "$OPERATOR_SDK" generate bundle -q --overwrite --version "$version" \
 	--channels candidate,stable --default-channel stable 2>&1) || { echo "$log" >&2 && exit 1; }
+config/render.sh config/scorecard/custom scorecard:latest="$scorecard" >bundle/tests/scorecard/custom.yaml
 
 # operator-sdk sets createdAt to the current time. Restore the value in the base, the time of the release.
 createdAt=$(sed -n 's/^    createdAt: //p' "$base")

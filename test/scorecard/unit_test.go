@@ -8,6 +8,7 @@ import (
 
 	"github.com/blang/semver/v4"
 	. "github.com/onsi/gomega"
+	scorecardv1alpha3 "github.com/operator-framework/api/pkg/apis/scorecard/v1alpha3"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
@@ -89,15 +90,14 @@ func TestPermissionsNameEveryKind(t *testing.T) {
 
 func TestConfigurationNamesEveryTest(t *testing.T) {
 	g := NewWithT(t)
-	text, err := os.ReadFile("../../config/scorecard/patches/custom.config.yaml")
+	text, err := os.ReadFile("../../config/scorecard/custom/config.yaml")
 	g.Expect(err).NotTo(HaveOccurred())
-	var patches []struct {
-		Value struct{ Entrypoint []string }
-	}
-	g.Expect(yaml.Unmarshal(text, &patches)).To(Succeed())
+	var configuration scorecardv1alpha3.Configuration
+	g.Expect(yaml.UnmarshalStrict(text, &configuration)).To(Succeed())
+	g.Expect(configuration.Stages).To(HaveLen(1))
 	var configured, all []string
-	for _, patch := range patches {
-		configured = append(configured, strings.Join(patch.Value.Entrypoint, " "))
+	for _, test := range configuration.Stages[0].Tests {
+		configured = append(configured, strings.Join(test.Entrypoint, " "))
 	}
 	for _, test := range tests {
 		all = append(all, "memcached-operator-scorecard "+test.name)
