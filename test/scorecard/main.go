@@ -38,6 +38,9 @@ var tests = []struct {
 	{"status-is-honest", forEachKind(either(statusIsHonest, statusOfRunsIsHonest))},
 	{"crds-are-compatible", crdsAreCompatible},
 	{"no-dangling-volumes", noDanglingVolumes},
+	{"sample-runs", forKinds([]kind{cronJobs}, sampleRuns)},
+	{"images-are-those-of-the-bundle", imagesAreThoseOfTheBundle},
+	{"metrics-need-a-token", metricsNeedAToken},
 }
 
 // settings come from flags and the environment.
@@ -45,6 +48,7 @@ type settings struct {
 	bundle    string // the directory of the bundle
 	released  string // the directory of the bundles released so far, one directory for each version
 	namespace string // where to create objects
+	metrics   string // the URL of the metrics; if empty, that of the Service in the bundle
 	timeout   time.Duration
 }
 
@@ -71,6 +75,7 @@ func run(ctx context.Context, args []string, namespace string) scorecardv1alpha3
 	flags.StringVar(&s.bundle, "bundle", "/bundle", "the directory of the bundle")
 	flags.StringVar(&s.released, "released", "/released",
 		"the directory of the released bundles, <version>/manifests each")
+	flags.StringVar(&s.metrics, "metrics", "", "the URL of the metrics, by default that of the Service in the bundle")
 	flags.DurationVar(&s.timeout, "timeout", 3*time.Minute, "how long a test may take")
 	if err := flags.Parse(args); err != nil {
 		return statusOf("", []finding{{err: fmt.Errorf("wrong arguments %q: %w", args, err)}})

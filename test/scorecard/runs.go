@@ -42,6 +42,21 @@ func growRuns(object client.Object) {
 
 func suspend(object client.Object) { object.(*tutorialv1.CronJob).Spec.Suspend = ptr.To(true) }
 
+// sampleRuns shows that the Job of the example, as it is but for its schedule, completes.
+func sampleRuns(ctx context.Context, t *trial) {
+	object := t.sample.DeepCopyObject().(*tutorialv1.CronJob)
+	object.Namespace, object.Name = t.namespace, t.newObject().GetName()
+	hurry(object)
+	t.create(ctx, object)
+	t.until(ctx, t.called(object)+" has a Job that is complete", "the pods of its Job, and their events",
+		func(ctx context.Context) (string, error) {
+			if err := t.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+				return "", err
+			}
+			return hasSucceeded(t, object)(ctx)
+		})
+}
+
 // noRunIsRepeated shows that nothing is repaired: a Job that a user has changed stays so, and one that a user has
 // deleted does not run again.
 func noRunIsRepeated(ctx context.Context, t *trial) {

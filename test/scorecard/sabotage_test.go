@@ -105,11 +105,14 @@ func shareLabels(ctx context.Context, namespace string) {
 		})
 }
 
-func holdPods(ctx context.Context, name string) {
+func holdPods(ctx context.Context, namespace string) { label(ctx, namespace, testenv.HoldPods) }
+
+// label adds a label to a namespace.
+func label(ctx context.Context, name, label string) {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	Expect(k8s.Patch(ctx, namespace,
-		client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+testenv.HoldPods+`":""}}}`)))).To(Succeed())
+		client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+label+`":""}}}`)))).To(Succeed())
 }
 
 func falsifyStatus(ctx context.Context, namespace string) {

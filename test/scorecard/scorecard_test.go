@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,10 +18,13 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	"github.com/example/memcached-operator/test/bundle"
+	"github.com/example/memcached-operator/test/testenv"
 )
 
 // every returns the results of a test of every kind, all with the same state.
@@ -61,6 +66,8 @@ var defects = []struct {
 		`observed last: (the number of ready pods in the status|status.activeJobs) is 99, not \d`},
 	{"has no pods that become ready", repaired, "status-is-honest", holdPods,
 		"observed last: pod .* is not ready; look at the pods"},
+	{"has a sample whose pods do not start", scheduled, "sample-runs", holdPods,
+		"observed last: no Job has completed; look at the pods of its Job"},
 }
 
 var (
@@ -69,13 +76,13 @@ var (
 )
 
 var _ = Describe("The scorecard", Ordered, ContinueOnFailure, func() {
-	var bundle, ns string
+	var bundleDir, ns string
 	results := make([]chan scorecardv1alpha3.TestStatus, len(defects))
 
 	// Most of the time passes waiting for what does not happen, so the tests of all defects wait at the same time, and
 	// the other specs run meanwhile.
 	BeforeAll(func(ctx context.Context) {
-		bundle, ns = newBundle(), newNamespace(ctx)
+		bundleDir, ns = newBundle(), newNamespace(ctx)
 		unvaried := newBundle()
 		edit(unvaried, "clusterserviceversion", dropExamples("StatefulSet"))
 		var sabotaged sync.WaitGroup
@@ -96,12 +103,15 @@ var _ = Describe("The scorecard", Ordered, ContinueOnFailure, func() {
 
 	It("passes on the operator, all tests at once in one namespace, and leaves nothing behind", func(ctx context.Context) {
 		released, _ := newReleased()
+		label(ctx, ns, testenv.EndPods)
+		installed := newManagerDeployment(ctx, ns, bundleDir)
 		statuses := make([]scorecardv1alpha3.TestStatus, len(tests))
 		var all sync.WaitGroup
 		for i, test := range tests {
 			all.Go(func() {
 				defer GinkgoRecover()
-				statuses[i] = scorecard(ctx, ns, "--bundle="+bundle, "--released="+released, test.name)
+				statuses[i] = scorecard(ctx, ns, "--bundle="+bundleDir, "--released="+released, "--metrics="+manager.MetricsURL,
+					test.name)
 			})
 		}
 		all.Wait()
@@ -114,6 +124,7 @@ var _ = Describe("The scorecard", Ordered, ContinueOnFailure, func() {
 			}
 		}
 		Expect(statuses[0].Results).To(HaveLen(len(allKinds)))
+		Expect(k8s.Delete(ctx, installed)).To(Succeed())
 		Expect(itemsOf(ctx, ns, &samplev1alpha1.FooList{}, &cachev1alpha1.MemcachedList{}, &tutorialv1.CronJobList{},
 			&appsv1.DeploymentList{}, &appsv1.StatefulSetList{}, &batchv1.JobList{})).To(BeEmpty())
 	}, NodeTimeout(5*time.Minute)) // the tests have 3 minutes, and one to clean up
@@ -145,6 +156,39 @@ var _ = Describe("The scorecard", Ordered, ContinueOnFailure, func() {
 			Expect(errorsOf(status, "crds-are-compatible/memcacheds.cache.example.com")).
 				To(ConsistOf(HavePrefix("the definition of the cluster"), HaveSuffix("maximum decreased : 6000 -> 5000")))
 		})
+
+	It("fails when the operator runs another image, and suggests its namespace where it is not",
+		func(ctx context.Context) {
+			const test = "images-are-those-of-the-bundle"
+			other := newNamespace(ctx)
+			status := scorecard(ctx, other, "--bundle="+bundleDir, test)
+			Expect(passed(status)).To(BeTrue(), describe(status))
+			Expect(status.Results[0].Suggestions).To(ConsistOf(
+				ContainSubstring("run this test in the namespace of the operator")))
+			replaced := newBundle()
+			edit(replaced, "clusterserviceversion", func(csv map[string]any) {
+				pod := at[map[string]any](csv, "spec", "install", "spec", "deployments", 0, "spec", "template", "spec")
+				at[map[string]any](pod, "containers", 0)["image"] = "registry.example.com/another:v1"
+			})
+			newManagerDeployment(ctx, other, replaced)
+			status = scorecard(ctx, other, "--bundle="+bundleDir, test)
+			Expect(summary(status)).To(Equal(map[string]scorecardv1alpha3.State{test: "fail"}), describe(status))
+			Expect(status.Results[0].Errors).To(HaveEach(HaveSuffix(
+				"and runs registry.example.com/another:v1; look at which version is installed")))
+		})
+
+	It("fails when the metrics are open to everybody, or do not answer", func(ctx context.Context) {
+		open := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		for complaint, url := range map[string]string{
+			"has to reject a client without a token with 401, and answers 200 OK": open.URL,
+			"has to answer, and does not":                                         "https://127.0.0.1:1/metrics",
+		} {
+			status := scorecard(ctx, ns, "--bundle="+bundleDir, "--metrics="+url, "metrics-need-a-token")
+			Expect(summary(status)).To(HaveKeyWithValue("metrics-need-a-token", scorecardv1alpha3.FailState))
+			Expect(status.Results[0].Errors).To(ConsistOf(ContainSubstring(complaint)))
+		}
+		open.Close()
+	})
 
 	It("fails when a volume dangles", func(ctx context.Context) {
 		bundle := newBundle()
@@ -209,7 +253,7 @@ var _ = Describe("The scorecard", Ordered, ContinueOnFailure, func() {
 	It("reports missing permissions", func(ctx context.Context) {
 		Expect(k8s.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default",
 			Name: serviceAccount}})).To(Succeed())
-		status := scorecard(ctx, "default", "--bundle="+bundle, "drift-is-repaired")
+		status := scorecard(ctx, "default", "--bundle="+bundleDir, "drift-is-repaired")
 		Expect(summary(status)).To(Equal(every("drift-is-repaired", scorecardv1alpha3.ErrorState)))
 	})
 
@@ -226,6 +270,19 @@ var _ = Describe("The scorecard", Ordered, ContinueOnFailure, func() {
 		})
 	}
 })
+
+// newManagerDeployment creates the Deployment of a bundle, whose pods are simulated, and waits for a pod.
+func newManagerDeployment(ctx context.Context, namespace, dir string) *appsv1.Deployment {
+	GinkgoHelper()
+	contents, err := bundle.Read(dir)
+	Expect(err).NotTo(HaveOccurred())
+	spec := contents.CSV.Spec.InstallStrategy.StrategySpec.DeploymentSpecs[0]
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: spec.Name}, Spec: spec.Spec}
+	deployment.Spec.Template.Spec.ServiceAccountName = "default"
+	Expect(k8s.Create(ctx, deployment)).To(Succeed())
+	Eventually(ctx, func() []client.Object { return itemsOf(ctx, namespace, &corev1.PodList{}) }).ShouldNot(BeEmpty())
+	return deployment
+}
 
 // dropExamples removes the examples that contain a text. Without them, the tests of a variant fail at once.
 func dropExamples(text string) func(csv map[string]any) {

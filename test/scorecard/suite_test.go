@@ -36,7 +36,8 @@ var (
 	cp       *testenv.ControlPlane
 	k8s      client.WithWatch
 	operator client.Client // with the permissions of the operator
-	rbac     string        // the manifests of config/scorecard/rbac
+	manager  *testenv.Manager
+	rbac     string // the manifests of config/scorecard/rbac
 )
 
 func TestMain(m *testing.M) {
@@ -76,7 +77,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	kubeletContext, stop := context.WithCancel(context.Background())
 	DeferCleanup(stop)
 	go cp.Kubelet(kubeletContext)
-	manager, err := cp.StartManager(ctx, program, nil)
+	manager, err = cp.StartManager(ctx, program, nil)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(manager.Stop()).To(Succeed()) })
 	rbac, err = cp.Kubectl("kustomize", filepath.Join(testenv.Root(), "config", "scorecard", "rbac"))

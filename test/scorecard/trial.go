@@ -64,11 +64,19 @@ type trial struct {
 	created     []client.Object
 }
 
+var errNoNamespace = errors.New("SCORECARD_NAMESPACE is not set: name the namespace to test in")
+
 // forEachKind makes a test of all kinds from the test of one. The kinds are tried at the same time.
 func forEachKind(test func(ctx context.Context, t *trial)) func(ctx context.Context, s settings) ([]finding, error) {
+	return forKinds(allKinds, test)
+}
+
+// forKinds is forEachKind for some kinds.
+func forKinds(those []kind,
+	test func(ctx context.Context, t *trial)) func(ctx context.Context, s settings) ([]finding, error) {
 	return func(ctx context.Context, s settings) ([]finding, error) {
 		if s.namespace == "" {
-			return nil, errors.New("SCORECARD_NAMESPACE is not set: name the namespace to test in")
+			return nil, errNoNamespace
 		}
 		contents, err := bundle.Read(s.bundle)
 		if err != nil {
@@ -78,9 +86,9 @@ func forEachKind(test func(ctx context.Context, t *trial)) func(ctx context.Cont
 		if err != nil {
 			return nil, err
 		}
-		findings := make([]finding, len(allKinds))
+		findings := make([]finding, len(those))
 		var all sync.WaitGroup
-		for i, k := range allKinds {
+		for i, k := range those {
 			t := &trial{Client: k8s, kind: k, namespace: s.namespace, bundle: contents, begin: time.Now()}
 			all.Go(func() {
 				var err error
