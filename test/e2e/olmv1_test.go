@@ -50,8 +50,28 @@ var _ = Describe("Installed by a ClusterExtension", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 		namespace = newNamespaces(ctx, restrictedLevel, operatorNamespace, "extended-")[1]
 		e = extend(ctx, first)
-		cleanUp(e.remove)
+		cleanUp(func(ctx context.Context) { e.remove(ctx) })
 	}, NodeTimeout(stepTimeout))
+
+	// upgrade_test.go upgrades the first and the last release directly.
+	It("upgrades each other release directly", func(ctx SpecContext) {
+		releases := releasedVersions()
+		for _, version := range releases[1 : len(releases)-1] {
+			e.request(ctx, version)
+			e.awaitInstalled(ctx, version)
+			mc := memcacheds.Make(namespace, "direct", 1)
+			create(ctx, mc)
+			awaitSettled(ctx, memcacheds, mc)
+			before := takeSnapshot(ctx, namespace)
+			e.request(ctx, tree)
+			e.awaitInstalled(ctx, tree)
+			awaitSettled(ctx, memcacheds, mc)
+			before.expectOnlyGrown(takeSnapshot(ctx, namespace), nil)
+			e.remove(ctx)
+			awaitNoChildren(ctx, namespace)
+			e = extend(ctx, first)
+		}
+	}, SpecTimeout(4*stepTimeout))
 
 	It("works in the first release, each later one and the tree, and no pod restarts", func(ctx SpecContext) {
 		var snapshots []snapshot
