@@ -1,0 +1,91 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// What keeps OLM from installing the operator, and where docs/troubleshooting.md says that it shows.
+var _ = Describe("A Subscription that cannot be carried out", Ordered, func() {
+	const requiresApproval, errorPreventedResolution = "RequiresApproval", "ErrorPreventedResolution"
+	cases := []struct {
+		name     string
+		groups   int
+		catalog  string
+		approval operatorsv1alpha1.Approval
+		state    operatorsv1alpha1.SubscriptionState
+		reason   string // of a condition that is true; "" if there is none
+		message  string
+	}{
+		{name: "approval", groups: 1, catalog: "tree", approval: operatorsv1alpha1.ApprovalManual,
+			state: operatorsv1alpha1.SubscriptionStateUpgradePending, reason: requiresApproval},
+		{name: "catalog", groups: 1, catalog: "missing", approval: operatorsv1alpha1.ApprovalAutomatic,
+			reason: errorPreventedResolution, message: "failed to list bundles: rpc error: code = Unavailable"},
+		{name: "nogroup", groups: 0, catalog: "tree", approval: operatorsv1alpha1.ApprovalAutomatic},
+		{name: "groups", groups: 2, catalog: "tree", approval: operatorsv1alpha1.ApprovalAutomatic},
+	}
+	var namespaces []string
+
+	BeforeAll(func(ctx SpecContext) {
+		var prefixes []string
+		for _, c := range cases {
+			prefixes = append(prefixes, c.name+"-")
+		}
+		cleanUp(func(ctx context.Context) { // OLM leaves them
+			for _, ns := range namespaces {
+				kubectl(ctx, "delete", "operators.operators.coreos.com", packageName+"."+ns, "--ignore-not-found")
+			}
+		})
+		namespaces = newNamespaces(ctx, restrictedLevel, prefixes...)
+		for i, c := range cases {
+			in := metav1.ObjectMeta{Namespace: namespaces[i], Name: packageName}
+			create(ctx, &operatorsv1alpha1.CatalogSource{ObjectMeta: in, Spec: operatorsv1alpha1.CatalogSourceSpec{
+				SourceType: operatorsv1alpha1.SourceTypeGrpc, Image: image("-catalog", c.catalog),
+				GrpcPodConfig: &operatorsv1alpha1.GrpcPodConfig{SecurityContextConfig: operatorsv1alpha1.Restricted}}})
+			for n := range c.groups {
+				create(ctx, &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace,
+					Name: fmt.Sprintf("%s-%d", in.Namespace, n)}})
+			}
+			create(ctx, &operatorsv1alpha1.Subscription{ObjectMeta: in, Spec: &operatorsv1alpha1.SubscriptionSpec{
+				CatalogSource: packageName, CatalogSourceNamespace: in.Namespace, Package: packageName, Channel: "candidate",
+				InstallPlanApproval: c.approval}})
+		}
+	}, NodeTimeout(stepTimeout))
+
+	for i, c := range cases {
+		It("says so: "+c.name, func(ctx SpecContext) {
+			ns := namespaces[i]
+			subscription := &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: packageName}}
+			Eventually(func(g Gomega) {
+				g.Expect(kube.Get(ctx, client.ObjectKeyFromObject(subscription), subscription)).To(Succeed())
+				g.Expect(subscription.Status.State).To(Equal(c.state))
+				problems := map[string]string{}
+				for _, condition := range subscription.Status.Conditions {
+					if condition.Status == corev1.ConditionTrue {
+						problems[condition.Reason] = condition.Message
+					}
+				}
+				if c.reason == "" {
+					g.Expect(subscription.Status.Conditions).NotTo(BeEmpty(), "OLM has observed it")
+					g.Expect(problems).To(BeEmpty(), "OLM says it in a condition now: document that")
+				} else {
+					g.Expect(problems).To(HaveKeyWithValue(c.reason, ContainSubstring(c.message)))
+				}
+			}).WithContext(ctx).Should(Succeed())
+			if c.reason != "" || os.Getenv("TEST_CLUSTER") != "dedicated" {
+				return
+			}
+			Eventually(kubectl).WithContext(ctx).WithArguments("logs", "--namespace=olm", "deployment/catalog-operator").
+				Should(ContainSubstring(fmt.Sprintf("%s\\\" failed: found %d operatorGroups, expected 1", ns, c.groups)))
+		}, SpecTimeout(stepTimeout))
+	}
+})
