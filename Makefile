@@ -225,7 +225,7 @@ scorecard: kubectl $(OPERATOR_SDK) ## Run the scorecard tests of the bundle agai
 	@rbac() { '$(KUBECTL)' kustomize config/scorecard/rbac | sed 's|namespace: .*|namespace: $(NAMESPACE)|' | '$(KUBECTL)' "$$@" -f -; }; \
 	trap 'rbac delete --ignore-not-found' EXIT; rbac apply && \
 		'$(OPERATOR_SDK)' scorecard bundle --namespace='$(NAMESPACE)' --pod-security=restricted && \
-		'$(OPERATOR_SDK)' scorecard bundle --namespace='$(NAMESPACE)' --pod-security=restricted --wait-time=5m \
+		'$(OPERATOR_SDK)' scorecard bundle --namespace='$(NAMESPACE)' --pod-security=restricted --wait-time=10m \
 		--config=bundle/tests/scorecard/custom.yaml
 
 .PHONY: reliability

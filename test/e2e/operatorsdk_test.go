@@ -74,7 +74,7 @@ var _ = Describe("With operator-sdk", Ordered, func() {
 		cleanUp(func(ctx context.Context) { kubectl(ctx, "delete", in, "-k", "config/scorecard/rbac") })
 		began, count := time.Now(), 0
 		tests := scorecard(ctx, "--config="+filepath.Join(treeBundle(), "tests/scorecard/custom.yaml"), in,
-			"--wait-time=5m", "--pod-security=restricted")
+			"--wait-time=10m", "--pod-security=restricted")
 		Expect(tests).To(HaveLen(10))
 		for _, test := range tests {
 			for _, result := range test.Status.Results {
