@@ -67,8 +67,10 @@ var _ = Describe("Installed by a ClusterExtension", Ordered, func() {
 			e.awaitInstalled(ctx, tree)
 			awaitSettled(ctx, memcacheds, mc)
 			before.expectOnlyGrown(takeSnapshot(ctx, namespace), nil)
-			e.remove(ctx)
+			// Before the definitions, which the garbage collector may not have observed yet.
+			deleteAll(ctx, mc)
 			awaitNoChildren(ctx, namespace)
+			e.remove(ctx)
 			e = extend(ctx, first)
 		}
 	}, SpecTimeout(4*stepTimeout))
