@@ -54,3 +54,4 @@ for namespace; do
 		show logs "$in" "$pod" --all-containers --tail=100
 	done
 done
+exit 0
