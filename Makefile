@@ -69,7 +69,7 @@ $(error KUBECONFIG is set: set TEST_REGISTRY too, to a registry that you can pus
 endif
 IMAGES := $(CACHE)/images
 CLUSTER_ENV = $(if $(TEST_REGISTRY),export TEST_REGISTRY=$(TEST_REGISTRY),. $(CACHE)/cluster/env)
-# Without libraries that operator-sdk does not need here. test/cluster/build.sh has the same.
+# As in test/cluster/build.sh.
 CONTAINERS_TAGS := json1,containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper
 # All Go modules of the repository.
 MODULES := . cmd/agent test/cluster test/cluster/kubernetes test/cluster/containerd test/cluster/coredns \

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Prints what a bug report needs: versions, and the objects, events and logs of the operator and of the resources in some
-# namespaces. It reads no Secret and no ConfigMap. It changes nothing, and goes on if something cannot be read.
+# Prints what a bug report needs: versions, and the objects, events and logs of the operator and of the resources in
+# some namespaces. It reads no Secret and no ConfigMap. It changes nothing, and goes on if something cannot be read.
 # Usage: config/bug-report.sh NAMESPACE... >bug-report.txt
 # The operator is looked for in memcached-operator-system, or in OPERATOR_NAMESPACE; KUBECTL is the kubectl to use.
 set -u

@@ -3,9 +3,9 @@
 #   OUT/catalog/memcached-operator/catalog.yaml   the catalog; catalog/ becomes /configs of the catalog image
 #   OUT/bundle-VERSION/                           the content of REGISTRY/memcached-operator-bundle:vVERSION
 # Usage: config/catalog/render.sh [--tree [--next DIRECTORY]] OUT [REGISTRY]
-# With --tree, the catalog also contains the bundle of the tree, at the head of every channel; with --next, also one that
-# follows it, for tests. REGISTRY replaces ghcr.io/example in the names of this project's images. OPM is the opm to use;
-# SCORECARD_TEST_IMAGE, if set, replaces the image of operator-sdk's own scorecard tests.
+# With --tree, the catalog also contains the bundle of the tree, at the head of every channel; with --next, also one
+# that follows it, for tests. REGISTRY replaces ghcr.io/example in the names of this project's images. OPM is the opm to
+# use; SCORECARD_TEST_IMAGE, if set, replaces the image of operator-sdk's own scorecard tests.
 set -eu
 sed --version 2>/dev/null | grep -q GNU || {
 	echo "render.sh: GNU sed is required: put it first in the PATH" >&2

@@ -11,6 +11,9 @@ exec 9>"$out/.lock"
 ! command -v flock >/dev/null || flock 9
 cd "$(dirname "$0")"
 
+# Without libraries for local storage and signatures, which need C.
+containers_tags=json1,containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper
+
 # build SET PACKAGES...: builds packages of the module in the working directory.
 build() {
 	set=$1
@@ -92,7 +95,7 @@ for set in "$@"; do
 	olm | olm-*)
 		# olm-0.28.0 is an older version, which uses the opm of the set olm.
 		cd olm
-		tags=json1,containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper
+		tags=$containers_tags
 		module=github.com/operator-framework/operator-lifecycle-manager
 		programs='github.com/grpc-ecosystem/grpc-health-probe github.com/operator-framework/operator-registry/cmd/opm'
 		if [ "$set" != olm ]; then
@@ -112,7 +115,7 @@ for set in "$@"; do
 		;;
 	olmv1)
 		cd olmv1
-		tags=json1,containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper
+		tags=$containers_tags
 		build "$set" github.com/operator-framework/operator-controller/cmd/catalogd \
 			github.com/operator-framework/operator-controller/cmd/operator-controller
 		copy_chart "$set" github.com/operator-framework/operator-controller helm/olmv1
@@ -120,7 +123,7 @@ for set in "$@"; do
 		;;
 	operator-sdk)
 		cd ../tools/operator-sdk
-		tags=json1,containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper
+		tags=$containers_tags
 		version=$(version github.com/operator-framework/operator-sdk)
 		package=github.com/operator-framework/operator-sdk/internal/version
 		ldflags="-X $package.Version=$version -X $package.ImageVersion=$version"

@@ -317,7 +317,7 @@ func everyDeployingKind(k kind) {
 			}
 			before := k.desired(ctx, object)
 			for _, value := range field.Accepted() {
-				if name, ok := value.(string); ok && len(name) > longestDeployment() {
+				if name, ok := value.(string); ok && field.Path == "spec.deploymentName" && len(name) > longestDeployment() {
 					continue
 				}
 				k.setField(ctx, object, field.Path, value)

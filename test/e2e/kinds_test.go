@@ -61,8 +61,8 @@ var memcacheds = kind{
 	},
 }
 
-// cronJobs create no Job within an hour, unless hurry is called. Their Jobs print hello; those of
-// the sample print the usage of the agent.
+// cronJobs create no Job within an hour, unless hurry is called. Their Jobs print hello; those of the
+// sample print the usage of the agent.
 var cronJobs = func() kind {
 	k := kind{
 		Kind:  testkinds.CronJob,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -69,10 +70,7 @@ var _ = Describe("A release with another image of memcached and a second version
 // nextVersion returns the version of the bundle that follows that of the tree.
 func nextVersion() string {
 	GinkgoHelper()
-	var major, minor int
-	_, err := fmt.Sscanf(tree, "%d.%d", &major, &minor)
-	Expect(err).NotTo(HaveOccurred())
-	return fmt.Sprintf("%d.%d.0", major, minor+1)
+	return versionOf(filepath.Join(os.Getenv("TEST_WORK"), "bundle-next"))
 }
 
 // imagesOf returns the image of the first container of each pod in a namespace that is not being deleted.

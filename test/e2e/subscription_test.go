@@ -96,7 +96,7 @@ var _ = Describe("Installed by a Subscription", func() {
 	}
 })
 
-// deadProxy returns the settings with which OLM tells an operator of a proxy, one that does not answer. Only the API
+// deadProxy returns the settings with which OLM names a proxy to an operator, one that does not answer. Only the API
 // server is reached without it.
 func deadProxy(ctx context.Context) []corev1.EnvVar {
 	GinkgoHelper()

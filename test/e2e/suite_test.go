@@ -119,13 +119,18 @@ var _ = ReportAfterSuite("what was measured", func(Report) {
 
 // versions returns the versions of the first and the last release, and of the tree.
 func versions() (first, last, tree string) {
-	content, err := os.ReadFile(filepath.Join(root, "bundle/manifests/memcached-operator.clusterserviceversion.yaml"))
+	releases := releasedVersions()
+	return releases[0], releases[len(releases)-1], versionOf(filepath.Join(root, "bundle"))
+}
+
+// versionOf returns the version of the bundle in a directory.
+func versionOf(bundle string) string {
+	GinkgoHelper()
+	content, err := os.ReadFile(filepath.Join(bundle, "manifests/memcached-operator.clusterserviceversion.yaml"))
 	Expect(err).NotTo(HaveOccurred())
 	var csv operatorsv1alpha1.ClusterServiceVersion
 	Expect(yaml.Unmarshal(content, &csv)).To(Succeed())
-
-	releases := releasedVersions()
-	return releases[0], releases[len(releases)-1], csv.Spec.Version.String()
+	return csv.Spec.Version.String()
 }
 
 // releasedVersions returns the versions of all releases, in their order.

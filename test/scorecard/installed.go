@@ -21,14 +21,7 @@ import (
 // imagesAreThoseOfTheBundle shows that the operator's pods run the image that the bundle names: a registry or a setting
 // of the cluster could have replaced it, or another version could be installed.
 func imagesAreThoseOfTheBundle(ctx context.Context, s settings) ([]finding, error) {
-	if s.namespace == "" {
-		return nil, errNoNamespace
-	}
-	current, err := bundle.Read(s.bundle)
-	if err != nil {
-		return nil, err
-	}
-	k8s, err := connect()
+	current, k8s, err := s.open()
 	if err != nil {
 		return nil, err
 	}

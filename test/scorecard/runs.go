@@ -44,8 +44,7 @@ func suspend(object client.Object) { object.(*tutorialv1.CronJob).Spec.Suspend =
 
 // sampleRuns shows that the Job of the example, as it is but for its schedule, completes.
 func sampleRuns(ctx context.Context, t *trial) {
-	object := t.sample.DeepCopyObject().(*tutorialv1.CronJob)
-	object.Namespace, object.Name = t.namespace, t.newObject().GetName()
+	object := t.copyOfSample().(*tutorialv1.CronJob)
 	hurry(object)
 	t.create(ctx, object)
 	t.until(ctx, t.called(object)+" has a Job that is complete", "the pods of its Job, and their events",

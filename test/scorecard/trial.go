@@ -64,7 +64,18 @@ type trial struct {
 	created     []client.Object
 }
 
-var errNoNamespace = errors.New("SCORECARD_NAMESPACE is not set: name the namespace to test in")
+// open reads the bundle and connects to the cluster, for a test in a namespace.
+func (s settings) open() (*bundle.Contents, client.Client, error) {
+	if s.namespace == "" {
+		return nil, nil, errors.New("SCORECARD_NAMESPACE is not set: name the namespace to test in")
+	}
+	contents, err := bundle.Read(s.bundle)
+	if err != nil {
+		return nil, nil, err
+	}
+	k8s, err := connect()
+	return contents, k8s, err
+}
 
 // forEachKind makes a test of all kinds from the test of one. The kinds are tried at the same time.
 func forEachKind(test func(ctx context.Context, t *trial)) func(ctx context.Context, s settings) ([]finding, error) {
@@ -75,14 +86,7 @@ func forEachKind(test func(ctx context.Context, t *trial)) func(ctx context.Cont
 func forKinds(those []kind,
 	test func(ctx context.Context, t *trial)) func(ctx context.Context, s settings) ([]finding, error) {
 	return func(ctx context.Context, s settings) ([]finding, error) {
-		if s.namespace == "" {
-			return nil, errNoNamespace
-		}
-		contents, err := bundle.Read(s.bundle)
-		if err != nil {
-			return nil, err
-		}
-		k8s, err := connect()
+		contents, k8s, err := s.open()
 		if err != nil {
 			return nil, err
 		}
@@ -144,11 +148,17 @@ func (t *trial) logf(format string, args ...any) {
 	fmt.Fprintf(&t.log, "%6.2fs %s\n", time.Since(t.begin).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// newObject returns the sample under an unused name.
-func (t *trial) newObject() client.Object {
+// copyOfSample returns the sample under an unused name.
+func (t *trial) copyOfSample() client.Object {
 	object := t.sample.DeepCopyObject().(client.Object)
 	object.SetNamespace(t.namespace)
 	object.SetName(fmt.Sprintf("%s-%s", object.GetName(), rand.String(5)))
+	return object
+}
+
+// newObject returns the sample under an unused name, prepared for the tests.
+func (t *trial) newObject() client.Object {
+	object := t.copyOfSample()
 	if t.prepare != nil {
 		t.prepare(object)
 	}

@@ -15,7 +15,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/blang/semver/v4"
@@ -29,6 +28,7 @@ const (
 	registry     = "quay.io/community-operator-pipeline-prod/" + packageName
 	templateName = "basic.yaml"
 	templateType = "olm.template.basic"
+	everyRelease = "candidate" // the channel that has every release, in their order
 )
 
 // reviewers are the GitHub users whose pull requests the pipelines merge.
@@ -139,15 +139,17 @@ func templateFor(repository, version string) (template map[string]any, release r
 		return nil, release, err
 	}
 	added := releaseTemplate{TemplateName: templateName}
-	var before []document
-	versions := map[string]bool{}
+	var before, bundles []document
 	for _, d := range documents {
 		var earlier []entry
 		for _, e := range d.Entries {
 			switch compare(e.Name, version) {
 			case -1:
 				earlier = append(earlier, e)
-				versions[strings.TrimPrefix(e.Name, packageName+".v")] = true
+				if d.Name == everyRelease {
+					version := strings.TrimPrefix(e.Name, packageName+".v")
+					bundles = append(bundles, document{Schema: "olm.bundle", Image: registry + ":" + version})
+				}
 			case 0:
 				added.Channels = append(added.Channels, d.Name)
 				added.Replaces, added.SkipRange = e.Replaces, e.SkipRange
@@ -161,10 +163,7 @@ func templateFor(repository, version string) (template map[string]any, release r
 	if len(added.Channels) == 0 {
 		return nil, release, fmt.Errorf("config/catalog/template.yaml has %s in no channel", version)
 	}
-	for _, released := range sorted(versions) {
-		before = append(before, document{Schema: "olm.bundle", Image: registry + ":" + released})
-	}
-	template = map[string]any{"schema": templateType, "entries": before}
+	template = map[string]any{"schema": templateType, "entries": append(before, bundles...)}
 	return template, releaseConfig{CatalogTemplates: []releaseTemplate{added}}, nil
 }
 
@@ -200,15 +199,6 @@ func readTemplate(repository string) ([]document, error) {
 // compare compares the version in the name of a bundle with a version.
 func compare(name, version string) int {
 	return semver.MustParse(strings.TrimPrefix(name, packageName+".v")).Compare(semver.MustParse(version))
-}
-
-func sorted(versions map[string]bool) []string {
-	all := make([]string, 0, len(versions))
-	for version := range versions {
-		all = append(all, version)
-	}
-	slices.SortFunc(all, func(a, b string) int { return semver.MustParse(a).Compare(semver.MustParse(b)) })
-	return all
 }
 
 // copyBundle copies the directories of a bundle.

@@ -1,5 +1,5 @@
-// Command controlplane contains kube-apiserver and kube-controller-manager of one version of Kubernetes. It runs the one
-// that it is called by, through a symbolic link. go.mod has the oldest version that the operator supports, and each
+// Command controlplane contains kube-apiserver and kube-controller-manager of one version of Kubernetes. It runs the
+// one that it is called by, through a symbolic link. go.mod has the oldest version that the operator supports, and each
 // other file *.mod another one, for "go build -modfile".
 package main
 

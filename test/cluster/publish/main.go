@@ -240,7 +240,7 @@ func (p *publisher) catalogs(ctx context.Context) error {
 		return err
 	}
 	following := filepath.Join(p.work, "bundle-next")
-	if _, err := writeNext(filepath.Join(tree, "bundle-"+last), following); err != nil {
+	if err := writeNext(filepath.Join(tree, "bundle-"+last), following); err != nil {
 		return err
 	}
 	if err := render("--tree", "--next", following, next); err != nil {

@@ -16,16 +16,16 @@ const nextImage = "docker.io/library/memcached:next"
 
 // writeNext writes a bundle that could follow that of the tree, to rehearse what a release may bring: another default
 // image of memcached, and a second version of Memcached, which has the same schema and is the one that is stored. The
-// manager is that of the tree; it rolls images out at once. WriteNext returns the version of the bundle.
-func writeNext(tree, next string) (version string, err error) {
+// manager is that of the tree; it rolls images out at once.
+func writeNext(tree, next string) error {
 	if err := errors.Join(os.RemoveAll(next), os.CopyFS(next, os.DirFS(tree))); err != nil {
-		return "", err
+		return err
 	}
-	err = edit(filepath.Join(next, "manifests/memcached-operator.clusterserviceversion.yaml"), func(csv map[string]any) {
+	err := edit(filepath.Join(next, "manifests/memcached-operator.clusterserviceversion.yaml"), func(csv map[string]any) {
 		spec := csv["spec"].(map[string]any)
 		var major, minor int
 		_, _ = fmt.Sscanf(spec["version"].(string), "%d.%d", &major, &minor)
-		version = fmt.Sprintf("%d.%d.0", major, minor+1)
+		version := fmt.Sprintf("%d.%d.0", major, minor+1)
 		spec["version"] = version
 		csv["metadata"].(map[string]any)["name"] = "memcached-operator.v" + version
 		deployments := spec["install"].(map[string]any)["spec"].(map[string]any)["deployments"].([]any)
@@ -42,16 +42,15 @@ func writeNext(tree, next string) (version string, err error) {
 		}
 	})
 	if err != nil {
-		return "", err
+		return err
 	}
-	err = edit(filepath.Join(next, "manifests/cache.example.com_memcacheds.yaml"), func(crd map[string]any) {
+	return edit(filepath.Join(next, "manifests/cache.example.com_memcacheds.yaml"), func(crd map[string]any) {
 		spec := crd["spec"].(map[string]any)
 		old := spec["versions"].([]any)[0].(map[string]any)
 		added := maps.Clone(old)
 		added["name"], old["storage"] = "v1", false
 		spec["versions"] = []any{old, added}
 	})
-	return version, err
 }
 
 // edit changes a manifest. Memcached's image is replaced in all of them.
