@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
 	"regexp"
 	"strings"
 	"sync"
@@ -19,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -165,17 +165,11 @@ func adopt(_ context.Context, namespace string) {
 // runAgain creates every Job again that is deleted.
 func runAgain(_ context.Context, namespace string) {
 	GinkgoHelper()
-	known := map[string]*batchv1.Job{}
-	afterChanges(namespace, func(ctx context.Context) {
-		deleted := maps.Clone(known)
-		for _, job := range itemsOf(ctx, namespace, &batchv1.JobList{}) {
-			delete(deleted, job.GetName())
-			again := unmanaged(kinds.NewJob(namespace, job.GetName()))
-			again.Annotations, again.OwnerReferences = job.GetAnnotations(), job.GetOwnerReferences()
-			known[job.GetName()] = again
-		}
-		for _, job := range deleted {
-			_ = k8s.Create(ctx, job.DeepCopy())
+	onEvents(namespace, func(ctx context.Context, event watch.Event) {
+		if job, ok := event.Object.(*batchv1.Job); ok && event.Type == watch.Deleted {
+			again := unmanaged(kinds.NewJob(namespace, job.Name))
+			again.Annotations, again.OwnerReferences = job.Annotations, job.OwnerReferences
+			_ = k8s.Create(ctx, again)
 		}
 	}, &batchv1.JobList{})
 }
@@ -236,18 +230,12 @@ func afterChanges(namespace string, do func(ctx context.Context), lists ...clien
 	DeferCleanup(running.Wait)
 	DeferCleanup(stop)
 	changed := make(chan struct{}, 1)
-	for _, list := range lists {
-		watcher, err := k8s.Watch(ctx, list, client.InNamespace(namespace))
-		Expect(err).NotTo(HaveOccurred())
-		running.Go(func() {
-			for range watcher.ResultChan() {
-				select {
-				case changed <- struct{}{}:
-				default: // the function will be called anyway
-				}
-			}
-		})
-	}
+	onEvents(namespace, func(context.Context, watch.Event) {
+		select {
+		case changed <- struct{}{}:
+		default: // the function will be called anyway
+		}
+	}, lists...)
 	running.Go(func() {
 		for {
 			select {
@@ -258,6 +246,24 @@ func afterChanges(namespace string, do func(ctx context.Context), lists ...clien
 			}
 		}
 	})
+}
+
+// onEvents calls a function with every event of objects in a namespace, until the spec is over.
+func onEvents(namespace string, do func(ctx context.Context, event watch.Event), lists ...client.ObjectList) {
+	GinkgoHelper()
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	DeferCleanup(running.Wait)
+	DeferCleanup(stop)
+	for _, list := range lists {
+		watcher, err := k8s.Watch(ctx, list, client.InNamespace(namespace))
+		Expect(err).NotTo(HaveOccurred())
+		running.Go(func() {
+			for event := range watcher.ResultChan() {
+				do(ctx, event)
+			}
+		})
+	}
 }
 
 // forbid makes the API server reject an operation of the operator on a resource, group/resource, if a CEL expression is

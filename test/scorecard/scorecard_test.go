@@ -42,33 +42,39 @@ var defects = []struct {
 	kinds    []kind // those that can have it; variants share the code of the first kind
 	test     string
 	sabotage func(ctx context.Context, namespace string)
+	timeout  time.Duration
 	reported string
 }{
-	{"creates nothing", unvaried, "writing-into-crs-has-effect", rejectCreates,
+	{"creates nothing", unvaried, "writing-into-crs-has-effect", rejectCreates, brief,
 		"observed last: .* has (no Deployment|0 active Jobs)"},
-	{"does not carry out a change", unvaried, "writing-into-crs-has-effect", rejectLaterUpdates,
+	{"does not carry out a change", unvaried, "writing-into-crs-has-effect", rejectLaterUpdates, brief,
 		`after a write of spec\..*(spec.replicas|observedGeneration) of .* is \d, not \d`},
-	{"gives the pods of all resources the same labels", repaired, "crs-are-isolated", shareLabels,
+	{"gives the pods of all resources the same labels", repaired, "crs-are-isolated", shareLabels, ample,
 		`its selector "app=shared" selects those of`},
-	{"changes one resource's children with another's", repaired, "crs-are-isolated", scaleOthers,
+	{"changes one resource's children with another's", repaired, "crs-are-isolated", scaleOthers, ample,
 		"had to stay as it was when .* was changed"},
-	{"deletes one resource's children when another changes", scheduled, "crs-are-isolated", deleteOthersJobs,
+	{"deletes one resource's children when another changes", scheduled, "crs-are-isolated", deleteOthersJobs, ample,
 		`had to stay when .* was changed: .* not found`},
-	{"does not revert a change of a child", repaired, "drift-is-repaired", rejectUpdates,
+	{"does not revert a change of a child", repaired, "drift-is-repaired", rejectUpdates, brief,
 		"waited until Deployment .* is reverted; observed last: the labels is .*another-client"},
-	{"does not recreate a deleted child", repaired, "drift-is-repaired", rejectRecreation,
+	{"does not recreate a deleted child", repaired, "drift-is-repaired", rejectRecreation, brief,
 		"waited until .* is recreated; observed last: .* has no"},
-	{"repeats a run", scheduled, "drift-is-repaired", runAgain,
+	{"repeats a run", scheduled, "drift-is-repaired", runAgain, ample,
 		"was deleted and must not be created again, and was"},
-	{"adopts a child that it does not control", unvaried, "foreign-child-is-refused", adopt,
+	{"adopts a child that it does not control", unvaried, "foreign-child-is-refused", adopt, brief,
 		"has to stay as it was created|reports the taken name|reports it for its new spec"},
-	{"reports what does not exist", unvaried, "status-is-honest", falsifyStatus,
+	{"reports what does not exist", unvaried, "status-is-honest", falsifyStatus, brief,
 		`observed last: (the number of ready pods in the status|status.activeJobs) is 99, not \d`},
-	{"has no pods that become ready", repaired, "status-is-honest", holdPods,
+	{"has no pods that become ready", repaired, "status-is-honest", holdPods, brief,
 		"observed last: pod .* is not ready; look at the pods"},
-	{"has a sample whose pods do not start", scheduled, "sample-runs", holdPods,
+	{"has a sample whose pods do not start", scheduled, "sample-runs", holdPods, brief,
 		"observed last: no Job has completed; look at the pods of its Job"},
 }
+
+const (
+	brief = 45 * time.Second // where the test waits for what never happens
+	ample = 90 * time.Second // where it does not
+)
 
 var (
 	unvaried            = []kind{foos, memcacheds, cronJobs}
@@ -95,7 +101,8 @@ var _ = Describe("The scorecard", Ordered, ContinueOnFailure, func() {
 				defect.sabotage(ctx, namespace)
 				go func() {
 					defer GinkgoRecover()
-					results[i] <- scorecard(context.WithoutCancel(ctx), namespace, "--bundle="+unvaried, "--timeout=20s", defect.test)
+					results[i] <- scorecard(context.WithoutCancel(ctx), namespace, "--bundle="+unvaried,
+						"--timeout="+defect.timeout.String(), defect.test)
 				}()
 			})
 		}

@@ -282,9 +282,14 @@ func (cp *ControlPlane) Token(ctx context.Context, namespace, serviceAccount str
 	return request.Status.Token, nil
 }
 
+// writeKubeconfig writes a file of its own, since several programs may start at the same time.
 func (cp *ControlPlane) writeKubeconfig(name string, content []byte) (string, error) {
-	path := filepath.Join(cp.dir, name+".kubeconfig")
-	return path, os.WriteFile(path, content, 0o600)
+	file, err := os.CreateTemp(cp.dir, name+"-*.kubeconfig")
+	if err != nil {
+		return "", err
+	}
+	_, err = file.Write(content)
+	return file.Name(), errors.Join(err, file.Close())
 }
 
 // Root returns the directory of the repository.
