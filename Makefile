@@ -437,6 +437,12 @@ bundle-build: ## Build the image BUNDLE_IMG of the bundle.
 bundle-push: ## Push the image BUNDLE_IMG.
 	$(CONTAINER_TOOL) push $(BUNDLE_IMG)
 
+.PHONY: bundle-digest
+bundle-digest: ## Name the pushed image BUNDLE_IMG of a release by its digest in the catalog.
+	@test/cluster/build.sh '$(CACHE)/bin' cluster
+	@digest=$$('$(CACHE)/bin/digests' '$(BUNDLE_IMG)') && echo "$$digest" >> 'config/catalog/released/$(VERSION)/digests'
+	@$(SUB) catalog
+
 .PHONY: catalog-buildx
 catalog-buildx: ## Build and push the image CATALOG_IMG of the catalog for PLATFORMS.
 	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) -t $(CATALOG_IMG) config/catalog
@@ -451,13 +457,14 @@ catalog-push: ## Push the image CATALOG_IMG.
 
 .PHONY: release
 release: releasable test verify kubectl $(OPERATOR_SDK) $(OPM) ## Test, verify and release VERSION to CHANNELS; see docs/releasing.md.
-	@MAKE='$(MAKE)' KUBECTL='$(KUBECTL)' config/catalog/release.sh '$(VERSION)' $(CHANNELS)
+	@MAKE='$(MAKE)' KUBECTL='$(KUBECTL)' DIGESTS='$(CACHE)/bin/digests' config/catalog/release.sh '$(VERSION)' $(CHANNELS)
 
 # Checks before the tests that a release is possible. VERSION must be given on the command line to confirm the release.
 .PHONY: releasable
 releasable:
 	@$(if $(filter command line,$(origin VERSION)),,echo "release: confirm the version: make release VERSION=$(VERSION)" >&2; exit 1;) \
-		config/catalog/release.sh --check '$(VERSION)' $(CHANNELS)
+		test/cluster/build.sh '$(CACHE)/bin' cluster && \
+		DIGESTS='$(CACHE)/bin/digests' config/catalog/release.sh --check '$(VERSION)' $(CHANNELS)
 
 # Tools are built if they are missing or their version has changed.
 

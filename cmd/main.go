@@ -93,9 +93,9 @@ func run(ctx context.Context, o *options, logs io.Writer) error {
 	}
 	holdOff := &operand.HoldOff{Delay: o.imageDelay, Clock: clock.RealClock{}}
 	operands := operands{
-		nginx:     operand.Image{Name: o.nginxImage, HoldOff: holdOff},
-		memcached: operand.Image{Name: o.memcachedImage, HoldOff: holdOff},
-		agent:     operand.Image{Name: o.agentImage, HoldOff: holdOff},
+		nginx:     operand.Image{Name: o.nginxImage, Tagged: deployedNginxImage, HoldOff: holdOff},
+		memcached: operand.Image{Name: o.memcachedImage, Tagged: defaultMemcachedImage, HoldOff: holdOff},
+		agent:     operand.Image{Name: o.agentImage, Tagged: defaultAgentImage, HoldOff: holdOff},
 		platform:  platform,
 		clock:     clock.RealClock{},
 	}

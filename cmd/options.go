@@ -15,9 +15,10 @@ import (
 )
 
 // Default images, used if the environment does not set them. config/manager sets them, so that OLM finds them in the
-// Deployment.
+// Deployment; to the same ones, but for nginx. Releases replace their tags by digests.
 const (
 	defaultNginxImage     = "nginx:latest"
+	deployedNginxImage    = "docker.io/library/nginx:1.29.4-alpine"
 	defaultMemcachedImage = "docker.io/library/memcached:1.6.45-alpine"
 	defaultAgentImage     = "ghcr.io/example/memcached-operator-agent:v0.1.0"
 )

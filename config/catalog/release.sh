@@ -1,8 +1,8 @@
 #!/bin/sh
 # Releases the version that the tree is developing (VERSION in the Makefile). "make release" calls it; docs/releasing.md
-# documents what it does, and the steps after it.
+# documents what it does, and the steps before and after it.
 # Usage: config/catalog/release.sh [--check] VERSION CHANNEL...
-# With --check, it only checks that the release is possible.
+# With --check, it only checks that the release is possible. DIGESTS is the program test/cluster/digests.
 set -eu
 check=
 [ "${1:-}" != --check ] || { check=1 && shift; }
@@ -54,6 +54,10 @@ empty=$(awk '/^name: / { name = $2 } /^- name: / { filled[name] } /^entries:/ { 
 rm "$dry"
 [ -z "$empty" ] ||
 	refuse "the channel ${empty% } would be empty, which opm rejects: add the first release to all channels"
+# The release names images by digest, so they exist before it. The manager's is built from the reviewed tree.
+csv=bundle/manifests/memcached-operator.clusterserviceversion.yaml
+digests=$("$DIGESTS" --revision "$(git rev-parse HEAD)" $(sed -n '/^  relatedImages:/,$s/^  - image: //p' "$csv")) ||
+	refuse "build and push the images of this commit first: make docker-buildx docker-buildx-agent"
 [ -z "$check" ] || exit 0
 
 start=$(git rev-parse HEAD)
@@ -63,12 +67,14 @@ bundle() {
 	"$MAKE" --no-print-directory bundle bundle-validate VERSION="$1"
 }
 
-# The release is the reviewed tree; only createdAt changes.
+# The release is the reviewed tree; only createdAt and the names of the images change.
 bundle "$version"
 [ -z "$(git status --porcelain)" ] || refuse "the bundle was out of date and has been regenerated: review and commit it"
 sed -i "s|^    createdAt: .*|    createdAt: \"$(date -u +%Y-%m-%dT%H:%M:%SZ)\"|" "$base"
+printf '%s\n' "$digests" >config/manifests/digests
 bundle "$version"
 go test -count=1 ./test/bundle
+git add config/manifests/digests
 git commit -q -a -m "Release $version"
 commit=$(git rev-parse HEAD)
 
@@ -77,6 +83,7 @@ mkdir -p "$frozen"
 cp -R bundle/manifests bundle/metadata bundle/tests "$frozen/"
 echo "$commit" >"$frozen/commit"
 git ls-tree -r "$commit:bundle" >"$frozen/files"
+git mv config/manifests/digests "$frozen/digests"
 config/catalog/enter.sh config/catalog/template.yaml "$version" "$@"
 "$MAKE" --no-print-directory catalog
 
@@ -93,9 +100,8 @@ cat <<EOF
 Released $version: commit $commit, tag v$version, channels: $*. The tree now develops $next.
 Review the commits with git log -p -2, then publish them:
   git push origin HEAD v$version
-In a checkout of v$version, build and push the images of the operator, of the scorecard tests and of the bundle:
-  make docker-buildx bundle-build bundle-push VERSION=$version
-${is_agent_new:+The agent has a new version too; push it first: make docker-buildx-agent
-}On main, build and push the catalog. A patch of an old release is added to main first (docs/releasing.md):
+In a checkout of v$version, build and push the image of the bundle:
+  make bundle-build bundle-push VERSION=$version
+On main, build and push the catalog. A patch of an old release is added to main first (docs/releasing.md):
   make catalog-buildx
 EOF

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Generates bundle/ and bundle.Dockerfile from config/manifests. The output is reproducible.
 # Usage: config/manifests/bundle.sh VERSION IMAGE SCORECARD_IMAGE
+# The commit of a release has digests, which replace the tags of the images.
 # OPERATOR_SDK and KUBECTL are the programs to use.
 set -eu
 sed --version 2>/dev/null | grep -q GNU || {
@@ -36,3 +37,4 @@ comment='# The releases of OpenShift with the minKubeVersion of the ClusterServi
 printf '\n  %s\n  com.redhat.openshift.versions: v4.17\n' "$comment" >>bundle/metadata/annotations.yaml
 last='^LABEL operators.operatorframework.io.test.config.v1=.*'
 sed -i "s|$last|&\\n\\n$comment\\nLABEL com.redhat.openshift.versions=v4.17|" bundle.Dockerfile
+[ ! -e config/manifests/digests ] || config/manifests/pin.sh config/manifests/digests bundle

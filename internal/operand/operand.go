@@ -4,6 +4,7 @@ package operand
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -55,6 +56,9 @@ func ContainerSecurity() *corev1ac.SecurityContextApplyConfiguration {
 // Image is the image of an operand's pods.
 type Image struct {
 	Name string
+	// Tagged is the name with a tag of an image that Name may name by its digest: releases since 0.4.0 do, earlier ones
+	// named the same image by its tag. Workloads keep that name, since another name would restart their pods.
+	Tagged string
 	// HoldOff is the time in which running workloads keep their image.
 	HoldOff *HoldOff
 }
@@ -91,13 +95,23 @@ func (h *HoldOff) left() time.Duration {
 // available. If the hold-off keeps another image than i.Name, wait is how long it still does.
 func (i Image) For(running *corev1.PodSpec, container string) (name string, wait time.Duration) {
 	wait = i.HoldOff.left()
-	if wait <= 0 || running == nil {
+	if running == nil {
 		return i.Name, 0
 	}
 	for _, c := range slices.Concat(running.Containers, running.InitContainers) {
-		if c.Name == container && c.Image != i.Name {
+		switch {
+		case c.Name != container || c.Image == i.Name:
+		case c.Image == i.Tagged && i.isPinned():
+			return i.Tagged, 0
+		case wait > 0:
 			return c.Image, wait
 		}
 	}
 	return i.Name, 0
+}
+
+// isPinned reports whether Name names an image in the repository of Tagged by its digest.
+func (i Image) isPinned() bool {
+	tag := strings.LastIndex(i.Tagged, ":")
+	return tag > 0 && strings.HasPrefix(i.Name, i.Tagged[:tag]+"@")
 }

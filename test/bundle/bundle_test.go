@@ -3,7 +3,11 @@ package bundle
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -34,18 +38,17 @@ func TestMetadata(t *testing.T) {
 	g.Expect(csv.Spec.Version.String()).To(Equal(version))
 	for annotation, want := range map[string]string{
 		// Upgrades are tested. It is not Full Lifecycle: a cache has nothing to back up.
-		"capabilities":   "Seamless Upgrades",
-		"categories":     "Database,Developer Tools",
-		"containerImage": "ghcr.io/example/memcached-operator:v" + version,
-		"repository":     "https://github.com/example/memcached-operator",
-		"support":        "The memcached-operator authors, https://github.com/example/memcached-operator/issues",
-		"createdAt":      created,
+		"capabilities": "Seamless Upgrades",
+		"categories":   "Database,Developer Tools",
+		"repository":   "https://github.com/example/memcached-operator",
+		"support":      "The memcached-operator authors, https://github.com/example/memcached-operator/issues",
+		"createdAt":    created,
 		"operatorframework.io/suggested-namespace":         "memcached-operator-system",
-		"features.operators.openshift.io/disconnected":     "false", // not every mirror serves the tags that name the images
-		"features.operators.openshift.io/fips-compliant":   "false", // not certified
-		"features.operators.openshift.io/proxy-aware":      "true",  // only the API server is contacted
-		"features.operators.openshift.io/tls-profiles":     "false", // metrics are served with Go's defaults
-		"features.operators.openshift.io/token-auth-aws":   "false", // no cloud is contacted
+		"features.operators.openshift.io/disconnected":     fmt.Sprint(len(digests(t)) > 0), // true in a release
+		"features.operators.openshift.io/fips-compliant":   "false",                         // not certified
+		"features.operators.openshift.io/proxy-aware":      "true",                          // only the API server is contacted
+		"features.operators.openshift.io/tls-profiles":     "false",                         // metrics are served with Go's defaults
+		"features.operators.openshift.io/token-auth-aws":   "false",                         // no cloud is contacted
 		"features.operators.openshift.io/token-auth-azure": "false",
 		"features.operators.openshift.io/token-auth-gcp":   "false",
 		"features.operators.openshift.io/cnf":              "false", // none of these is provided
@@ -54,6 +57,7 @@ func TestMetadata(t *testing.T) {
 	} {
 		g.Expect(csv.Annotations).To(HaveKeyWithValue(annotation, want))
 	}
+	g.Expect(tagged(t, csv.Annotations["containerImage"])).To(Equal("ghcr.io/example/memcached-operator:v" + version))
 	_, err := time.Parse(time.RFC3339, created)
 	g.Expect(err).NotTo(HaveOccurred())
 	// Tiles of the console show 135 characters.
@@ -108,7 +112,7 @@ func TestOwnedKinds(t *testing.T) {
 	g := NewWithT(t)
 	bundle := readBundle(t, "bundle")
 	var examples []map[string]any
-	g.Expect(json.Unmarshal([]byte(bundle.CSV.Annotations["alm-examples"]), &examples)).To(Succeed())
+	g.Expect(json.Unmarshal([]byte(tagged(t, bundle.CSV.Annotations["alm-examples"])), &examples)).To(Succeed())
 	shown := map[string]sets.Set[string]{} // the fields of spec in the examples of a kind
 	for _, sample := range rendered(t, "config/samples") {
 		fields, _ := sample.Object["spec"].(map[string]any)
@@ -219,6 +223,30 @@ func TestSelectorsAreFrozen(t *testing.T) {
 	}
 }
 
+// digests returns the images that the bundle names by digest, by those names: none between releases.
+func digests(t *testing.T) map[string]string {
+	t.Helper()
+	images := map[string]string{}
+	content, err := os.ReadFile(filepath.Join(repo, "config/manifests/digests"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return images
+	}
+	for line := range strings.Lines(string(must(content, err)(t))) {
+		image, digest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		images[image[:strings.LastIndex(image, ":")]+"@"+digest] = image
+	}
+	return images
+}
+
+// tagged returns a text with the tags of images in the place of their digests.
+func tagged(t *testing.T, text string) string {
+	t.Helper()
+	for pinned, image := range digests(t) {
+		text = strings.ReplaceAll(text, pinned, image)
+	}
+	return text
+}
+
 // A mirror copies the listed images and no others.
 func TestRelatedImages(t *testing.T) {
 	g := NewWithT(t)
@@ -238,13 +266,14 @@ func TestRelatedImages(t *testing.T) {
 	for _, image := range csv.Spec.RelatedImages {
 		listed.Insert(image.Image)
 		// Another image under the same name would be a change without a release.
-		g.Expect(image.Image).To(And(MatchRegexp(`@sha256:|[^/]+:[^/]+$`), Not(HaveSuffix(":latest"))))
+		g.Expect(tagged(t, image.Image)).To(And(MatchRegexp(`[^/]+:[^/]+$`), Not(HaveSuffix(":latest"))))
 	}
 	g.Expect(listed).To(Equal(used))
 	for _, sample := range rendered(t, "config/samples") {
 		if sample.GetKind() == "CronJob" {
 			pod := as[tutorialv1.CronJob](t, sample).Spec.JobTemplate.Spec.Template.Spec
-			g.Expect(used.Has(pod.Containers[0].Image)).To(BeTrue(), "what can run the operator can run the sample")
+			g.Expect(sets.List(used)).To(ContainElement(WithTransform(func(image string) string { return tagged(t, image) },
+				Equal(pod.Containers[0].Image))), "what can run the operator can run the sample")
 		}
 	}
 	for _, variable := range find(t, "cmd/options.go", `getenv\("(RELATED_IMAGE_\w+)"\)`) {

@@ -54,6 +54,51 @@ func TestReleasesAreFrozen(t *testing.T) {
 	}
 }
 
+// Releases since 0.4.0 name images by digest, so that clusters with a mirror can run them.
+func TestReleasesArePinned(t *testing.T) {
+	g := NewWithT(t)
+	for _, dir := range releases(t) {
+		csv := readBundle(t, dir).CSV
+		isPinned := semver.MustParse(filepath.Base(dir)).GTE(semver.MustParse("0.4.0"))
+		g.Expect(csv.Annotations["features.operators.openshift.io/disconnected"]).To(Equal(fmt.Sprint(isPinned)), dir)
+		if isPinned {
+			g.Expect(csv.Spec.RelatedImages).To(HaveEach(HaveField("Image", MatchRegexp(`@sha256:[0-9a-f]{64}$`))), dir)
+		}
+	}
+}
+
+func TestPin(t *testing.T) {
+	if len(digests(t)) > 0 {
+		t.Skip("the bundle of a release is pinned")
+	}
+	g := NewWithT(t)
+	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	dir := t.TempDir()
+	g.Expect(os.CopyFS(dir, os.DirFS(filepath.Join(repo, "bundle")))).To(Succeed())
+	pin := func(lines ...string) string {
+		path := filepath.Join(t.TempDir(), "digests")
+		g.Expect(os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600)).To(Succeed())
+		out, err := exec.Command(filepath.Join(repo, "config/manifests/pin.sh"), path, dir).CombinedOutput()
+		g.Expect(err != nil).To(Equal(len(out) > 0), "%s", out)
+		return string(out)
+	}
+	var lines []string
+	for _, related := range readBundle(t, "bundle").CSV.Spec.RelatedImages {
+		lines = append(lines, related.Image+" "+digest)
+	}
+	g.Expect(len(lines)).To(BeNumerically(">=", 4))
+	g.Expect(pin("example.com/another:v1 " + digest)).To(ContainSubstring("does not contain example.com/another:v1"))
+	g.Expect(pin(lines[1:]...)).To(ContainSubstring("there is no digest of " + strings.TrimSuffix(lines[0], " "+digest)))
+	g.Expect(pin(lines[0])).To(BeEmpty())
+	pinned := string(readFile(t, filepath.Join(dir, "manifests/memcached-operator.clusterserviceversion.yaml")))
+	for _, line := range lines {
+		image := strings.TrimSuffix(line, " "+digest)
+		g.Expect(pinned).NotTo(ContainSubstring(image), "in deployments, annotations and examples")
+		g.Expect(pinned).To(ContainSubstring(image[:strings.LastIndex(image, ":")] + "@" + digest))
+	}
+	g.Expect(pinned).To(ContainSubstring(`features.operators.openshift.io/disconnected: "true"`))
+}
+
 func git(args ...string) error {
 	return exec.Command("git", append([]string{"-C", repo}, args...)...).Run()
 }
@@ -64,7 +109,7 @@ func list(t *testing.T, dir string) string {
 	var lines strings.Builder
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		name := strings.TrimPrefix(path, dir+"/")
-		if err != nil || entry.IsDir() || name == "commit" || name == "files" {
+		if err != nil || entry.IsDir() || name == "commit" || name == "files" || name == "digests" {
 			return err
 		}
 		content, err := os.ReadFile(path)
@@ -117,8 +162,8 @@ func TestEveryReleaseIsInAChannel(t *testing.T) {
 }
 
 // A release with another image of the agent restarts nodes, so the agent has a new version if and only if its sources
-// have changed since the last release.
-func TestAgentIsReleasedWithItsSources(t *testing.T) {
+// have changed since the last release. The images exist before the release, which names them by digest.
+func TestWhatReleaseRefuses(t *testing.T) {
 	g := NewWithT(t)
 	if shallow, err := exec.Command("git", "-C", repo, "rev-parse", "--is-shallow-repository").Output(); err != nil ||
 		string(shallow) != "false\n" {
@@ -137,13 +182,14 @@ func TestAgentIsReleasedWithItsSources(t *testing.T) {
 	// Of the clone: "make release" runs this test before it commits the next version.
 	makefile := string(readFile(t, filepath.Join(clone, "Makefile")))
 	version := regexp.MustCompile(`(?m)^VERSION \?= (.*)$`).FindStringSubmatch(makefile)[1]
+	digests := "true"
 	check := func() string {
 		in("add", "--all")
 		in("commit", "--quiet", "--allow-empty", "--message=test")
 		command := exec.Command("config/catalog/release.sh", "--check", version, "candidate", "stable")
 		command.Dir = clone
 		command.Env = append(os.Environ(), "GIT_AUTHOR_NAME=test", "GIT_AUTHOR_EMAIL=test@example.com",
-			"GIT_COMMITTER_NAME=test", "GIT_COMMITTER_EMAIL=test@example.com")
+			"GIT_COMMITTER_NAME=test", "GIT_COMMITTER_EMAIL=test@example.com", "DIGESTS="+digests)
 		out, _ := command.CombinedOutput()
 		return string(out)
 	}
@@ -161,4 +207,7 @@ func TestAgentIsReleasedWithItsSources(t *testing.T) {
 	g.Expect(check()).To(BeEmpty(), "both have changed")
 	in("checkout", "HEAD~2", "--", "cmd/agent/VERSION")
 	g.Expect(check()).To(ContainSubstring("cmd/agent has changed since the last release: increment cmd/agent/VERSION"))
+	in("checkout", "HEAD~2", "--", "cmd/agent")
+	digests = "false"
+	g.Expect(check()).To(ContainSubstring("build and push the images of this commit first"))
 }

@@ -139,7 +139,7 @@ for set in "$@"; do
 		cd ../../cluster
 		;;
 	cluster)
-		build "$set" . ./pause ./publish
+		build "$set" . ./digests ./pause ./publish
 		;;
 	*)
 		echo "build.sh: unknown set $set" >&2

@@ -23,8 +23,8 @@ const containerdSocket = runDir + "/containerd.sock"
 
 // writeFiles writes all files that the parts read: certificates, kubeconfigs and configurations.
 func (c *cluster) writeFiles(context.Context) error {
-	const hostsDir, networkDir = "certs.d/_default", "cni"
-	for _, dir := range []string{"pki", "logs", networkDir, hostsDir, "kubelet", "proxy-programs", "run"} {
+	const hostsDir, digestsDir, networkDir = "certs.d/_default", "certs.d/ghcr.io", "cni"
+	for _, dir := range []string{"pki", "logs", networkDir, hostsDir, digestsDir, "kubelet", "proxy-programs", "run"} {
 		if err := os.MkdirAll(c.path(dir), 0o755); err != nil {
 			return err
 		}
@@ -49,6 +49,9 @@ func (c *cluster) writeFiles(context.Context) error {
 		if err := render("kubeconfig", path, 0o600, own); err != nil {
 			return err
 		}
+	}
+	if err := render("hosts-digests.toml", c.path(digestsDir, "hosts.toml"), 0o644, values); err != nil {
+		return err
 	}
 	for name, dir := range map[string]string{
 		"10-pods.conflist": networkDir, "hosts.toml": hostsDir, "containerd.toml": "", "kubelet.yaml": "", "proxy.yaml": "",

@@ -6,6 +6,8 @@
 //	REGISTRY/memcached-operator-catalog:released     the catalog of all releases
 //	REGISTRY/memcached-operator-catalog:tree         the same and the tree, which upgrades the last release
 //	REGISTRY/memcached-operator-catalog:next         the same and a bundle that could follow the tree: see next.go
+//	REGISTRY/memcached-operator-catalog:mirrored     as tree, with the names that users have, which need a mirror of
+//	                                                 ghcr.io
 //	REGISTRY/memcached-operator-scorecard:vVERSION   the scorecard tests of the tree
 //	REGISTRY/memcached-operator-probe:vVERSION       the client that the end-to-end tests run in pods
 //	REGISTRY/memcached-operator-agent:vVERSION       the agent of the tree; it has a version of its own
@@ -18,6 +20,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -89,6 +92,12 @@ func (p *publisher) publish(ctx context.Context) error {
 	return p.catalogs(ctx)
 }
 
+// project is the registry in the names of this project's images.
+const project = "ghcr.io/example"
+
+// csvPath is the path of the ClusterServiceVersion in a bundle.
+const csvPath = "manifests/memcached-operator.clusterserviceversion.yaml"
+
 // operand matches an operand's image on docker.io and the variable that names it, in a ClusterServiceVersion.
 var operand = regexp.MustCompile(`- name: (RELATED_IMAGE_\w+)\n\s+value: docker\.io/(\S+)\n`)
 
@@ -97,8 +106,7 @@ func (p *publisher) mirrorOperands(ctx context.Context) error {
 	if p.mirror == "" {
 		return nil
 	}
-	const csv = "manifests/memcached-operator.clusterserviceversion.yaml"
-	paths, err := filepath.Glob(filepath.Join(p.repository, "config/catalog/released/*", csv))
+	paths, err := filepath.Glob(filepath.Join(p.repository, "config/catalog/released/*", csvPath))
 	if err != nil {
 		return err
 	}
@@ -108,7 +116,7 @@ func (p *publisher) mirrorOperands(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, path := range append(paths, filepath.Join(p.repository, "bundle", csv)) {
+	for _, path := range append(paths, filepath.Join(p.repository, "bundle", csvPath)) {
 		content, err := os.ReadFile(path)
 		if err != nil {
 			return err
@@ -155,7 +163,7 @@ func (p *publisher) version() (string, error) {
 	var csv struct {
 		Spec struct{ Version string }
 	}
-	err := readYAML(filepath.Join(p.repository, "bundle/manifests/memcached-operator.clusterserviceversion.yaml"), &csv)
+	err := readYAML(filepath.Join(p.repository, "bundle", csvPath), &csv)
 	return csv.Spec.Version, err
 }
 
@@ -224,26 +232,29 @@ func (p *publisher) agent(ctx context.Context) (images.Image, error) {
 	}, err
 }
 
-// catalogs publishes the catalogs and all bundles.
+// catalogs publishes the catalogs and all bundles. That of the tree names images by digest, as releases do.
 func (p *publisher) catalogs(ctx context.Context) error {
-	render := func(args ...string) error {
-		command := slices.Concat([]string{"OPM=" + filepath.Join(p.bin, "opm"), "config/catalog/render.sh"}, args)
-		_, err := p.run(ctx, p.repository, "env", append(command, p.registry)...)
-		return err
-	}
-	tree, released, next := filepath.Join(p.work, "tree"), filepath.Join(p.work, "released"), filepath.Join(p.work, "next")
-	if err := errors.Join(render(released), render("--tree", tree)); err != nil {
-		return err
-	}
 	last, err := p.version()
 	if err != nil {
 		return err
 	}
+	addTree := []string{"--tree"}
+	if p.mirror != "" { // otherwise the operands' images may be elsewhere
+		digests, err := p.digests(ctx, p.registry)
+		if err != nil {
+			return err
+		}
+		addTree = append(addTree, "--digests", digests)
+	}
+	tree, released, next := filepath.Join(p.work, "tree"), filepath.Join(p.work, "released"), filepath.Join(p.work, "next")
 	following := filepath.Join(p.work, "bundle-next")
+	if err := errors.Join(p.render(ctx, released, p.registry), p.render(ctx, tree, p.registry, addTree...)); err != nil {
+		return err
+	}
 	if err := writeNext(filepath.Join(tree, "bundle-"+last), following); err != nil {
 		return err
 	}
-	if err := render("--tree", "--next", following, next); err != nil {
+	if err := p.render(ctx, next, p.registry, append(addTree, "--next", following)...); err != nil {
 		return err
 	}
 	bundles, err := filepath.Glob(filepath.Join(next, "bundle-*"))
@@ -251,21 +262,91 @@ func (p *publisher) catalogs(ctx context.Context) error {
 		return err
 	}
 	for _, bundle := range bundles {
-		var metadata struct{ Annotations map[string]string }
-		if err := readYAML(filepath.Join(bundle, "metadata/annotations.yaml"), &metadata); err != nil {
-			return err
-		}
-		err := p.push(ctx, images.Image{
-			Name: "memcached-operator-bundle:v" + strings.TrimPrefix(filepath.Base(bundle), "bundle-"),
-			Files: map[string]string{"manifests": bundle + "/manifests", "metadata": bundle + "/metadata",
-				"tests": bundle + "/tests"},
-			Labels: metadata.Annotations,
-		})
-		if err != nil {
+		if _, err := p.bundle(ctx, bundle, strings.TrimPrefix(filepath.Base(bundle), "bundle-")); err != nil {
 			return err
 		}
 	}
+	if err := p.mirrored(ctx, last); err != nil {
+		return err
+	}
 	return p.push(ctx, p.catalog("tree", tree), p.catalog("released", released), p.catalog("next", next))
+}
+
+// mirrored publishes the bundle of the tree with the names that users have, and a catalog that names it by its digest.
+func (p *publisher) mirrored(ctx context.Context, version string) error {
+	if p.mirror == "" || p.registry != p.mirror+"/example" {
+		return nil
+	}
+	digests, err := p.digests(ctx, project)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(p.work, "mirrored")
+	if err := p.render(ctx, dir, project, "--tree", "--digests", digests); err != nil {
+		return err
+	}
+	digest, err := p.bundle(ctx, filepath.Join(dir, "bundle-"+version), version+"-mirrored")
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, "catalog/memcached-operator/catalog.yaml")
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	const name = project + "/memcached-operator-bundle"
+	content = bytes.ReplaceAll(content, []byte(name+":v"+version+"\n"), []byte(name+"@"+digest+"\n"))
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		return err
+	}
+	return p.push(ctx, p.catalog("mirrored", dir))
+}
+
+// digests writes a file with the digests of the images that the bundle of the tree names, with this project's images
+// named as in a registry.
+func (p *publisher) digests(ctx context.Context, registry string) (string, error) {
+	path := filepath.Join(p.work, "digests-"+strings.ReplaceAll(registry, "/", "-"))
+	var lines strings.Builder
+	var csv struct {
+		Spec struct{ RelatedImages []struct{ Image string } }
+	}
+	if err := readYAML(filepath.Join(p.repository, "bundle", csvPath), &csv); err != nil {
+		return "", err
+	}
+	for _, related := range csv.Spec.RelatedImages {
+		pushed := strings.Replace(related.Image, project, p.registry, 1)
+		pushed = strings.Replace(pushed, "docker.io", p.mirror, 1)
+		digest, err := images.Digest(ctx, pushed)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintln(&lines, strings.Replace(related.Image, project, registry, 1), digest)
+	}
+	return path, os.WriteFile(path, []byte(lines.String()), 0o600)
+}
+
+// render renders a catalog and its bundles.
+func (p *publisher) render(ctx context.Context, out, registry string, args ...string) error {
+	command := slices.Concat([]string{"OPM=" + filepath.Join(p.bin, "opm"), "config/catalog/render.sh"}, args)
+	_, err := p.run(ctx, p.repository, "env", append(command, out, registry)...)
+	return err
+}
+
+// bundle publishes the image of a bundle and returns its digest.
+func (p *publisher) bundle(ctx context.Context, dir, version string) (string, error) {
+	var metadata struct{ Annotations map[string]string }
+	if err := readYAML(filepath.Join(dir, "metadata/annotations.yaml"), &metadata); err != nil {
+		return "", err
+	}
+	image := images.Image{
+		Name:   "memcached-operator-bundle:v" + version,
+		Files:  map[string]string{"manifests": dir + "/manifests", "metadata": dir + "/metadata", "tests": dir + "/tests"},
+		Labels: metadata.Annotations,
+	}
+	if err := p.push(ctx, image); err != nil {
+		return "", err
+	}
+	return images.Digest(ctx, p.registry+"/"+image.Name)
 }
 
 func (p *publisher) catalog(tag, dir string) images.Image {

@@ -21,7 +21,7 @@ func writeNext(tree, next string) error {
 	if err := errors.Join(os.RemoveAll(next), os.CopyFS(next, os.DirFS(tree))); err != nil {
 		return err
 	}
-	err := edit(filepath.Join(next, "manifests/memcached-operator.clusterserviceversion.yaml"), func(csv map[string]any) {
+	err := edit(filepath.Join(next, csvPath), func(csv map[string]any) {
 		spec := csv["spec"].(map[string]any)
 		var major, minor int
 		_, _ = fmt.Sscanf(spec["version"].(string), "%d.%d", &major, &minor)
