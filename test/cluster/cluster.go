@@ -150,6 +150,35 @@ func (c *cluster) down(ctx context.Context, owned bool) error {
 	return nil
 }
 
+// restartNode kills the node with all its pods, and starts it again when Kubernetes has noticed.
+func (c *cluster) restartNode(ctx context.Context, _ bool) error {
+	if err := c.connect(); err != nil {
+		return err
+	}
+	if err := c.stopParts(ctx, c.part("kubelet"), c.part("containerd")); err != nil {
+		return err
+	}
+	if err := c.sweep(ctx); err != nil {
+		return err
+	}
+	progress.Printf("The node is down.")
+	err := poll(ctx, func() error {
+		ready, err := c.kubectl(ctx, nil, "get", "node", nodeName,
+			`--output=jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
+		if err == nil && ready == "True" {
+			err = errors.New("Kubernetes has not noticed yet")
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.startParts(ctx); err != nil {
+		return err
+	}
+	return c.awaitNode(ctx)
+}
+
 // status prints the state of each part; it fails if one is not ready.
 func (c *cluster) status(ctx context.Context) error {
 	if !exists(c.cert("ca")) {

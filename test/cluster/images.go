@@ -63,6 +63,7 @@ func (c *cluster) writeSettings(list []images.Image) error {
 	fmt.Fprintf(&settings,
 		"export TEST_CLUSTER=dedicated\nexport KUBECONFIG=%s\nexport TEST_REGISTRY=%s/example\nexport TEST_MIRROR=%[2]s\n"+
 			"export SSL_CERT_FILE=%s\n", c.path("kubeconfig"), registry, c.path("trust.crt"))
+	fmt.Fprintf(&settings, "export TEST_RESTART_NODE='%s/cluster --bin=%[1]s --dir=%s restart-node'\n", c.bin, c.dir)
 	fmt.Fprintf(&settings, "export NO_PROXY=\"${NO_PROXY:+$NO_PROXY,}%s\"\n", noProxy)
 	for _, image := range list {
 		name, _, _ := strings.Cut(image.Name, ":")

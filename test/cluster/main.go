@@ -4,10 +4,11 @@
 // from programs that were built from Go modules and from Debian packages. It needs no container engine and no image
 // registry; it runs a registry.
 //
-//	cluster up       bring the cluster up, or repair it
-//	cluster olmv1    install OLM v1, too
-//	cluster status   print the state of each part
-//	cluster down     stop the cluster and delete its files
+//	cluster up             bring the cluster up, or repair it
+//	cluster olmv1          install OLM v1, too
+//	cluster restart-node   kill the node and its pods; start it again when Kubernetes has noticed
+//	cluster status         print the state of each part
+//	cluster down           stop the cluster and delete its files
 //
 // It is for tests and demonstrations, on Linux. All its files are in one directory. It adds two network links, iptables
 // rules, a cgroup and a directory under /run to the machine, and changes some kernel settings; "cluster down" reverts
@@ -62,6 +63,8 @@ func run(ctx context.Context, args []string) error {
 		return c.exclusively(ctx, c.up)
 	case "olmv1":
 		return c.exclusively(ctx, c.installOLMv1)
+	case "restart-node":
+		return c.exclusively(ctx, c.restartNode)
 	case "down":
 		return c.exclusively(ctx, c.down)
 	case "status":
@@ -71,6 +74,6 @@ func run(ctx context.Context, args []string) error {
 	case "registry": // "up" starts it
 		return c.serveRegistry(ctx)
 	default:
-		return fmt.Errorf("unknown command %q: use up, olmv1, status or down", flags.Arg(0))
+		return fmt.Errorf("unknown command %q: use up, olmv1, restart-node, status or down", flags.Arg(0))
 	}
 }

@@ -30,7 +30,7 @@ var _ = Describe("A release with another image of memcached and a second version
 		cleanUp(deleteOLMLeftovers)
 		cleanUp(deleteDefinitions)
 		namespace := newNamespaces(ctx, restrictedLevel, operatorNamespace, "next-")[1]
-		i := subscribeWith(ctx, nil, "tree", tree, operatorsv1alpha1.ApprovalAutomatic)
+		i := subscribe(ctx, wanted{catalog: "tree", version: tree, approval: operatorsv1alpha1.ApprovalAutomatic})
 		cleanUp(i.remove)
 		i.awaitInstalled(ctx, tree)
 
@@ -56,15 +56,23 @@ var _ = Describe("A release with another image of memcached and a second version
 			}, Equal(5))))
 		awaitSettled(ctx, memcacheds, plain, ring)
 		Expect(fewest()).To(BeEquivalentTo(2), "of 3 nodes are ready at any time")
-		after := imagesOf(ctx, namespace)
+		rolledOut := imagesOf(ctx, namespace)
 		for pod, image := range before {
 			if !strings.Contains(image, "memcached") {
-				Expect(after).To(HaveKeyWithValue(pod, image))
+				Expect(rolledOut).To(HaveKeyWithValue(pod, image))
 			}
 		}
 
 		expectBothVersions(ctx, plain)
-	}, SpecTimeout(3*stepTimeout))
+		after := imagesOf(ctx, namespace)
+
+		By("going back to a release whose definition lacks the stored version")
+		i.replace(ctx, tree)
+		Eventually(i.problems).WithContext(ctx).Should(HaveKeyWithValue("InstallComponentFailed",
+			ContainSubstring("risk of data loss updating \""+memcacheds.CRD()+"\": new CRD removes version v1 that is listed as "+
+				"a stored version on the existing CRD")))
+		Expect(imagesOf(ctx, namespace)).To(Equal(after), "no node is touched")
+	}, SpecTimeout(4*stepTimeout))
 })
 
 // nextVersion returns the version of the bundle that follows that of the tree.

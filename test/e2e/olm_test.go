@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -14,6 +15,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 )
@@ -28,17 +30,18 @@ type installation struct {
 	subscription *operatorsv1alpha1.Subscription
 }
 
-// subscribe applies config/catalog/install.yaml, as docs/install.md describes, for a catalog, the version to start with
-// and the namespaces to watch: all, if none is given.
-func subscribe(ctx context.Context, catalogTag, version string, approval operatorsv1alpha1.Approval,
-	watched ...string) *installation {
-	GinkgoHelper()
-	return subscribeWith(ctx, operandImages(), catalogTag, version, approval, watched...)
+// wanted is what an administrator wants OLM to install, and how.
+type wanted struct {
+	catalog  string // a tag
+	channel  string // by default candidate, which has every release
+	version  string // to start with
+	approval operatorsv1alpha1.Approval
+	settings []corev1.EnvVar // of the operator
+	watched  []string        // namespaces; all, if there is none
 }
 
-// subscribeWith is subscribe with some settings of the operator.
-func subscribeWith(ctx context.Context, settings []corev1.EnvVar, catalogTag, version string,
-	approval operatorsv1alpha1.Approval, watched ...string) *installation {
+// subscribe applies config/catalog/install.yaml, as docs/install.md describes, for what is wanted.
+func subscribe(ctx context.Context, w wanted) *installation {
 	GinkgoHelper()
 	i := &installation{
 		catalog:      &operatorsv1alpha1.CatalogSource{},
@@ -56,14 +59,26 @@ func subscribeWith(ctx context.Context, settings []corev1.EnvVar, catalogTag, ve
 	// OLM caches the content of a catalog by name for some minutes.
 	i.catalog.Name = fmt.Sprintf("%s-%d", packageName, time.Now().Unix())
 	i.subscription.Spec.CatalogSource = i.catalog.Name
-	i.catalog.Spec.Image = image("-catalog", catalogTag)
-	i.subscription.Spec.Channel = "candidate" // has every release
-	i.subscription.Spec.StartingCSV = csvName(version)
-	i.group.Spec.TargetNamespaces = watched
-	i.subscription.Spec.InstallPlanApproval = approval
-	i.subscription.Spec.Config = &operatorsv1alpha1.SubscriptionConfig{Env: settings}
+	i.catalog.Spec.Image = image("-catalog", w.catalog)
+	i.subscription.Spec.Channel = cmp.Or(w.channel, "candidate")
+	i.subscription.Spec.StartingCSV = csvName(w.version)
+	i.group.Spec.TargetNamespaces = w.watched
+	i.subscription.Spec.InstallPlanApproval = w.approval
+	i.subscription.Spec.Config = &operatorsv1alpha1.SubscriptionConfig{Env: w.settings}
 	create(ctx, i.catalog, i.group, i.subscription)
 	return i
+}
+
+// replace removes the operator, as docs/upgrade.md describes for a downgrade, and installs another version.
+func (i *installation) replace(ctx context.Context, version string) {
+	GinkgoHelper()
+	By("installing " + version + " in its place")
+	i.removeOperator(ctx)
+	i.subscription.ObjectMeta = metav1.ObjectMeta{Namespace: i.subscription.Namespace, Name: i.subscription.Name}
+	i.subscription.Spec.StartingCSV = csvName(version)
+	i.subscription.Spec.InstallPlanApproval = operatorsv1alpha1.ApprovalManual
+	create(ctx, i.subscription)
+	i.approve(ctx, version)
 }
 
 // csvName returns the name of the ClusterServiceVersion of a version.
@@ -102,6 +117,18 @@ func awaitSettings(ctx context.Context, settings []corev1.EnvVar) {
 	kubectl(ctx, "rollout", "status", "--namespace="+operatorNamespace, "--timeout=120s", "deployment/"+managerName)
 }
 
+// problems returns the messages of the conditions of the Subscription that are true, by reason.
+func (i *installation) problems(ctx context.Context) (map[string]string, error) {
+	err := kube.Get(ctx, client.ObjectKeyFromObject(i.subscription), i.subscription)
+	problems := map[string]string{}
+	for _, condition := range i.subscription.Status.Conditions {
+		if condition.Status == corev1.ConditionTrue {
+			problems[condition.Reason] = condition.Message
+		}
+	}
+	return problems, err
+}
+
 // approve approves the InstallPlan of a version when it exists.
 func (i *installation) approve(ctx context.Context, version string) {
 	GinkgoHelper()
@@ -130,8 +157,15 @@ func (i *installation) offer(ctx context.Context, catalogTag string) {
 			fmt.Appendf(nil, `{"spec":{"image":%q}}`, image("-catalog", catalogTag))))).To(Succeed())
 }
 
-// remove deletes what subscribe and OLM have created: the Subscription first, so that nothing is installed again.
+// remove deletes what subscribe and OLM have created.
 func (i *installation) remove(ctx context.Context) {
+	GinkgoHelper()
+	i.removeOperator(ctx)
+	deleteAll(ctx, i.group, i.catalog)
+}
+
+// removeOperator deletes the Subscription first, so that nothing is installed again.
+func (i *installation) removeOperator(ctx context.Context) {
 	GinkgoHelper()
 	deleteAll(ctx, i.subscription)
 	var csvs operatorsv1alpha1.ClusterServiceVersionList
@@ -141,5 +175,4 @@ func (i *installation) remove(ctx context.Context) {
 			deleteAll(ctx, &csv)
 		}
 	}
-	deleteAll(ctx, i.group, i.catalog)
 }

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"os"
 	"slices"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -61,11 +63,12 @@ var _ = Describe("Installed by a Subscription", func() {
 				for _, index := range mode.watched {
 					targets = append(targets, s.namespaces[index])
 				}
-				settings := operandImages()
-				if mode.name == "SingleNamespace" {
-					settings = append(settings, deadProxy(ctx)...)
+				w := wanted{catalog: "tree", version: tree, approval: operatorsv1alpha1.ApprovalAutomatic,
+					settings: operandImages(), watched: targets}
+				if mode.name == "SingleNamespace" && os.Getenv("TEST_MIRROR") != "" {
+					w.catalog, w.settings = "mirrored", deadProxy(ctx) // with the images in the bundle
 				}
-				s.installation = subscribeWith(ctx, settings, "tree", tree, operatorsv1alpha1.ApprovalAutomatic, targets...)
+				s.installation = subscribe(ctx, w)
 				cleanUp(s.remove)
 				s.awaitInstalled(ctx, tree)
 				s.createResources(ctx, targets)
@@ -83,6 +86,18 @@ var _ = Describe("Installed by a Subscription", func() {
 				}
 			}, SpecTimeout(2*stepTimeout))
 
+			if mode.name == "SingleNamespace" {
+				It("needs no images but those that it names by digest, from a mirror", func(ctx SpecContext) {
+					if os.Getenv("TEST_MIRROR") == "" {
+						Skip("the nodes have no mirror of ghcr.io that resolves no tags")
+					}
+					expectPinned(ctx, s.namespaces[0], "control-plane=controller-manager", "ghcr.io/example/memcached-operator@sha256:")
+					const managed = "app.kubernetes.io/managed-by=memcached-operator,app.kubernetes.io/name="
+					expectPinned(ctx, s.namespaces[1], managed+"memcached", "docker.io/library/memcached@sha256:")
+					expectPinned(ctx, s.namespaces[1], managed+"nginx", "docker.io/library/nginx@sha256:")
+				}, SpecTimeout(stepTimeout))
+			}
+
 			It("leaves nothing behind when it is uninstalled "+mode.order, func(ctx SpecContext) {
 				for _, r := range s.inside { // CronJobs continue to create Jobs while everything is deleted
 					Eventually(childrenOf).WithContext(ctx).WithArguments(r.Object).ShouldNot(BeEmpty())
@@ -95,6 +110,20 @@ var _ = Describe("Installed by a Subscription", func() {
 		})
 	}
 })
+
+// expectPinned checks that the pods with some labels run an image by its digest.
+func expectPinned(ctx context.Context, namespace, selected, image string) {
+	GinkgoHelper()
+	selector, err := labels.Parse(selected)
+	Expect(err).NotTo(HaveOccurred())
+	var pods corev1.PodList
+	Expect(kube.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector})).To(Succeed())
+	Expect(pods.Items).NotTo(BeEmpty())
+	for _, pod := range pods.Items {
+		Expect(pod.Spec.Containers[0].Image).To(HavePrefix(image))
+		Expect(pod.Status.ContainerStatuses).To(HaveEach(HaveField("Ready", true)))
+	}
+}
 
 // deadProxy returns the settings with which OLM names a proxy to an operator, one that does not answer. Only the API
 // server is reached without it.

@@ -9,9 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 	operatorsv1 "github.com/operator-framework/api/pkg/operators/v1"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // What keeps OLM from installing the operator, and where docs/troubleshooting.md says that it shows.
@@ -30,6 +28,8 @@ var _ = Describe("A Subscription that cannot be carried out", Ordered, func() {
 			state: operatorsv1alpha1.SubscriptionStateUpgradePending, reason: requiresApproval},
 		{name: "catalog", groups: 1, catalog: "missing", approval: operatorsv1alpha1.ApprovalAutomatic,
 			reason: errorPreventedResolution, message: "failed to list bundles: rpc error: code = Unavailable"},
+		{name: "bundle", groups: 1, catalog: "broken", approval: operatorsv1alpha1.ApprovalAutomatic,
+			reason: "BundleUnpackFailed", message: "Job was active longer than specified deadline"},
 		{name: "nogroup", groups: 0, catalog: "tree", approval: operatorsv1alpha1.ApprovalAutomatic},
 		{name: "groups", groups: 2, catalog: "tree", approval: operatorsv1alpha1.ApprovalAutomatic},
 	}
@@ -53,7 +53,8 @@ var _ = Describe("A Subscription that cannot be carried out", Ordered, func() {
 				GrpcPodConfig: &operatorsv1alpha1.GrpcPodConfig{SecurityContextConfig: operatorsv1alpha1.Restricted}}})
 			for n := range c.groups {
 				create(ctx, &operatorsv1.OperatorGroup{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace,
-					Name: fmt.Sprintf("%s-%d", in.Namespace, n)}})
+					Name:        fmt.Sprintf("%s-%d", in.Namespace, n),
+					Annotations: map[string]string{"operatorframework.io/bundle-unpack-timeout": "20s"}}}) // 10 minutes else
 			}
 			create(ctx, &operatorsv1alpha1.Subscription{ObjectMeta: in, Spec: &operatorsv1alpha1.SubscriptionSpec{
 				CatalogSource: packageName, CatalogSourceNamespace: in.Namespace, Package: packageName, Channel: "candidate",
@@ -61,21 +62,17 @@ var _ = Describe("A Subscription that cannot be carried out", Ordered, func() {
 		}
 	}, NodeTimeout(stepTimeout))
 
-	for i, c := range cases {
+	for n, c := range cases {
 		It("says so: "+c.name, func(ctx SpecContext) {
-			ns := namespaces[i]
-			subscription := &operatorsv1alpha1.Subscription{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: packageName}}
+			ns := namespaces[n]
+			i := installation{subscription: &operatorsv1alpha1.Subscription{
+				ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: packageName}}}
 			Eventually(func(g Gomega) {
-				g.Expect(kube.Get(ctx, client.ObjectKeyFromObject(subscription), subscription)).To(Succeed())
-				g.Expect(subscription.Status.State).To(Equal(c.state))
-				problems := map[string]string{}
-				for _, condition := range subscription.Status.Conditions {
-					if condition.Status == corev1.ConditionTrue {
-						problems[condition.Reason] = condition.Message
-					}
-				}
+				problems, err := i.problems(ctx)
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(i.subscription.Status.State).To(Equal(c.state))
 				if c.reason == "" {
-					g.Expect(subscription.Status.Conditions).NotTo(BeEmpty(), "OLM has observed it")
+					g.Expect(i.subscription.Status.Conditions).NotTo(BeEmpty(), "OLM has observed it")
 					g.Expect(problems).To(BeEmpty(), "OLM says it in a condition now: document that")
 				} else {
 					g.Expect(problems).To(HaveKeyWithValue(c.reason, ContainSubstring(c.message)))

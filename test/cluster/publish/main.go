@@ -6,6 +6,8 @@
 //	REGISTRY/memcached-operator-catalog:released     the catalog of all releases
 //	REGISTRY/memcached-operator-catalog:tree         the same and the tree, which upgrades the last release
 //	REGISTRY/memcached-operator-catalog:next         the same and a bundle that could follow the tree: see next.go
+//	REGISTRY/memcached-operator-catalog:steps        as tree, but each release is only offered the next one
+//	REGISTRY/memcached-operator-catalog:broken       as tree, with images of the bundles that do not exist
 //	REGISTRY/memcached-operator-catalog:mirrored     as tree, with the names that users have, which need a mirror of
 //	                                                 ghcr.io
 //	REGISTRY/memcached-operator-scorecard:vVERSION   the scorecard tests of the tree
@@ -20,7 +22,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -269,7 +270,33 @@ func (p *publisher) catalogs(ctx context.Context) error {
 	if err := p.mirrored(ctx, last); err != nil {
 		return err
 	}
-	return p.push(ctx, p.catalog("tree", tree), p.catalog("released", released), p.catalog("next", next))
+	steps, err := p.variant(tree, "steps", `(?m)^\s*skipRange: .*\n`, "")
+	if err != nil {
+		return err
+	}
+	broken, err := p.variant(tree, "broken", `memcached-operator-bundle:`, "memcached-operator-missing:")
+	if err != nil {
+		return err
+	}
+	return p.push(ctx, p.catalog("tree", tree), p.catalog("released", released), p.catalog("next", next),
+		p.catalog("steps", steps), p.catalog("broken", broken))
+}
+
+// catalogPath is the path of a catalog in the directory that it was rendered into.
+const catalogPath = "catalog/memcached-operator/catalog.yaml"
+
+// variant writes a catalog as another one, with each match of a pattern replaced.
+func (p *publisher) variant(catalog, name, pattern, replacement string) (string, error) {
+	dir := filepath.Join(p.work, name)
+	content, err := os.ReadFile(filepath.Join(catalog, catalogPath))
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, catalogPath)), 0o755); err != nil {
+		return "", err
+	}
+	content = regexp.MustCompile(pattern).ReplaceAll(content, []byte(replacement))
+	return dir, os.WriteFile(filepath.Join(dir, catalogPath), content, 0o600)
 }
 
 // mirrored publishes the bundle of the tree with the names that users have, and a catalog that names it by its digest.
@@ -289,14 +316,9 @@ func (p *publisher) mirrored(ctx context.Context, version string) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(dir, "catalog/memcached-operator/catalog.yaml")
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
 	const name = project + "/memcached-operator-bundle"
-	content = bytes.ReplaceAll(content, []byte(name+":v"+version+"\n"), []byte(name+"@"+digest+"\n"))
-	if err := os.WriteFile(path, content, 0o600); err != nil {
+	dir, err = p.variant(dir, "mirrored", `(?m)`+name+":v"+regexp.QuoteMeta(version)+"$", name+"@"+digest)
+	if err != nil {
 		return err
 	}
 	return p.push(ctx, p.catalog("mirrored", dir))
