@@ -102,6 +102,8 @@ Review the commits with git log -p -2, then publish them:
   git push origin HEAD v$version
 In a checkout of v$version, build and push the image of the bundle:
   make bundle-build bundle-push VERSION=$version
-On main, build and push the catalog. A patch of an old release is added to main first (docs/releasing.md):
-  make catalog-buildx
+On main, name that image in the catalog by its digest, and build and push the catalog. A patch of an old release is
+added to main first (docs/releasing.md):
+  make bundle-digest VERSION=$version && git commit -am "Name the bundle of $version by its digest"
+  git push origin main && make catalog-buildx
 EOF

@@ -166,7 +166,7 @@ func (c *cluster) restartNode(ctx context.Context, _ bool) error {
 		ready, err := c.kubectl(ctx, nil, "get", "node", nodeName,
 			`--output=jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
 		if err == nil && ready == "True" {
-			err = errors.New("Kubernetes has not noticed yet")
+			err = errors.New("the API server has not noticed yet")
 		}
 		return err
 	})

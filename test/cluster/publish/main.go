@@ -87,6 +87,9 @@ func (p *publisher) publish(ctx context.Context) error {
 	if err := p.tree(ctx); err != nil {
 		return err
 	}
+	if err := p.render(ctx, p.released(), p.registry); err != nil {
+		return err
+	}
 	if err := p.mirrorOperands(ctx); err != nil {
 		return err
 	}
@@ -102,12 +105,15 @@ const csvPath = "manifests/memcached-operator.clusterserviceversion.yaml"
 // operand matches an operand's image on docker.io and the variable that names it, in a ClusterServiceVersion.
 var operand = regexp.MustCompile(`- name: (RELATED_IMAGE_\w+)\n\s+value: docker\.io/(\S+)\n`)
 
+// released is the directory of the catalog of all releases, and of their bundles with tags of images.
+func (p *publisher) released() string { return filepath.Join(p.work, "released") }
+
 // mirrorOperands publishes the operands' images that the bundles of the tree and of the releases name.
 func (p *publisher) mirrorOperands(ctx context.Context) error {
 	if p.mirror == "" {
 		return nil
 	}
-	paths, err := filepath.Glob(filepath.Join(p.repository, "config/catalog/released/*", csvPath))
+	paths, err := filepath.Glob(filepath.Join(p.released(), "bundle-*", csvPath))
 	if err != nil {
 		return err
 	}
@@ -247,9 +253,9 @@ func (p *publisher) catalogs(ctx context.Context) error {
 		}
 		addTree = append(addTree, "--digests", digests)
 	}
-	tree, released, next := filepath.Join(p.work, "tree"), filepath.Join(p.work, "released"), filepath.Join(p.work, "next")
+	tree, next := filepath.Join(p.work, "tree"), filepath.Join(p.work, "next")
 	following := filepath.Join(p.work, "bundle-next")
-	if err := errors.Join(p.render(ctx, released, p.registry), p.render(ctx, tree, p.registry, addTree...)); err != nil {
+	if err := p.render(ctx, tree, p.registry, addTree...); err != nil {
 		return err
 	}
 	if err := writeNext(filepath.Join(tree, "bundle-"+last), following); err != nil {
@@ -278,7 +284,7 @@ func (p *publisher) catalogs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.push(ctx, p.catalog("tree", tree), p.catalog("released", released), p.catalog("next", next),
+	return p.push(ctx, p.catalog("tree", tree), p.catalog("released", p.released()), p.catalog("next", next),
 		p.catalog("steps", steps), p.catalog("broken", broken))
 }
 
