@@ -90,7 +90,7 @@ func (c *cluster) up(ctx context.Context, owned bool) error {
 		return err
 	}
 	for _, step := range []func(context.Context) error{c.writeFiles, c.removeLeftovers, c.keepSettings, c.addLinks,
-		c.addRules, c.addCgroup, c.startParts, c.awaitNode, c.pushImages, c.installOLM} {
+		c.addRules, c.addCgroup, c.startAll, c.awaitNode, c.pushImages, c.installOLM} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -113,12 +113,15 @@ func (c *cluster) removeLeftovers(ctx context.Context) error {
 	return nil
 }
 
-func (c *cluster) startParts(ctx context.Context) error {
+func (c *cluster) startAll(ctx context.Context) error { return c.startParts(ctx, c.parts()...) }
+
+// startParts starts parts, one after the other.
+func (c *cluster) startParts(ctx context.Context, parts ...*part) error {
 	// Parts outlive this process, so they must not inherit its open files, which may be locks of its callers.
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return err
 	}
-	for _, p := range c.parts() {
+	for _, p := range parts {
 		if err := c.start(ctx, p); err != nil {
 			return err
 		}
@@ -155,7 +158,8 @@ func (c *cluster) restartNode(ctx context.Context, _ bool) error {
 	if err := c.connect(); err != nil {
 		return err
 	}
-	if err := c.stopParts(ctx, c.part("kubelet"), c.part("containerd")); err != nil {
+	kubelet, containerd := c.part("kubelet"), c.part("containerd")
+	if err := c.stopParts(ctx, kubelet, containerd); err != nil {
 		return err
 	}
 	if err := c.sweep(ctx); err != nil {
@@ -173,7 +177,7 @@ func (c *cluster) restartNode(ctx context.Context, _ bool) error {
 	if err != nil {
 		return err
 	}
-	if err := c.startParts(ctx); err != nil {
+	if err := c.startParts(ctx, containerd, kubelet); err != nil {
 		return err
 	}
 	return c.awaitNode(ctx)
