@@ -85,9 +85,8 @@ var _ = Describe("With operator-sdk", Ordered, func() {
 		measure("scorecard: %d tests with %d results, all passed, %.0f s", len(tests), count, time.Since(began).Seconds())
 	}, SpecTimeout(3*stepTimeout))
 
-	// After the scorecard, which takes as long as the image hold-off.
 	It("keeps the pods of existing resources after the upgrade", func(ctx SpecContext) {
-		awaitSettledLeader(ctx)
+		awaitSettledLeader(ctx, operandImages())
 		awaitSettled(ctx, memcacheds, object)
 		Expect(podsOf(ctx, object)).To(ConsistOf(HaveField("UID", pod)))
 		deleteAll(ctx, object)
