@@ -43,8 +43,8 @@ func TestImageFor(t *testing.T) {
 		{"hold-off over, another image", leading(time.Minute), with("it", "old:1"), "new:1", 0},
 		{"no delay, before Start", holdOff(0), with("it", "old:1"), "new:1", 0},
 	} {
-		if got, wait := (Image{Name: "new:1", Tagged: "new:0", HoldOff: test.holdOff}).For(test.running, "it"); got != test.want ||
-			wait != test.wait {
+		image := Image{Name: "new:1", Tagged: "new:0", HoldOff: test.holdOff}
+		if got, wait := image.For(test.running, "it"); got != test.want || wait != test.wait {
 			t.Errorf("%s: %s, wait %s; want %s, %s", test.name, got, wait, test.want, test.wait)
 		}
 	}
@@ -59,7 +59,8 @@ func TestImageKeepsTag(t *testing.T) {
 		{"another repository", "registry:5000/memcached@sha256:0", "docker.io/library/memcached:1.6",
 			"registry:5000/memcached@sha256:0"},
 		{"another digest", digest, "docker.io/library/memcached@sha256:1", digest},
-		{"no digest", "docker.io/library/memcached:1.7", "docker.io/library/memcached:1.6", "docker.io/library/memcached:1.7"},
+		{"no digest", "docker.io/library/memcached:1.7", "docker.io/library/memcached:1.6",
+			"docker.io/library/memcached:1.7"},
 	} {
 		image := Image{Name: test.configured, Tagged: "docker.io/library/memcached:1.6",
 			HoldOff: &HoldOff{Clock: clocktesting.NewFakePassiveClock(time.Now())}}

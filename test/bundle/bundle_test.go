@@ -4,13 +4,13 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +36,7 @@ func TestMetadata(t *testing.T) {
 	created := find(t, "config/manifests/bases/memcached-operator.clusterserviceversion.yaml", `createdAt: "(.*)"`)[0]
 	g.Expect(csv.Name).To(Equal("memcached-operator.v" + version))
 	g.Expect(csv.Spec.Version.String()).To(Equal(version))
+	isPinned := strconv.FormatBool(len(digests(t)) > 0)
 	for annotation, want := range map[string]string{
 		// Upgrades are tested. It is not Full Lifecycle: a cache has nothing to back up.
 		"capabilities": "Seamless Upgrades",
@@ -44,11 +45,11 @@ func TestMetadata(t *testing.T) {
 		"support":      "The memcached-operator authors, https://github.com/example/memcached-operator/issues",
 		"createdAt":    created,
 		"operatorframework.io/suggested-namespace":         "memcached-operator-system",
-		"features.operators.openshift.io/disconnected":     fmt.Sprint(len(digests(t)) > 0), // true in a release
-		"features.operators.openshift.io/fips-compliant":   "false",                         // not certified
-		"features.operators.openshift.io/proxy-aware":      "true",                          // only the API server is contacted
-		"features.operators.openshift.io/tls-profiles":     "false",                         // metrics are served with Go's defaults
-		"features.operators.openshift.io/token-auth-aws":   "false",                         // no cloud is contacted
+		"features.operators.openshift.io/disconnected":     isPinned, // every image, in a release
+		"features.operators.openshift.io/fips-compliant":   "false",  // not certified
+		"features.operators.openshift.io/proxy-aware":      "true",   // only the API server is contacted
+		"features.operators.openshift.io/tls-profiles":     "false",  // metrics are served with Go's defaults
+		"features.operators.openshift.io/token-auth-aws":   "false",  // no cloud is contacted
 		"features.operators.openshift.io/token-auth-azure": "false",
 		"features.operators.openshift.io/token-auth-gcp":   "false",
 		"features.operators.openshift.io/cnf":              "false", // none of these is provided

@@ -91,7 +91,8 @@ var _ = Describe("Installed by a Subscription", func() {
 					if os.Getenv("TEST_MIRROR") == "" {
 						Skip("the nodes have no mirror of ghcr.io that resolves no tags")
 					}
-					expectPinned(ctx, s.namespaces[0], "control-plane=controller-manager", "ghcr.io/example/memcached-operator@sha256:")
+					expectPinned(ctx, s.namespaces[0], "control-plane=controller-manager",
+						"ghcr.io/example/memcached-operator@sha256:")
 					const managed = "app.kubernetes.io/managed-by=memcached-operator,app.kubernetes.io/name="
 					expectPinned(ctx, s.namespaces[1], managed+"memcached", "docker.io/library/memcached@sha256:")
 					expectPinned(ctx, s.namespaces[1], managed+"nginx", "docker.io/library/nginx@sha256:")
@@ -117,7 +118,8 @@ func expectPinned(ctx context.Context, namespace, selected, image string) {
 	selector, err := labels.Parse(selected)
 	Expect(err).NotTo(HaveOccurred())
 	var pods corev1.PodList
-	Expect(kube.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector})).To(Succeed())
+	Expect(kube.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector})).
+		To(Succeed())
 	Expect(pods.Items).NotTo(BeEmpty())
 	for _, pod := range pods.Items {
 		Expect(pod.Spec.Containers[0].Image).To(HavePrefix(image))
