@@ -93,9 +93,8 @@ var _ = Describe("Installed by a Subscription", func() {
 					}
 					expectPinned(ctx, s.namespaces[0], "control-plane=controller-manager",
 						"ghcr.io/example/memcached-operator@sha256:")
-					const managed = "app.kubernetes.io/managed-by=memcached-operator,app.kubernetes.io/name="
-					expectPinned(ctx, s.namespaces[1], managed+"memcached", "docker.io/library/memcached@sha256:")
-					expectPinned(ctx, s.namespaces[1], managed+"nginx", "docker.io/library/nginx@sha256:")
+					expectPinned(ctx, s.namespaces[1], "app=memcached", "docker.io/library/memcached@sha256:")
+					expectPinned(ctx, s.namespaces[1], "app=nginx", "docker.io/library/nginx@sha256:")
 				}, SpecTimeout(stepTimeout))
 			}
 
