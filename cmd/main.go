@@ -93,9 +93,9 @@ func run(ctx context.Context, o *options, logs io.Writer) error {
 	}
 	holdOff := &operand.HoldOff{Delay: o.imageDelay, Clock: clock.RealClock{}}
 	operands := operands{
-		nginx:     operand.Image{Name: o.nginxImage, Tagged: deployedNginxImage, HoldOff: holdOff},
-		memcached: operand.Image{Name: o.memcachedImage, Tagged: defaultMemcachedImage, HoldOff: holdOff},
-		agent:     operand.Image{Name: o.agentImage, Tagged: defaultAgentImage, HoldOff: holdOff},
+		nginx:     operand.Image{Name: o.nginxImage, Tagged: o.imageTags[o.nginxImage], HoldOff: holdOff},
+		memcached: operand.Image{Name: o.memcachedImage, Tagged: o.imageTags[o.memcachedImage], HoldOff: holdOff},
+		agent:     operand.Image{Name: o.agentImage, Tagged: o.imageTags[o.agentImage], HoldOff: holdOff},
 		platform:  platform,
 		clock:     clock.RealClock{},
 	}

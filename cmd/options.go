@@ -15,10 +15,9 @@ import (
 )
 
 // Default images, used if the environment does not set them. config/manager sets them, so that OLM finds them in the
-// Deployment; to the same ones, but for nginx. Releases replace their tags by digests.
+// Deployment. Releases replace their tags by digests.
 const (
 	defaultNginxImage     = "nginx:latest"
-	deployedNginxImage    = "docker.io/library/nginx:1.29.4-alpine"
 	defaultMemcachedImage = "docker.io/library/memcached:1.6.45-alpine"
 	defaultAgentImage     = "ghcr.io/example/memcached-operator-agent:v0.1.0"
 )
@@ -36,6 +35,7 @@ Environment:
   RELATED_IMAGE_MEMCACHED  image of Memcached nodes (default "` + defaultMemcachedImage + `")
   RELATED_IMAGE_AGENT      image of the sidecar of nodes with TLS or metrics (default
                            "` + defaultAgentImage + `")
+  IMAGE_TAGS               comma-separated DIGEST=TAG: other names of the images above; pods with one are not restarted
 `
 
 // options are the values of flags and environment variables.
@@ -59,6 +59,7 @@ type options struct {
 	nginxImage      string
 	memcachedImage  string
 	agentImage      string
+	imageTags       map[string]string // names of images by tag, by their names by digest
 }
 
 // parse reads flags and environment variables. Its errors contain the remedy. For --help, it writes the help to out and
@@ -109,6 +110,9 @@ func parse(args []string, getenv func(string) string, out io.Writer) (*options, 
 	o.agentImage = orDefault(getenv("RELATED_IMAGE_AGENT"), defaultAgentImage)
 
 	var err error
+	if o.imageTags, err = parseImageTags(getenv("IMAGE_TAGS")); err != nil {
+		return nil, err
+	}
 	if o.controllers, err = parseControllers(*controllers); err != nil {
 		return nil, err
 	}
@@ -160,6 +164,19 @@ func parseControllers(list string) ([]string, error) {
 	}
 	slices.Sort(names)
 	return slices.Compact(names), nil
+}
+
+// parseImageTags returns the names in the value of IMAGE_TAGS.
+func parseImageTags(list string) (map[string]string, error) {
+	tags := map[string]string{}
+	for pair := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == ',' }) {
+		digest, tag, found := strings.Cut(pair, "=")
+		if !found || !strings.Contains(digest, "@") || tag == "" {
+			return nil, fmt.Errorf("IMAGE_TAGS contains %q: it must be a list of REPOSITORY@DIGEST=REPOSITORY:TAG", pair)
+		}
+		tags[digest] = tag
+	}
+	return tags, nil
 }
 
 func (o *options) logHandler(out io.Writer) slog.Handler {

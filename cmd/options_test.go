@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -28,15 +29,20 @@ func TestParseDefaults(t *testing.T) {
 
 func TestParseEnvironment(t *testing.T) {
 	environment := map[string]string{"WATCH_NAMESPACE": "a,b", "RELATED_IMAGE_NGINX": "n:1",
-		"RELATED_IMAGE_MEMCACHED": "m:1", "RELATED_IMAGE_AGENT": "a:1"}
+		"RELATED_IMAGE_MEMCACHED": "m:1", "RELATED_IMAGE_AGENT": "a:1", "IMAGE_TAGS": "m@sha256:1=m:1,a@sha256:2=a:1"}
 	o, err := parse([]string{"--controllers=memcached"}, func(name string) string { return environment[name] }, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(o.watchNamespaces, []string{"a", "b"}) || o.nginxImage != "n:1" || o.memcachedImage != "m:1" ||
-		o.agentImage != "a:1" ||
+		o.agentImage != "a:1" || !maps.Equal(o.imageTags, map[string]string{"m@sha256:1": "m:1", "a@sha256:2": "a:1"}) ||
 		!slices.Equal(o.controllers, []string{"memcached"}) {
 		t.Errorf("%+v", o)
+	}
+	environment["IMAGE_TAGS"] = "m:1"
+	_, err = parse(nil, func(name string) string { return environment[name] }, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), `IMAGE_TAGS contains "m:1": it must be a list of`) {
+		t.Error(err)
 	}
 }
 

@@ -4,7 +4,6 @@ package operand
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -56,8 +55,8 @@ func ContainerSecurity() *corev1ac.SecurityContextApplyConfiguration {
 // Image is the image of an operand's pods.
 type Image struct {
 	Name string
-	// Tagged is the name with a tag of an image that Name may name by its digest: releases since 0.4.0 do, earlier ones
-	// named the same image by its tag. Workloads keep that name, since another name would restart their pods.
+	// Tagged names the same image by its tag, if Name names it by its digest; "" if there is no such name. Workloads that
+	// run it keep it, since another name would restart their pods.
 	Tagged string
 	// HoldOff is the time in which running workloads keep their image.
 	HoldOff *HoldOff
@@ -101,17 +100,11 @@ func (i Image) For(running *corev1.PodSpec, container string) (name string, wait
 	for _, c := range slices.Concat(running.Containers, running.InitContainers) {
 		switch {
 		case c.Name != container || c.Image == i.Name:
-		case c.Image == i.Tagged && i.isPinned():
+		case c.Image == i.Tagged:
 			return i.Tagged, 0
 		case wait > 0:
 			return c.Image, wait
 		}
 	}
 	return i.Name, 0
-}
-
-// isPinned reports whether Name names an image in the repository of Tagged by its digest.
-func (i Image) isPinned() bool {
-	tag := strings.LastIndex(i.Tagged, ":")
-	return tag > 0 && strings.HasPrefix(i.Name, i.Tagged[:tag]+"@")
 }

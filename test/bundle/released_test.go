@@ -73,29 +73,35 @@ func TestPin(t *testing.T) {
 	}
 	g := NewWithT(t)
 	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-	dir := t.TempDir()
-	g.Expect(os.CopyFS(dir, os.DirFS(filepath.Join(repo, "bundle")))).To(Succeed())
-	pin := func(lines ...string) string {
+	pin := func(lines ...string) (dir, problem string) {
+		dir = t.TempDir()
+		g.Expect(os.CopyFS(dir, os.DirFS(filepath.Join(repo, "bundle")))).To(Succeed())
 		path := filepath.Join(t.TempDir(), "digests")
 		g.Expect(os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600)).To(Succeed())
 		out, err := exec.Command(filepath.Join(repo, "config/manifests/pin.sh"), path, dir).CombinedOutput()
 		g.Expect(err != nil).To(Equal(len(out) > 0), "%s", out)
-		return string(out)
+		return dir, string(out)
 	}
 	var lines []string
 	for _, related := range readBundle(t, "bundle").CSV.Spec.RelatedImages {
 		lines = append(lines, related.Image+" "+digest)
 	}
 	g.Expect(len(lines)).To(BeNumerically(">=", 4))
-	g.Expect(pin("example.com/another:v1 " + digest)).To(ContainSubstring("does not contain example.com/another:v1"))
-	g.Expect(pin(lines[1:]...)).To(ContainSubstring("there is no digest of " + strings.TrimSuffix(lines[0], " "+digest)))
-	g.Expect(pin(lines[0])).To(BeEmpty())
+	_, problem := pin("example.com/another:v1 " + digest)
+	g.Expect(problem).To(ContainSubstring("does not contain example.com/another:v1"))
+	_, problem = pin(lines[1:]...)
+	g.Expect(problem).To(ContainSubstring("there is no digest of " + strings.TrimSuffix(lines[0], " "+digest)))
+	dir, problem := pin(lines...)
+	g.Expect(problem).To(BeEmpty())
 	pinned := string(readFile(t, filepath.Join(dir, "manifests/memcached-operator.clusterserviceversion.yaml")))
+	var tags []string
 	for _, line := range lines {
 		image := strings.TrimSuffix(line, " "+digest)
-		g.Expect(pinned).NotTo(ContainSubstring(image), "in deployments, annotations and examples")
-		g.Expect(pinned).To(ContainSubstring(image[:strings.LastIndex(image, ":")] + "@" + digest))
+		g.Expect(pinned).To(MatchRegexp(`[^=]` + image[:strings.LastIndex(image, ":")] + "@" + digest))
+		g.Expect(pinned).NotTo(MatchRegexp(`[^=]`+image), "in deployments, annotations and examples")
+		tags = append(tags, image[:strings.LastIndex(image, ":")]+"@"+digest+"="+image)
 	}
+	g.Expect(pinned).To(ContainSubstring("- name: IMAGE_TAGS\n                  value: " + strings.Join(tags, ",") + "\n"))
 	g.Expect(pinned).To(ContainSubstring(`features.operators.openshift.io/disconnected: "true"`))
 }
 
