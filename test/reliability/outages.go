@@ -1,11 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -16,18 +14,12 @@ import (
 // loadFaults names, in reports, the faults of the operator under load: it runs during the whole campaign.
 const loadFaults = "all outages"
 
-// outageTimeout is how long the state may take to match the spec. After an outage, the garbage collector of Kubernetes
-// lists all objects again, with backoff, and has taken two minutes.
-const outageTimeout = 5 * time.Minute
-
 // outagePlans returns a plan for each write, with one of the outages in turn.
 func (s *suite) outagePlans() []*runner.Plan {
 	var plans []*runner.Plan
 	for _, scenario := range s.scenarios {
 		for _, position := range s.positions(scenario.Name) {
-			plan := planOf(scenario, with(position, proxy.Outages[len(plans)%len(proxy.Outages)]))
-			plan.Timeout = cmp.Or(s.timeout, outageTimeout)
-			plans = append(plans, plan)
+			plans = append(plans, planOf(scenario, with(position, proxy.Outages[len(plans)%len(proxy.Outages)])))
 		}
 	}
 	return plans

@@ -56,6 +56,30 @@ func TestSampleHasEveryFaultOfEachKind(t *testing.T) {
 	g.Expect(names[0]).To(HaveSuffix("hang"))
 }
 
+// Each write meets each class, and each sort of write each fault if there are enough writes. Seeds begin elsewhere.
+func TestSinglesCoverClasses(t *testing.T) {
+	g := NewWithT(t)
+	var known []map[string]bool
+	for seed := range uint64(2) {
+		s := testSuite(2, scenario.Scenario{Name: "foo-create"}, scenario.Scenario{Name: "foo-scale"},
+			scenario.Scenario{Name: "cronjob-fire"})
+		s.seed = seed
+		faults := map[string]bool{}
+		for _, plan := range s.singles() {
+			g.Expect(faults).NotTo(HaveKey(plan.String()))
+			faults[plan.String()] = true
+			kind, _, _ := strings.Cut(plan.Scenario.Name, "-")
+			faults[kind+" "+plan.Rules[0].Fault.String()] = true
+		}
+		for _, fault := range proxy.Faults { // 4 writes of Foos meet up to 3 faults of a class
+			g.Expect(faults).To(HaveKey("foo " + fault.String()))
+		}
+		g.Expect(s.report.positions).To(Equal(6))
+		known = append(known, faults)
+	}
+	g.Expect(known[0]).NotTo(Equal(known[1]))
+}
+
 func TestPairsAreDistinctAndReproducible(t *testing.T) {
 	g := NewWithT(t)
 	for _, writes := range []int{3, 1} {
@@ -163,9 +187,9 @@ func TestCoverageNeedsFaultsThatOccurred(t *testing.T) {
 	g, r := NewWithT(t), newReport(&options{}, "0123")
 	r.positions = 1
 	singles := r.begin(singlesCampaign, "every write")
-	for _, fault := range proxy.Faults {
+	for _, class := range proxy.Classes {
 		singles.plans = append(singles.plans, &planReport{scenario: "foo-create",
-			faults: "patch apps/deployments #1: " + fault.String(), fired: 1})
+			faults: "patch apps/deployments #1: " + class[0].String(), fired: 1})
 	}
 	g.Expect(r.coverage()).To(And(HaveField("Verdict", proof.Met), HaveField("Note", "")))
 	singles.plans[0].fired = 0

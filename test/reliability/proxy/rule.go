@@ -63,17 +63,21 @@ func (f Fault) String() string {
 	return string(f.Kind)
 }
 
-// Faults are those that hit every write.
-var Faults = []Fault{
-	{Kind: KillBefore}, {Kind: KillAfter}, {Kind: DropAnswer},
-	{Kind: Refuse, Code: http.StatusForbidden}, {Kind: Refuse, Code: http.StatusConflict},
-	{Kind: Refuse, Code: http.StatusTooManyRequests},
-	{Kind: Refuse, Code: http.StatusInternalServerError}, {Kind: Refuse, Code: http.StatusServiceUnavailable},
-	{Kind: Refuse, Code: http.StatusGatewayTimeout}, {Kind: Disown, Code: http.StatusGatewayTimeout},
-	{Kind: Delay, For: 1500 * time.Millisecond}, {Kind: Hang, For: 40 * time.Second},
-	{Kind: PauseWatches, For: 2 * time.Second}, {Kind: CloseWatches}, {Kind: ExpireWatches},
-	{Kind: Age, For: 1500 * time.Millisecond}, {Kind: AgeMore, For: 1500 * time.Millisecond},
+// Classes are the faults that hit writes, by what the operator can observe of them.
+var Classes = [][]Fault{
+	{{Kind: KillBefore}, {Kind: KillAfter}},
+	{{Kind: DropAnswer}, {Kind: Disown, Code: http.StatusGatewayTimeout}},
+	{{Kind: Refuse, Code: http.StatusForbidden}, {Kind: Refuse, Code: http.StatusConflict},
+		{Kind: Refuse, Code: http.StatusTooManyRequests}},
+	{{Kind: Refuse, Code: http.StatusInternalServerError}, {Kind: Refuse, Code: http.StatusServiceUnavailable},
+		{Kind: Refuse, Code: http.StatusGatewayTimeout}},
+	{{Kind: Delay, For: 1500 * time.Millisecond}, {Kind: Hang, For: 40 * time.Second}},
+	{{Kind: PauseWatches, For: 2 * time.Second}, {Kind: CloseWatches}, {Kind: ExpireWatches}},
+	{{Kind: Age, For: 1500 * time.Millisecond}, {Kind: AgeMore, For: 1500 * time.Millisecond}},
 }
+
+// Faults are those of all classes.
+var Faults = slices.Concat(Classes...)
 
 // Freezing and Cutting are for operators with a standby, which can acquire the lease.
 var (
