@@ -32,6 +32,9 @@ const (
 	registry    = nodeIP + ":5000"
 	noProxy     = "172.30.0.0/18" // all of the above
 
+	// digestRegistry is a registry that only mirrors of digests know; test/cluster/publish has a bundle with it.
+	digestRegistry = "digests.invalid"
+
 	nodeLink = "mco-node" // has nodeIP
 	podLink  = "mco-pods" // the bridge of the pods
 	cgroup   = "memcached-operator"

@@ -23,7 +23,7 @@ const containerdSocket = runDir + "/containerd.sock"
 
 // writeFiles writes all files that the parts read: certificates, kubeconfigs and configurations.
 func (c *cluster) writeFiles(context.Context) error {
-	const hostsDir, digestsDir, networkDir = "certs.d/_default", "certs.d/ghcr.io", "cni"
+	const hostsDir, digestsDir, networkDir = "certs.d/_default", "certs.d/" + digestRegistry, "cni"
 	for _, dir := range []string{"pki", "logs", networkDir, hostsDir, digestsDir, "kubelet", "proxy-programs", "run"} {
 		if err := os.MkdirAll(c.path(dir), 0o755); err != nil {
 			return err
@@ -34,7 +34,7 @@ func (c *cluster) writeFiles(context.Context) error {
 	}
 	values := map[string]string{
 		"Dir": c.dir, "RunDir": runDir, "Registry": registry, "NodeIP": nodeIP, "NodeName": nodeName, "PodCIDR": podCIDR,
-		"PodLink": podLink, "Cgroup": cgroup,
+		"PodLink": podLink, "Cgroup": cgroup, "DigestRegistry": digestRegistry,
 	}
 	for user, path := range map[string]string{
 		"admin":              c.path("kubeconfig"),

@@ -89,10 +89,10 @@ var _ = Describe("Installed by a Subscription", func() {
 			if mode.name == "SingleNamespace" {
 				It("needs no images but those that it names by digest, from a mirror", func(ctx SpecContext) {
 					if os.Getenv("TEST_MIRROR") == "" {
-						Skip("the nodes have no mirror of ghcr.io that resolves no tags")
+						Skip("the nodes have no mirror of digests")
 					}
 					expectPinned(ctx, s.namespaces[0], "control-plane=controller-manager",
-						"ghcr.io/example/memcached-operator@sha256:")
+						"digests.invalid/example/memcached-operator@sha256:")
 					expectPinned(ctx, s.namespaces[1], "app=memcached", "docker.io/library/memcached@sha256:")
 					expectPinned(ctx, s.namespaces[1], "app=nginx", "docker.io/library/nginx@sha256:")
 				}, SpecTimeout(stepTimeout))

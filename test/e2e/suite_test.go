@@ -11,8 +11,8 @@
 //	MEMCACHED_OLD_IMAGE    an older memcached image, 1.6.18 or later, to test with, too
 //	OPM_IMAGE, BUSYBOX_IMAGE   images for operator-sdk and the Jobs, if the cluster cannot pull the default ones
 //	OPERATOR_SDK, KUBECTL  the programs
-//	TEST_MIRROR            a registry that the nodes use as a mirror, of ghcr.io for digests only: that of TEST_REGISTRY,
-//	                       without its path
+//	TEST_MIRROR            a registry that the nodes use as a mirror of all others, and of digests.invalid for digests
+//	                       only: that of TEST_REGISTRY, without its path
 //	TEST_RESTART_NODE      a command that kills the nodes, and starts them again when Kubernetes has noticed
 //	TEST_CLUSTER           "dedicated" if the cluster has no other users
 package e2e

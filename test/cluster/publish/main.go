@@ -8,8 +8,8 @@
 //	REGISTRY/memcached-operator-catalog:next         the same and a bundle that could follow the tree: see next.go
 //	REGISTRY/memcached-operator-catalog:steps        as tree, but each release is only offered the next one
 //	REGISTRY/memcached-operator-catalog:broken       as tree, with images of the bundles that do not exist
-//	REGISTRY/memcached-operator-catalog:mirrored     as tree, with the names that users have, which need a mirror of
-//	                                                 ghcr.io
+//	REGISTRY/memcached-operator-catalog:mirrored     as tree, with images of a registry that does not exist, by digest:
+//	                                                 the nodes need a mirror
 //	REGISTRY/memcached-operator-scorecard:vVERSION   the scorecard tests of the tree
 //	REGISTRY/memcached-operator-probe:vVERSION       the client that the end-to-end tests run in pods
 //	REGISTRY/memcached-operator-agent:vVERSION       the agent of the tree; it has a version of its own
@@ -305,24 +305,27 @@ func (p *publisher) variant(catalog, name, pattern, replacement string) (string,
 	return dir, os.WriteFile(filepath.Join(dir, catalogPath), content, 0o600)
 }
 
-// mirrored publishes the bundle of the tree with the names that users have, and a catalog that names it by its digest.
+// digestRegistry is the registry of the bundle for a mirror of digests: that of test/cluster, with a path.
+const digestRegistry = "digests.invalid/example"
+
+// mirrored publishes the bundle of the tree for a mirror of digests, and a catalog that names it by its digest.
 func (p *publisher) mirrored(ctx context.Context, version string) error {
 	if p.mirror == "" || p.registry != p.mirror+"/example" {
 		return nil
 	}
-	digests, err := p.digests(ctx, project)
+	digests, err := p.digests(ctx, digestRegistry)
 	if err != nil {
 		return err
 	}
 	dir := filepath.Join(p.work, "mirrored")
-	if err := p.render(ctx, dir, project, "--tree", "--digests", digests); err != nil {
+	if err := p.render(ctx, dir, digestRegistry, "--tree", "--digests", digests); err != nil {
 		return err
 	}
 	digest, err := p.bundle(ctx, filepath.Join(dir, "bundle-"+version), version+"-mirrored")
 	if err != nil {
 		return err
 	}
-	const name = project + "/memcached-operator-bundle"
+	const name = digestRegistry + "/memcached-operator-bundle"
 	dir, err = p.variant(dir, "mirrored", `(?m)`+name+":v"+regexp.QuoteMeta(version)+"$", name+"@"+digest)
 	if err != nil {
 		return err
