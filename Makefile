@@ -268,7 +268,7 @@ verify: kubectl bundle-validate ## Check that generated files, formatting and go
 
 .PHONY: e2e
 e2e: ## Run the end-to-end tests, on the cluster of "make cluster" or on yours (KUBECONFIG, TEST_REGISTRY).
-	@$(RUN_PARTS) 'make e2e: about 80 minutes the first time, about 55 minutes later. Logs: $(CACHE)/log/e2e' \
+	@$(RUN_PARTS) 'make e2e: about 80 minutes the first time, about an hour later. Logs: $(CACHE)/log/e2e' \
 		'build prometheus' 'test/cluster/build.sh $(CACHE)/bin prometheus' $(IMAGE_PARTS) $(OLMV1_PARTS)
 	@$(CLUSTER_ENV); TEST_WORK='$(IMAGES)' OPERATOR_SDK='$(OPERATOR_SDK)' KUBECTL='$(KUBECTL)' \
 		go test -v -count=1 -timeout 80m ./test/e2e -ginkgo.timeout=75m -ginkgo.v=$(if $(V),true,false) $(if $(FOCUS),-ginkgo.focus '$(FOCUS)' -ginkgo.fail-on-empty)
