@@ -276,8 +276,8 @@ func (r *report) claimRBAC() []proof.Claim {
 
 // coverage is how many writes were tried with a fault of every class.
 func (r *report) coverage() proof.Claim {
-	claim := proof.Claim{What: "writes that every run of a scenario makes, tried with a fault of every class", Bar: "100 %",
-		Verdict: proof.NotJudged, Found: fmt.Sprintf("%d writes", r.positions), Note: "only some were tried"}
+	claim := proof.Claim{What: "writes that every run of a scenario makes, tried with a fault of every class",
+		Bar: "100 %", Verdict: proof.NotJudged, Found: fmt.Sprintf("%d writes", r.positions), Note: "only some were tried"}
 	singles := r.campaign(singlesCampaign)
 	if singles == nil {
 		return claim
