@@ -145,6 +145,10 @@ func (i *installation) approve(ctx context.Context, version string) {
 				return kube.Update(ctx, &plan)
 			}
 		}
+		if problems, err := i.problems(ctx); err == nil && problems["ConstraintsNotSatisfiable"] != "" {
+			kubectl(ctx, "annotate", "--overwrite", "--namespace="+operatorNamespace, "subscriptions.operators.coreos.com",
+				i.subscription.Name, "retried="+time.Now().Format("15.04")) // as docs/troubleshooting.md says
+		}
 		return fmt.Errorf("none of %d InstallPlans is of %s and requires approval", len(plans.Items), version)
 	}).WithContext(ctx).Should(Succeed())
 }
