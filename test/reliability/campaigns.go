@@ -199,7 +199,9 @@ func (s *suite) singles() []*runner.Plan {
 func (s *suite) everySingle() []*runner.Plan {
 	var plans []*runner.Plan
 	for _, scenario := range s.scenarios {
-		for _, position := range s.positions(scenario.Name) {
+		positions := s.positions(scenario.Name)
+		s.report.positions += len(positions)
+		for _, position := range positions {
 			for _, fault := range proxy.Faults {
 				plans = append(plans, planOf(scenario, with(position, fault)))
 			}
