@@ -374,10 +374,7 @@ func (p *publisher) bundle(ctx context.Context, dir, version string) (string, er
 		Files:  map[string]string{"manifests": dir + "/manifests", "metadata": dir + "/metadata", "tests": dir + "/tests"},
 		Labels: metadata.Annotations,
 	}
-	if err := p.push(ctx, image); err != nil {
-		return "", err
-	}
-	return images.Digest(ctx, p.registry+"/"+image.Name)
+	return p.pushOne(ctx, image)
 }
 
 func (p *publisher) catalog(tag, dir string) images.Image {
@@ -416,14 +413,22 @@ func (p *publisher) manager(ctx context.Context, source, version, commit string)
 
 func (p *publisher) push(ctx context.Context, list ...images.Image) error {
 	for _, image := range list {
-		began := time.Now()
-		digest, err := image.Push(ctx, p.registry, nil)
-		if err != nil {
+		if _, err := p.pushOne(ctx, image); err != nil {
 			return err
 		}
-		progress.Printf("%s/%s %.19s (%.1f s)", p.registry, image.Name, digest, time.Since(began).Seconds())
 	}
 	return nil
+}
+
+// pushOne publishes an image and returns its digest.
+func (p *publisher) pushOne(ctx context.Context, image images.Image) (string, error) {
+	began := time.Now()
+	digest, err := image.Push(ctx, p.registry, nil)
+	if err != nil {
+		return "", err
+	}
+	progress.Printf("%s/%s %.19s (%.1f s)", p.registry, image.Name, digest, time.Since(began).Seconds())
+	return digest, nil
 }
 
 // build builds a static program and returns its path.
