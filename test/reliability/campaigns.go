@@ -173,44 +173,41 @@ func (s *suite) replayed() []*runner.Plan {
 	return plans
 }
 
-// singles returns a plan for every write with a fault of every class, shuffled, so that the first results are a random
-// sample. The writes of a sort, in all scenarios of a kind, meet the faults of a class in turn, so that a sort that is
-// frequent enough meets all of them; the seed chooses the first.
+// singles returns a plan for every write with a fault of every class. The writes of a sort, in all scenarios of a kind,
+// meet the faults of a class in turn, so that a sort that is frequent enough meets all of them; the seed chooses the
+// first.
 func (s *suite) singles() []*runner.Plan {
-	var plans []*runner.Plan
 	turns := map[string]uint64{} // by kind, sort and class
+	return s.atEveryWrite(func(kind string, match proxy.Match) []proxy.Fault {
+		faults := make([]proxy.Fault, 0, len(proxy.Classes))
+		for i, class := range proxy.Classes {
+			id := fmt.Sprintf("%s %s %d", kind, match, i)
+			faults = append(faults, class[(s.seed+turns[id])%uint64(len(class))])
+			turns[id]++
+		}
+		return faults
+	})
+}
+
+// everySingle returns a plan for every write with every fault.
+func (s *suite) everySingle() []*runner.Plan {
+	return s.atEveryWrite(func(string, proxy.Match) []proxy.Fault { return proxy.Faults })
+}
+
+// atEveryWrite returns a plan for every write with each of the faults that are chosen for its kind and sort. They are
+// shuffled, so that the first results are a random sample.
+func (s *suite) atEveryWrite(choose func(kind string, match proxy.Match) []proxy.Fault) []*runner.Plan {
+	var plans []*runner.Plan
 	for _, scenario := range s.scenarios {
 		kind, _, _ := strings.Cut(scenario.Name, "-")
 		positions := s.positions(scenario.Name)
 		s.report.positions += len(positions)
 		for _, position := range positions {
-			for i, class := range proxy.Classes {
-				id := fmt.Sprintf("%s %s %d", kind, position.Match, i)
-				fault := class[(s.seed+turns[id])%uint64(len(class))]
-				turns[id]++
+			for _, fault := range choose(kind, position.Match) {
 				plans = append(plans, planOf(scenario, with(position, fault)))
 			}
 		}
 	}
-	return s.shuffled(plans)
-}
-
-// everySingle returns a plan for every write with every fault, shuffled.
-func (s *suite) everySingle() []*runner.Plan {
-	var plans []*runner.Plan
-	for _, scenario := range s.scenarios {
-		positions := s.positions(scenario.Name)
-		s.report.positions += len(positions)
-		for _, position := range positions {
-			for _, fault := range proxy.Faults {
-				plans = append(plans, planOf(scenario, with(position, fault)))
-			}
-		}
-	}
-	return s.shuffled(plans)
-}
-
-func (s *suite) shuffled(plans []*runner.Plan) []*runner.Plan {
 	s.chance().Shuffle(len(plans), func(i, j int) { plans[i], plans[j] = plans[j], plans[i] })
 	return plans
 }
