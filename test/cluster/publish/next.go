@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -32,6 +33,11 @@ func writeNext(tree, next string) error {
 		pod := deployments[0].(map[string]any)["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
 		manager := pod["containers"].([]any)[0].(map[string]any)
 		manager["args"] = append(manager["args"].([]any), "--image-delay=1s")
+		for _, variable := range manager["env"].([]any) {
+			if variable := variable.(map[string]any); variable["name"] == "IMAGE_TAGS" {
+				variable["value"] = dropTag(variable["value"].(string), nextImage)
+			}
+		}
 		definitions := spec["customresourcedefinitions"].(map[string]any)
 		for _, owned := range definitions["owned"].([]any) {
 			if owned := owned.(map[string]any); owned["kind"] == "Memcached" {
@@ -51,6 +57,13 @@ func writeNext(tree, next string) error {
 		added["name"], old["storage"] = "v1", false
 		spec["versions"] = []any{old, added}
 	})
+}
+
+// dropTag removes an image, which has no digest here, from a value of IMAGE_TAGS.
+func dropTag(tags, image string) string {
+	return strings.Join(slices.DeleteFunc(strings.Split(tags, ","), func(pair string) bool {
+		return strings.HasPrefix(pair, image+"=")
+	}), ",")
 }
 
 // edit changes a manifest. Memcached's image is replaced in all of them.
