@@ -1,8 +1,9 @@
 package slim
 
 import (
-	"encoding/binary"
+	"bytes"
 	"hash/maphash"
+	"maps"
 	"slices"
 	"sync"
 
@@ -37,69 +38,52 @@ func Deployment(groups ...string) toolscache.TransformFunc {
 // each of them.
 const maxTemplates = 1024
 
-// templates are the specs that Deployments share, by a hash: each template has an entry of its own, so templates of
-// single resources do not displace one that many share.
+// templates are the specs that Deployments share, by a hash of their encoding: each template has an entry of its own,
+// so templates of single resources do not displace one that many share.
 type templates struct {
 	mu     sync.Mutex
 	seed   maphash.Seed
 	byHash *lru.Cache
+	buffer []byte // for encoding
+}
+
+// template is a spec that is shared.
+type template struct {
+	spec    *appsv1.DeploymentSpec
+	encoded []byte
 }
 
 // share lets a Deployment share the spec of an earlier one that is the same except for the count and labels. This is
 // safe because objects in a cache are never changed.
 func (t *templates) share(deployment *appsv1.Deployment) {
-	own := deployment.Spec
-	common := own
-	common.Replicas, common.Selector, common.Template.Labels = nil, nil, nil
-	common.Template.Spec.TopologySpreadConstraints = nil // they select the pods of this Deployment
-	deployment.Spec = *t.find(&common)
-	deployment.Spec.Replicas, deployment.Spec.Selector, deployment.Spec.Template.Labels = own.Replicas, own.Selector,
-		own.Template.Labels
-	if equality.Semantic.DeepEqual(own.Selector.MatchLabels, own.Template.Labels) {
-		deployment.Spec.Template.Labels = own.Selector.MatchLabels
+	spec := &deployment.Spec
+	replicas, selector, labels := spec.Replicas, spec.Selector, spec.Template.Labels
+	constraints := spec.Template.Spec.TopologySpreadConstraints // they select the pods of this Deployment
+	spec.Replicas, spec.Selector, spec.Template.Labels, spec.Template.Spec.TopologySpreadConstraints = nil, nil, nil, nil
+	*spec = *t.find(spec)
+	if maps.Equal(selector.MatchLabels, labels) {
+		labels = selector.MatchLabels
 	}
-	deployment.Spec.Template.Spec.TopologySpreadConstraints = shareConstraints(own.Template.Spec.TopologySpreadConstraints,
-		own.Selector)
+	spec.Replicas, spec.Selector, spec.Template.Labels = replicas, selector, labels
+	spec.Template.Spec.TopologySpreadConstraints = shareConstraints(constraints, selector)
 }
 
-// find returns the shared spec that equals the given one.
+// find returns the shared spec that equals the given one. Encoded specs are much faster to compare than decoded ones.
 func (t *templates) find(spec *appsv1.DeploymentSpec) *appsv1.DeploymentSpec {
-	hash := t.hash(spec)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if known, ok := t.byHash.Get(hash); ok && equality.Semantic.DeepEqual(known, spec) {
-		return known.(*appsv1.DeploymentSpec)
+	size := spec.Size()
+	t.buffer = slices.Grow(t.buffer[:0], size)[:size]
+	if _, err := spec.MarshalToSizedBuffer(t.buffer); err != nil {
+		return spec // never: it was decoded from this encoding
 	}
-	t.byHash.Add(hash, spec)
-	return spec
-}
-
-// hash returns a hash of the fields in which templates usually differ. The caller compares specs with the same hash.
-func (t *templates) hash(spec *appsv1.DeploymentSpec) uint64 {
-	var hash maphash.Hash
-	hash.SetSeed(t.seed)
-	write := func(texts ...string) {
-		for _, text := range texts {
-			hash.WriteString(text) // never fails
-			hash.WriteByte(0)
-		}
+	hash := maphash.Bytes(t.seed, t.buffer)
+	if known, ok := t.byHash.Get(hash); ok && bytes.Equal(known.(*template).encoded, t.buffer) {
+		return known.(*template).spec
 	}
-	pod := &spec.Template.Spec
-	for i := range pod.Containers {
-		container := &pod.Containers[i]
-		write(container.Name, container.Image)
-		write(container.Command...)
-		write(container.Args...)
-		for _, variable := range container.Env {
-			write(variable.Name, variable.Value)
-		}
-		for _, list := range []corev1.ResourceList{container.Resources.Limits, container.Resources.Requests} {
-			amounts := []int64{list.Memory().Value(), list.Cpu().MilliValue()}
-			_ = binary.Write(&hash, binary.LittleEndian, amounts) // never fails
-		}
-	}
-	write(pod.SchedulerName, pod.ServiceAccountName, pod.PriorityClassName)
-	return hash.Sum64()
+	kept := *spec
+	t.byHash.Add(hash, &template{spec: &kept, encoded: bytes.Clone(t.buffer)})
+	return &kept
 }
 
 // shareConstraints returns spread constraints that share the selector of their Deployment if it is the same.
