@@ -17,6 +17,7 @@ import (
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -87,7 +88,11 @@ func run(ctx context.Context, o *options, logs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := ctrl.NewManager(restConfig, managerOptions(o))
+	lease, err := newLease(restConfig, o)
+	if err != nil {
+		return fmt.Errorf("preparing the leader election: %w", err)
+	}
+	mgr, err := ctrl.NewManager(restConfig, managerOptions(o, lease))
 	if err != nil {
 		return fmt.Errorf("creating the manager: %w", err)
 	}
@@ -122,7 +127,7 @@ func run(ctx context.Context, o *options, logs io.Writer) error {
 	return mgr.Start(ctx)
 }
 
-func managerOptions(o *options) ctrl.Options {
+func managerOptions(o *options, lease resourcelock.Interface) ctrl.Options {
 	scheme := clientgoscheme.Scheme
 	for _, kind := range kinds {
 		if err := kind.addToScheme(scheme); err != nil {
@@ -144,10 +149,12 @@ func managerOptions(o *options) ctrl.Options {
 			EnableWarmup:            ptr.To(true), // a standby fills its caches, too
 			ReconciliationTimeout:   30 * time.Second,
 		},
-		LeaderElection:                o.leaderElect,
-		LeaderElectionID:              o.lease,
-		LeaderElectionNamespace:       o.leaderElectionNamespace,
-		LeaderElectionReleaseOnCancel: true, // safe: the process exits when the manager stops
+		LeaderElection:                      o.leaderElect,
+		LeaderElectionResourceLockInterface: lease,
+		LeaseDuration:                       ptr.To(leaseDuration),
+		RenewDeadline:                       ptr.To(renewDeadline),
+		RetryPeriod:                         ptr.To(retryPeriod),
+		LeaderElectionReleaseOnCancel:       true, // safe: the process exits when the manager stops
 		Metrics: metricsserver.Options{
 			BindAddress:    o.metricsAddress,
 			SecureServing:  true,

@@ -36,6 +36,7 @@ Environment:
   RELATED_IMAGE_AGENT      image of the sidecar of nodes with TLS or metrics (default
                            "` + defaultAgentImage + `")
   IMAGE_TAGS               comma-separated DIGEST=TAG: other names of the images above; pods with one are not restarted
+  POD_UID                  UID of the manager's pod: a container that crashed leads again once it is restarted
 `
 
 // options are the values of flags and environment variables.
@@ -55,6 +56,7 @@ type options struct {
 	logFormat               string
 	version                 bool
 
+	podUID          string   // empty: unknown
 	watchNamespaces []string // empty: all
 	nginxImage      string
 	memcachedImage  string
@@ -104,6 +106,7 @@ func parse(args []string, getenv func(string) string, out io.Writer) (*options, 
 		return nil, fmt.Errorf("%w; see --help", err)
 	}
 
+	o.podUID = getenv("POD_UID")
 	o.watchNamespaces = strings.FieldsFunc(getenv("WATCH_NAMESPACE"), func(r rune) bool { return r == ',' || r == ' ' })
 	o.nginxImage = orDefault(getenv("RELATED_IMAGE_NGINX"), defaultNginxImage)
 	o.memcachedImage = orDefault(getenv("RELATED_IMAGE_MEMCACHED"), defaultMemcachedImage)

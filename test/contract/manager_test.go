@@ -146,6 +146,20 @@ var _ = Describe("The manager", ownManager, SpecPriority(2), func() {
 		kinds[0].create(ctx, kinds[0].Make(ns, "one", 1))
 	})
 
+	It("leads again when its container crashes and is restarted, without waiting for the end of its own lease",
+		func(ctx context.Context) {
+			pod := []string{"POD_UID=" + newNamespace(ctx)} // a name that no other manager has
+			restart(ctx, pod)
+			Eventually(manager.Logs).Should(ContainSubstring("Starting workers"))
+			before := get(ctx, lease()).Spec
+			manager.Kill()
+			start(ctx, pod)
+			Eventually(manager.Logs).Should(ContainSubstring("Starting workers"))
+			after := get(ctx, lease()).Spec
+			Expect(after.HolderIdentity).To(Equal(before.HolderIdentity))
+			Expect(after.LeaseTransitions).To(Equal(before.LeaseTransitions))
+		})
+
 	Describe("with WATCH_NAMESPACE, and resyncs each second", Ordered, func() {
 		var inside, also, outside string
 		BeforeAll(func(ctx context.Context) {

@@ -17,6 +17,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -347,9 +348,10 @@ type beacon struct {
 
 // startBeacon creates the Foo and waits until the operator observes changes.
 func startBeacon(ctx context.Context, namespace string) *beacon {
+	name := "beacon-" + rand.String(5)
 	b := &beacon{foo: &samplev1alpha1.Foo{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "beacon"},
-		Spec:       samplev1alpha1.FooSpec{DeploymentName: "beacon", Replicas: ptr.To(int32(0))},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       samplev1alpha1.FooSpec{DeploymentName: name, Replicas: ptr.To(int32(0))},
 	}}
 	create(ctx, b.foo)
 	b.end = inBackground(ctx, b.loop)

@@ -100,7 +100,7 @@ next:
 // ByOperator is a filter for the operator's requests, except those for leader election and for access to its metrics.
 func ByOperator(r Request) bool {
 	switch r.Group + "/" + r.Resource {
-	case "coordination.k8s.io/leases", "/events", "authentication.k8s.io/tokenreviews",
+	case "coordination.k8s.io/leases", "authentication.k8s.io/tokenreviews",
 		"authorization.k8s.io/subjectaccessreviews":
 		return false
 	}

@@ -81,7 +81,7 @@ func Environment() []string {
 // affectsManager reports whether a variable of the developer's environment would change the manager's behavior.
 func affectsManager(variable string) bool {
 	return strings.HasPrefix(variable, "WATCH_NAMESPACE=") || strings.HasPrefix(variable, "RELATED_IMAGE_") ||
-		strings.HasPrefix(variable, "IMAGE_TAGS=") ||
+		strings.HasPrefix(variable, "IMAGE_TAGS=") || strings.HasPrefix(variable, "POD_UID=") ||
 		strings.HasPrefix(variable, "KUBE_") || strings.HasPrefix(variable, "GORACE=")
 }
 
