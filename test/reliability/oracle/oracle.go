@@ -75,6 +75,7 @@ var All = []Oracle{
 	{"end state", endState},
 	{Rest, rest},
 	{"counts", counts},
+	{"templates", templates},
 	{"events", events},
 	{"guarantee", guarantee},
 	{"once per tick", oncePerTick},
@@ -140,7 +141,7 @@ const eventResource = "events.k8s.io/events"
 
 // isOfInterest reports whether a request is not about leader election.
 func isOfInterest(request *proxy.Request) bool {
-	return request.Resource != proxy.Leases && request.Resource != "/events"
+	return request.Resource != proxy.Leases
 }
 
 func isWrite(request *proxy.Request) bool { return request.IsWrite() && isOfInterest(request) }
@@ -159,16 +160,23 @@ func endState(run *Run, reference *Reference) []string {
 	return found
 }
 
-// rest finds writes of a settled operator: once everything has settled, while a new operator starts, and during
-// resyncs. Events are sent in the background and may be late, but only until the operator that recorded them stops.
+// rest finds writes and reads of a settled operator: once everything has settled, while a new operator starts, and during
+// resyncs. It reads from its caches, which only watch. Events are sent in the background and may be late, but only until
+// the operator that recorded them stops.
 func rest(run *Run, _ *Reference) []string {
 	var found problems
 	for i := run.Rest; i < len(run.Requests); i++ {
 		request := &run.Requests[i]
-		found.addIf(isWrite(request) && (request.Resource != eventResource || i >= run.Anew),
-			"there was nothing to write: %s", request)
+		isLateEvent := request.Resource == eventResource && i < run.Anew
+		found.addIf(isWrite(request) && !isLateEvent, "there was nothing to write: %s", request)
+		found.addIf(isRead(request), "there was nothing to read: %s", request)
 	}
 	return found
+}
+
+// isRead reports whether a pass, and not a cache, reads: one object, or events, which have no cache.
+func isRead(request *proxy.Request) bool {
+	return isOfPass(request) && !request.IsWrite() || request.Resource == "/events"
 }
 
 // oneLeads finds writes of the standby before it has acquired the lease.
