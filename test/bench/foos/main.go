@@ -2,11 +2,12 @@
 // requests, rate, CPU time, memory, and what a restart costs.
 //
 // "make bench" takes hours, on a machine that runs nothing else; "make bench-short" only counts requests and takes
-// minutes. Two programs are compared, each a process with its own service account, on one etcd and one API server, one
+// minutes. Programs are compared, each a process with its own service account, on one etcd and one API server, one
 // at a time:
 //
 //   - this operator, as config/manager starts it, but without its memory limit;
-//   - the sample-controller, without client-go's limit of 5 requests a second.
+//   - the sample-controller, without client-go's limit of 5 requests a second;
+//   - for creations, the floor: a program that makes the writes that nobody can leave out, and does nothing else.
 //
 // With --baseline=PROGRAM, another build of the operator replaces the sample-controller, to show what a code change
 // costs.
@@ -37,6 +38,8 @@ type scale struct {
 	Rounds   int           // how often they are created
 	Sizes    []int         // the numbers of Foos that exist when an operator starts
 	Restarts int           // how often an operator is started with each of these numbers
+	Started  int           // the number of Foos that exist when the compared programs are started in turn
+	Starts   int           // how often each of them is started
 	Changes  int           // the number of Foos that are scaled after each start
 	Idle     time.Duration // the time without changes after each start
 }
@@ -45,9 +48,10 @@ type scale struct {
 // minutes.
 var (
 	full = scale{Foos: 2000, Rounds: 10, Sizes: []int{1000, 10_000, 50_000}, Restarts: 6, Changes: 1000,
-		Idle: 100 * time.Second}
-	short  = scale{Foos: 200, Rounds: 1, Sizes: []int{200}, Restarts: 1, Changes: 50, Idle: 10 * time.Second}
-	paired = scale{Foos: 400, Rounds: 10, Sizes: []int{100, 2000}, Restarts: 2}
+		Idle: 100 * time.Second, Started: 10_000, Starts: 10}
+	short = scale{Foos: 200, Rounds: 1, Sizes: []int{200}, Restarts: 1, Changes: 50, Idle: 10 * time.Second,
+		Started: 200, Starts: 1}
+	paired = scale{Foos: 400, Rounds: 10, Sizes: []int{100, 2000}, Restarts: 2, Started: 2000, Starts: 10}
 )
 
 // bench has the settings of all sections.

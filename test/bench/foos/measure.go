@@ -133,7 +133,11 @@ func (p *plane) settle(ctx context.Context, a program) error {
 
 // measureCreations measures the creation of Foos, no faster than they become ready.
 func measureCreations(ctx context.Context, p *plane) (measure.Samples, error) {
-	return measure.Rounds(p.bench.Rounds, p.bench.compared(), func(a program) (*measure.Sample, error) {
+	programs := p.bench.compared()
+	if p.bench.baseline == "" {
+		programs = append(programs, floor)
+	}
+	return measure.Rounds(p.bench.Rounds, programs, func(a program) (*measure.Sample, error) {
 		return p.measureCreation(ctx, a, load{count: p.bench.Foos, pending: paced})
 	})
 }

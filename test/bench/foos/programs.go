@@ -22,12 +22,14 @@ const (
 	ownName       = "this operator"
 	baselineName  = "baseline"
 	sampleName    = "sample-controller"
-	sampleAccount = "sample-controller"
+	floorName     = "floor"
+	sampleAccount = "sample-controller" // of the floor, too
 )
 
 var (
 	operator         = program{name: ownName, file: "manager", isOperator: true}
 	sampleController = program{name: sampleName, file: "sample-controller"}
+	floor            = program{name: floorName, file: "floor"}
 )
 
 // compared returns the programs that are compared in pairs: this operator with another build of it, if there is one, or
@@ -120,7 +122,8 @@ func (b *bench) build(ctx context.Context) (err error) {
 	errs := []error{err, os.MkdirAll(b.programs, 0o755),
 		measure.BuildManager(ctx, root, filepath.Join(b.programs, operator.file))}
 	if b.baseline == "" {
-		errs = append(errs, measure.Run(ctx, root, "test/bench/samplecontroller/build.sh", b.programs))
+		errs = append(errs, measure.Run(ctx, root, "test/bench/samplecontroller/build.sh", b.programs),
+			measure.Run(ctx, root, "go", "build", "-o", filepath.Join(b.programs, floor.file), "./test/bench/foos/floor"))
 	}
 	return errors.Join(errs...)
 }

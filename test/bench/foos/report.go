@@ -20,9 +20,15 @@ const (
 	rateBar          = 3.0  // times the sample-controller's Foos per second
 	cpuBar           = 0.5  // of the sample-controller's CPU time
 	heapBar          = 4500 // bytes per Foo, with its Deployment
-	changeBar        = 1.15 // CPU time of a change with the most Foos, as a multiple of that with the fewest
-	baselineBar      = 1.10 // times the baseline's CPU time or heap
-	mostOthers       = 0.1  // if other processes use more than this share of the machine's CPU, times are not judged
+	memoryBar        = 110  // MB, of the process that has settled with memoryFoos Foos
+	memoryFoos       = 10_000
+	startBar         = 1.0          // times the sample-controller's time until its caches are filled
+	startMemoryBar   = 2.0 / 3      // of the most memory that the sample-controller has had by then
+	syncedBar        = 4.0          // seconds until the caches are filled with Foos
+	p50Bar, p99Bar   = 0.015, 0.080 // seconds above the floor's latency
+	changeBar        = 1.15         // CPU time of a change with the most Foos, as a multiple of that with the fewest
+	baselineBar      = 1.10         // times the baseline's CPU time or heap
+	mostOthers       = 0.1          // of the machine's CPU for other processes: if they use more, times are not judged
 )
 
 // found holds the results of a run; --json writes it to a file.
@@ -75,6 +81,10 @@ var sections = []section{
 			"creation of a Foo until its status is seen to match its spec.", paced), isPerFoo: true,
 		numbers: []string{requestsPerFoo, requestsNoEvents, foosPerSecond, latencyP50, latencyP99, cpuPerFoos,
 			systemPerFoos}},
+	{name: "start", measure: measureStarts, title: "Start",
+		text: "The programs start in turn with the same existing Foos, and are stopped when their caches are filled. The " +
+			"operator fills those of all three kinds, the sample-controller those of Foos and Deployments.",
+		numbers: []string{readyAfter, mostMemory, startCPU}},
 	{name: "restart", measure: measureRestarts, title: "Restart and memory",
 		text: fmt.Sprintf("The operator starts with existing Foos that match their specs, while one new Foo is created. "+
 			"Requests, writes and CPU time are counted until %s after all Foos are reconciled. Requests include watches, "+
@@ -90,14 +100,15 @@ var introduction = []string{
 	"This operator compared with the [Kubernetes sample-controller](https://github.com/kubernetes/sample-controller) " +
 		"v0.37.0, whose kind `Foo` it also manages. The programs run one at a time on one etcd and one API server, which " +
 		"are new for each section. The sample-controller runs without client-go's default limit of 5 requests a second. " +
-		"`make bench` measures everything again.",
+		"The floor is a program that creates a Deployment and writes a status, without any logic. `make bench` measures " +
+		"everything again.",
 	"Numbers are medians of rounds with their 95 % confidence intervals, or with the minimum and maximum if there are " +
 		"fewer than 9 rounds. Every other round is in reverse order, and a ratio compares two programs in the same round. " +
 		"Requests are counted in the API server's audit log. The number of requests per Foo does not depend on the machine " +
 		"for this operator, and depends slightly on timing for the sample-controller. Times are those of this machine.",
 	"Pods, networks and disks are not measured: Deployments have no pods, and a simulator writes their status at once; " +
 		"everything runs on one machine, etcd does not wait for its disk (`--unsafe-no-fsync`), and no program has a " +
-		"memory or CPU limit. The memory of the sample-controller is not measured either, because it never settles.",
+		"memory or CPU limit. The memory of the sample-controller is measured at its start only: it never settles.",
 	fmt.Sprintf("In the section Creation, CPU time is measured from before the first Foo is created until %s after the "+
 		"last is ready. The sample-controller's requests are counted over the same time, the operator's until it sends no "+
 		"more.", countedAfter),
@@ -110,6 +121,9 @@ func (f *found) bars() []measure.Bar {
 	}
 	ratios := func(section, name, other string) []float64 {
 		return measure.Ratios(own(section, name, 0), f.Samples[section].Of(other, 0).Numbers(name))
+	}
+	aboveFloor := func(name string) []float64 {
+		return measure.Differences(own("creation", name, 0), f.Samples["creation"].Of(floorName, 0).Numbers(name))
 	}
 	counts := func(what, section, name string, limit float64) []measure.Bar {
 		all := []measure.Bar{{What: what, Values: own(section, name, 0), Limit: limit, IsCount: true}}
@@ -133,6 +147,18 @@ func (f *found) bars() []measure.Bar {
 				Unjudged: f.unjudged("creation"), Values: ratios("creation", cpuPerFoos, sampleName)},
 			{What: "CPU time per 1,000 Foos, times the baseline's", Limit: baselineBar, Unjudged: f.unjudged("creation"),
 				Values: ratios("creation", cpuPerFoos, baselineName)},
+			{What: "latency p50, s, above the floor's", Limit: p50Bar, Unjudged: f.unjudged("creation"),
+				Values: aboveFloor(latencyP50)},
+			{What: "latency p99, s, above the floor's", Limit: p99Bar, Unjudged: f.unjudged("creation"),
+				Values: aboveFloor(latencyP99)},
+			{What: "time until the caches are filled, times the sample-controller's", Limit: startBar,
+				Unjudged: f.unjudged("start"), Values: ratios("start", readyAfter, sampleName)},
+			{What: "most memory until then, as a share of the sample-controller's", Limit: startMemoryBar,
+				Unjudged: f.unjudged("start"), Values: ratios("start", mostMemory, sampleName)},
+			{What: fmt.Sprintf("seconds until the caches are filled, with %d Foos", f.Scale.Started), Limit: syncedBar,
+				Unjudged: f.unjudged("start"), Values: own("start", readyAfter, 0)},
+			{What: fmt.Sprintf("memory with %d Foos, MB", memoryFoos), Limit: memoryBar,
+				Values: own("restart", memory, memoryFoos)},
 			{What: "bytes of heap per Foo, with its Deployment", Limit: heapBar, Values: f.heapPerFoo(ownName)},
 			{What: "heap per Foo, times the baseline's", Limit: baselineBar,
 				Values: measure.Ratios(f.heapPerFoo(ownName), f.heapPerFoo(baselineName))},

@@ -66,6 +66,34 @@ func measureRestarts(ctx context.Context, p *plane) (measure.Samples, error) {
 	})
 }
 
+// measureStarts starts the compared programs with the same Foos in turn, until their caches are filled. The
+// sample-controller is stopped before it changes more than a few Foos.
+func measureStarts(ctx context.Context, p *plane) (measure.Samples, error) {
+	if _, err := p.populate(ctx, p.bench.Started); err != nil {
+		return nil, err
+	}
+	return measure.Rounds(p.bench.Starts, p.bench.compared(), func(a program) (*measure.Sample, error) {
+		m, err := p.meter(a, nil)
+		if err != nil {
+			return nil, err
+		}
+		c, err := p.startReady(ctx, a, "")
+		if err != nil {
+			return nil, err
+		}
+		defer c.Stop()
+		ready := m.seconds()
+		_, most, memoryErr := measure.Memory(c.PID)
+		s, err := m.read(c, p.bench.Started)
+		if err := errors.Join(err, memoryErr); err != nil {
+			return nil, err
+		}
+		s.Numbers[readyAfter], s.Numbers[mostMemory] = ready, float64(most)/1e6
+		s.Numbers[startCPU] = s.CPU[controllerProcess]
+		return s, nil
+	})
+}
+
 func (p *plane) measureRestart(ctx context.Context, a start, namespace string,
 	replicas int32) (*measure.Sample, error) {
 	ctx, cancel := context.WithCancel(ctx)

@@ -69,6 +69,18 @@ func Ratios(of, to []float64) []float64 {
 	return ratios
 }
 
+// Differences returns the differences of numbers that were measured in the same rounds; none if there are no pairs.
+func Differences(of, less []float64) []float64 {
+	if len(of) != len(less) {
+		return nil
+	}
+	differences := make([]float64, len(of))
+	for i := range of {
+		differences[i] = of[i] - less[i]
+	}
+	return differences
+}
+
 // Bar is a limit for a number that was measured in some rounds.
 type Bar struct {
 	What     string
