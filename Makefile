@@ -271,7 +271,13 @@ e2e: ## Run the end-to-end tests, on the cluster of "make cluster" or on yours (
 	@$(RUN_PARTS) 'make e2e: about 80 minutes the first time, about an hour later. Logs: $(CACHE)/log/e2e' \
 		'build prometheus' 'test/cluster/build.sh $(CACHE)/bin prometheus' $(IMAGE_PARTS) $(OLMV1_PARTS)
 	@$(CLUSTER_ENV); TEST_WORK='$(IMAGES)' OPERATOR_SDK='$(OPERATOR_SDK)' KUBECTL='$(KUBECTL)' \
-		go test -v -count=1 -timeout 80m ./test/e2e -ginkgo.timeout=75m -ginkgo.v=$(if $(V),true,false) $(if $(FOCUS),-ginkgo.focus '$(FOCUS)' -ginkgo.fail-on-empty)
+		go test -v -count=1 -timeout 80m ./test/e2e -ginkgo.timeout=75m -ginkgo.label-filter='!bench-rollout' -ginkgo.v=$(if $(V),true,false) $(if $(FOCUS),-ginkgo.focus '$(FOCUS)' -ginkgo.fail-on-empty)
+
+.PHONY: bench-rollout
+bench-rollout: ## Measure what the users of a cache notice; write docs/proof/rollout.md (50 minutes, root).
+	@$(RUN_PARTS) 'Building what bench-rollout needs. Logs: $(CACHE)/log/bench-rollout' $(IMAGE_PARTS)
+	@$(CLUSTER_ENV); TEST_WORK='$(IMAGES)' OPERATOR_SDK='$(OPERATOR_SDK)' KUBECTL='$(KUBECTL)' PROOF='$(CURDIR)/docs/proof' \
+		go test -v -count=1 -timeout 150m ./test/e2e -ginkgo.timeout=145m -ginkgo.label-filter=bench-rollout
 
 ##@ Cluster
 

@@ -13,6 +13,8 @@
 //	probe follow DIR NAME@NODE...   prints the certificates that nodes serve when they change, and errors, for ever
 //	probe move DIR SERVICE COUNT    asks the nodes of SERVICE, over TLS when COUNT of them offer it, until all do
 //	probe fetch WORD URL...    prints the lines that begin with WORD
+//	probe users PORT SERVICE [DIR NAME]   reads keys from the nodes of a port of SERVICE, over TLS with the CA in DIR, and
+//	                           stores those that are missing; prints what happened, for ever
 //	probe crash                crashes process 1
 package main
 
@@ -53,6 +55,7 @@ var commands = map[string]struct {
 	"follow":    {2, 100, follow},
 	"move":      {3, 3, func(args []string) error { return move(args[0], args[1], args[2]) }},
 	"fetch":     {2, 100, func(args []string) error { return fetch(args[0], args[1:]) }},
+	"users":     {2, 4, useCache},
 	"crash":     {0, 0, func([]string) error { return syscall.Kill(1, syscall.SIGQUIT) }},
 }
 
@@ -62,7 +65,7 @@ func main() {
 	args = args[1:max(len(args)-1, 1)]
 	err := errors.New("usage: probe memcached SERVICE | settings NODE | fill NODE MIB | ring SERVER... | load NODE | " +
 		"http URL... | metrics URL [TOKEN] | tls DIR NAME NODE | follow DIR NAME@NODE... | move DIR SERVICE COUNT | " +
-		"fetch WORD URL... | crash")
+		"fetch WORD URL... | users PORT SERVICE [DIR NAME] | crash")
 	if isKnown && len(args) >= command.fewest && len(args) <= command.most {
 		err = command.run(args)
 	}

@@ -94,6 +94,11 @@ func askVersion(node string, config *tls.Config) (string, error) {
 
 // dial opens a connection with a deadline, without TLS if config is nil.
 func dial(node string, config *tls.Config) (net.Conn, error) {
+	return dialWithin(node, config, timeout)
+}
+
+// dialWithin is dial with another timeout.
+func dialWithin(node string, config *tls.Config, timeout time.Duration) (net.Conn, error) {
 	connection, err := net.DialTimeout("tcp", node, timeout)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,488 @@
+package e2e
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
+	"github.com/example/memcached-operator/test/proof"
+)
+
+// Events with bars of their own.
+const (
+	renewalEvent = "a renewed certificate"
+	upgradeEvent = "another version of the operator"
+)
+
+const (
+	warmUp       = 30 * time.Second // of our StatefulSet
+	rolloutTail  = 30 * time.Second // observed after a cache has settled
+	rolloutLimit = 20 * time.Minute // for an event
+)
+
+// cache is one way to run memcached, with its users.
+type cache struct {
+	name      string
+	namespace string
+	workload  client.Object // *appsv1.Deployment, *appsv1.StatefulSet or *cachev1alpha1.Memcached
+	others    []client.Object
+	selector  client.MatchingLabels
+	users     *corev1.Pod
+	authority *authority // of the certificates
+}
+
+// interval is what probe users prints.
+type interval struct {
+	Ended                time.Time
+	Hits, Misses, Errors int
+	Silent               time.Duration
+}
+
+const (
+	aDeployment  = "Deployment of the operator-sdk sample"
+	aStatefulSet = "StatefulSet as in charts"
+	ourDefault   = "Memcached"
+	ourTLS       = "Memcached with TLS"
+	ourPlainSet  = "Memcached with a StatefulSet, no warm-up"
+	ourSet       = "Memcached with a StatefulSet, warm-up of 30 s"
+)
+
+var (
+	ours      = []string{ourDefault, ourPlainSet, ourSet, ourTLS}
+	allCaches = append([]string{aDeployment, aStatefulSet}, ours...)
+)
+
+// event is something that happens to caches.
+type event struct {
+	name string
+	do   func(ctx context.Context, c *cache) // starts it for one cache
+	all  func(ctx context.Context)           // lets it happen to all at once, in place of do
+	to   []string                            // the caches that it happens to; nil for all
+}
+
+// effect is what an event did to the users of a cache.
+type effect struct {
+	misses, errors int
+	lowest         float64 // hit ratio of a second
+	silent         time.Duration
+	seconds        float64   // until the cache had settled
+	ratios         []float64 // of each 2 s, from the beginning
+}
+
+// What the users of a cache notice. "make bench-rollout" runs it; it takes more than an hour.
+var _ = Describe("The users of a cache", Ordered, Label("bench-rollout"), func() {
+	page := &rolloutPage{began: time.Now(), effects: map[int]map[string]map[string]effect{}}
+
+	BeforeAll(func(ctx SpecContext) { deploy(ctx) }, NodeTimeout(stepTimeout))
+
+	for _, nodes := range []int{3, 6} {
+		It(fmt.Sprintf("notice what happens to %d nodes", nodes), func(ctx SpecContext) {
+			caches := startCaches(ctx, nodes)
+			page.nodes = append(page.nodes, nodes)
+			page.effects[nodes] = map[string]map[string]effect{}
+			for _, e := range eventsFor(nodes) {
+				By(e.name)
+				if !slices.Contains(page.events, e.name) {
+					page.events = append(page.events, e.name)
+				}
+				page.effects[nodes][e.name] = observe(ctx, caches, e)
+			}
+		}, SpecTimeout(2*time.Hour))
+	}
+
+	AfterAll(func() {
+		directory := os.Getenv("PROOF")
+		if directory == "" {
+			directory = GinkgoT().TempDir()
+		}
+		Expect(page.page().Write(directory)).To(Succeed())
+		Expect(page.page().Print(GinkgoWriter)).To(Succeed())
+	})
+})
+
+// startCaches creates all caches and their users, and waits until all keys are stored.
+func startCaches(ctx context.Context, nodes int) []*cache {
+	GinkgoHelper()
+	var prefixes []string
+	for i := range allCaches {
+		prefixes = append(prefixes, fmt.Sprintf("cache%d-", i))
+	}
+	namespaces := newNamespaces(ctx, restrictedLevel, prefixes...)
+	ca := newAuthority(ctx, namespaces...)
+	var caches []*cache
+	for i, name := range allCaches {
+		c := newCache(name, namespaces[i], int32(nodes))
+		if c.authority = &ca; name == ourTLS {
+			c.renew(ctx)
+		}
+		create(ctx, append(c.others, c.workload)...)
+		caches = append(caches, c)
+	}
+	for _, c := range caches {
+		Eventually(c.hasSettled).WithContext(ctx).Should(BeTrue(), c.name)
+		create(ctx, c.users)
+	}
+	for _, c := range caches {
+		Eventually(logOf).WithContext(ctx).WithArguments(c.users).Should(HavePrefix("filled"))
+	}
+	return caches
+}
+
+func newCache(name, namespace string, nodes int32) *cache {
+	c := &cache{name: name, namespace: namespace, selector: client.MatchingLabels{"app": "cache"}}
+	in := metav1.ObjectMeta{Namespace: namespace, Name: "cache"}
+	service, port := "cache."+namespace+".svc", "memcached"
+	switch name {
+	case aDeployment, aStatefulSet:
+		c.others = []client.Object{&corev1.Service{ObjectMeta: in, Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone,
+			Selector: c.selector, Ports: []corev1.ServicePort{{Name: "memcached", Port: 11211}}}}}
+		selector := &metav1.LabelSelector{MatchLabels: c.selector}
+		template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: c.selector}, Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "memcached", Image: os.Getenv("RELATED_IMAGE_MEMCACHED"),
+				Command: []string{"memcached", "--memory-limit=64", "-o", "modern", "-v"}, SecurityContext: restricted(),
+				Ports: []corev1.ContainerPort{{Name: "memcached", ContainerPort: 11211}}}}}}
+		if name == aDeployment {
+			c.workload = &appsv1.Deployment{ObjectMeta: in, Spec: appsv1.DeploymentSpec{Replicas: &nodes, Selector: selector,
+				Template: template}}
+			break
+		}
+		template.Spec.Containers[0].ReadinessProbe = &corev1.Probe{InitialDelaySeconds: 5, PeriodSeconds: 5,
+			ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("memcached")}}}
+		c.workload = &appsv1.StatefulSet{ObjectMeta: in, Spec: appsv1.StatefulSetSpec{Replicas: &nodes, Selector: selector,
+			ServiceName: "cache", PodManagementPolicy: appsv1.ParallelPodManagement, Template: template}}
+		c.others = append(c.others, &policyv1.PodDisruptionBudget{ObjectMeta: in, Spec: policyv1.PodDisruptionBudgetSpec{
+			MaxUnavailable: ptr.To(intstr.FromInt32(1)), Selector: selector}})
+	default:
+		mc := newMemcached(namespace, "cache", nodes)
+		mc.Spec.Image = os.Getenv("RELATED_IMAGE_MEMCACHED")
+		c.selector = client.MatchingLabels{"app": "memcached", "memcached_cr": "cache"}
+		switch name {
+		case ourSet, ourPlainSet:
+			mc.Spec.WorkloadType = cachev1alpha1.StatefulSetWorkload
+			mc.Spec.WarmupSeconds = ptr.To(int32(0))
+			if name == ourSet {
+				mc.Spec.WarmupSeconds = ptr.To(int32(warmUp.Seconds()))
+			}
+			service = "cache-nodes." + namespace + ".svc"
+		case ourTLS:
+			mc.Spec.TLS = cachev1alpha1.TLS{SecretName: "certificate"}
+			port = "memcached-tls"
+		}
+		c.workload = mc
+	}
+	args := []string{"users", port, service}
+	if name == ourTLS {
+		args = append(args, identitiesDir, service)
+	}
+	c.users = withIdentities(probe(namespace, args...))
+	return c
+}
+
+// renew issues a certificate for the nodes.
+func (c *cache) renew(ctx context.Context) {
+	GinkgoHelper()
+	ca := c.authority
+	put(ctx, c.namespace, "certificate", ca.content(issue(&ca.ca, time.Hour, namesIn(c.namespace, "cache")...)))
+}
+
+// hasSettled reports whether all pods are of the latest template and ready.
+func (c *cache) hasSettled(ctx context.Context) (bool, error) {
+	if err := kube.Get(ctx, client.ObjectKeyFromObject(c.workload), c.workload); err != nil {
+		return false, err
+	}
+	switch w := c.workload.(type) {
+	case *appsv1.Deployment:
+		s, n := w.Status, *w.Spec.Replicas
+		return s.ObservedGeneration == w.Generation && s.Replicas == n && s.UpdatedReplicas == n && s.ReadyReplicas == n, nil
+	case *appsv1.StatefulSet:
+		s, n := w.Status, *w.Spec.Replicas
+		return s.ObservedGeneration == w.Generation && s.Replicas == n && s.CurrentRevision == s.UpdateRevision &&
+			s.ReadyReplicas == n, nil
+	}
+	return settled(ctx, memcacheds, c.workload) == nil, nil
+}
+
+// change changes the workload: its image, its number of threads and its number of nodes, unless they are zero.
+func (c *cache) change(ctx context.Context, image string, threads, nodes int32) {
+	GinkgoHelper()
+	Expect(kube.Get(ctx, client.ObjectKeyFromObject(c.workload), c.workload)).To(Succeed())
+	before := client.MergeFrom(c.workload.DeepCopyObject().(client.Object))
+	var container *corev1.Container
+	switch w := c.workload.(type) {
+	case *appsv1.Deployment:
+		container, w.Spec.Replicas = &w.Spec.Template.Spec.Containers[0], ptr.To(cmp.Or(nodes, *w.Spec.Replicas))
+	case *appsv1.StatefulSet:
+		container, w.Spec.Replicas = &w.Spec.Template.Spec.Containers[0], ptr.To(cmp.Or(nodes, *w.Spec.Replicas))
+	case *cachev1alpha1.Memcached:
+		w.Spec.Image, w.Spec.Size = cmp.Or(image, w.Spec.Image), cmp.Or(nodes, w.Spec.Size)
+		if threads > 0 {
+			w.Spec.Config = &cachev1alpha1.MemcachedConfig{Threads: threads}
+		}
+	}
+	if container != nil {
+		container.Image = cmp.Or(image, container.Image)
+		if threads > 0 {
+			container.Command = append(container.Command, fmt.Sprintf("--threads=%d", threads))
+		}
+	}
+	Expect(kube.Patch(ctx, c.workload, before)).To(Succeed())
+}
+
+// nodes returns the pods.
+func (c *cache) nodes(ctx context.Context) []corev1.Pod {
+	GinkgoHelper()
+	var pods corev1.PodList
+	Expect(kube.List(ctx, &pods, client.InNamespace(c.namespace), c.selector)).To(Succeed())
+	Expect(pods.Items).NotTo(BeEmpty())
+	return pods.Items
+}
+
+// eventsFor returns the events for caches with a number of nodes.
+func eventsFor(nodes int) []event {
+	size := int32(nodes)
+	return []event{
+		{name: "another image", do: func(ctx context.Context, c *cache) { c.change(ctx, os.Getenv(oldImage), 0, 0) }},
+		{name: "another configuration", do: func(ctx context.Context, c *cache) { c.change(ctx, "", 2, 0) }},
+		{name: "one node more", do: func(ctx context.Context, c *cache) { c.change(ctx, "", 0, size+1) }},
+		{name: "one node less", do: func(ctx context.Context, c *cache) { c.change(ctx, "", 0, size) }},
+		{name: "a node is killed", do: func(ctx context.Context, c *cache) {
+			Expect(kube.Delete(ctx, &c.nodes(ctx)[0], client.GracePeriodSeconds(0))).To(Succeed())
+		}},
+		{name: "a drain", do: drain},
+		{name: renewalEvent, to: []string{ourTLS}, do: func(ctx context.Context, c *cache) {
+			c.renew(ctx)
+			time.Sleep(2 * time.Minute) // in which every node serves it: docs/memcached-tls.md
+		}},
+		{name: upgradeEvent, to: ours, all: upgradeOperator},
+	}
+}
+
+// drain evicts all nodes, as "kubectl drain" does: again if a budget does not allow it yet.
+func drain(ctx context.Context, c *cache) {
+	GinkgoHelper()
+	for _, pod := range c.nodes(ctx) {
+		Eventually(func(ctx context.Context) error {
+			return clients.CoreV1().Pods(pod.Namespace).EvictV1(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{
+				Namespace: pod.Namespace, Name: pod.Name},
+				DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}})
+		}).WithContext(ctx).WithTimeout(rolloutLimit).WithPolling(time.Second).
+			Should(Or(Succeed(), MatchError(apierrors.IsNotFound, "IsNotFound")))
+	}
+}
+
+// upgradeOperator replaces the operator by the last release or by the tree, and waits until the image hold-off is over.
+func upgradeOperator(ctx context.Context) {
+	GinkgoHelper()
+	manager := &appsv1.Deployment{}
+	Expect(kube.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: managerName}, manager)).To(Succeed())
+	running := &manager.Spec.Template.Spec.Containers[0].Image
+	next := image("", "v"+last)
+	if *running == next {
+		next = image("")
+	}
+	kubectl(ctx, "set", "image", "--namespace="+operatorNamespace, "deployment/"+managerName, "manager="+next)
+	kubectl(ctx, "rollout", "status", "--namespace="+operatorNamespace, "--timeout=180s", "deployment/"+managerName)
+	time.Sleep(imageHoldOff + 10*time.Second)
+}
+
+// observe lets an event happen to all caches at the same time, and returns its effect on the users of each.
+func observe(ctx context.Context, caches []*cache, e event) map[string]effect {
+	GinkgoHelper()
+	for _, c := range caches {
+		Eventually(c.hits).WithContext(ctx).WithPolling(time.Second).Should(BeNumerically(">", 0.999), c.name)
+	}
+	began := time.Now()
+	if e.all != nil {
+		e.all(ctx)
+	}
+	effects := map[string]effect{}
+	var mu sync.Mutex
+	var over sync.WaitGroup
+	for _, c := range caches {
+		if len(e.to) > 0 && !slices.Contains(e.to, c.name) {
+			continue
+		}
+		over.Go(func() {
+			defer GinkgoRecover()
+			if e.do != nil {
+				e.do(ctx, c)
+			}
+			Eventually(c.hasSettled).WithContext(ctx).WithTimeout(rolloutLimit).Should(BeTrue(), c.name)
+			lasted := time.Since(began)
+			time.Sleep(rolloutTail)
+			noticed := effectOf(c.since(ctx, began))
+			noticed.seconds = lasted.Seconds()
+			mu.Lock()
+			defer mu.Unlock()
+			effects[c.name] = noticed
+		})
+	}
+	over.Wait()
+	return effects
+}
+
+// since returns what users have noticed since a time.
+func (c *cache) since(ctx context.Context, began time.Time) (noticed []interval) {
+	GinkgoHelper()
+	content, err := clients.CoreV1().Pods(c.namespace).GetLogs(c.users.Name,
+		&corev1.PodLogOptions{SinceTime: &metav1.Time{Time: began}}).DoRaw(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	for _, line := range lines(string(content)) {
+		var i interval
+		if json.Unmarshal([]byte(line), &i) == nil && i.Ended.After(began) {
+			noticed = append(noticed, i)
+		}
+	}
+	return noticed
+}
+
+// hits returns the hit ratio of the last two seconds.
+func (c *cache) hits(ctx context.Context) float64 {
+	return ratioOf(c.since(ctx, time.Now().Add(-2*time.Second)))
+}
+
+// ratioOf returns the share of requests that were hits; 0 for no requests.
+func ratioOf(noticed []interval) float64 {
+	hits, requests := 0, 0
+	for _, i := range noticed {
+		hits += i.Hits
+		requests += i.Hits + i.Misses + i.Errors
+	}
+	return float64(hits) / float64(max(requests, 1))
+}
+
+const (
+	inSecond = int(time.Second / (200 * time.Millisecond)) // intervals
+	inPoint  = 2 * inSecond                                // intervals for a point of a plot
+)
+
+func effectOf(noticed []interval) effect {
+	result := effect{lowest: 1}
+	for n, i := range noticed {
+		result.misses += i.Misses
+		result.errors += i.Errors
+		result.silent = max(result.silent, i.Silent)
+		if n+1 >= inSecond {
+			result.lowest = min(result.lowest, ratioOf(noticed[n+1-inSecond:n+1]))
+		}
+	}
+	for chunk := range slices.Chunk(noticed, inPoint) {
+		result.ratios = append(result.ratios, ratioOf(chunk))
+	}
+	return result
+}
+
+// rolloutPage is what was measured: effects by the number of nodes, event and cache.
+type rolloutPage struct {
+	began   time.Time
+	nodes   []int
+	events  []string
+	effects map[int]map[string]map[string]effect
+}
+
+func (r *rolloutPage) page() *proof.Page {
+	revision, _ := proof.Operator(root)
+	page := &proof.Page{Name: "rollout", Title: "What the users of a cache notice",
+		Text: []string{"Clients read keys, some more often than others, and store those that are missing, while something " +
+			"happens to the cache: 500 requests a second, of 600 keys, that belong to nodes by a consistent hash of " +
+			"the names in the DNS of a headless Service, or, where pods have no names, their addresses, looked up every 5 " +
+			"seconds and after errors. A node is avoided for a second after an error. All caches run at the same time, on one " +
+			"machine. `make bench-rollout` makes this page.",
+			"The sample is the Deployment of the operator-sdk tutorial, which adds a pod before it removes one and has no " +
+				"probes. A StatefulSet as in charts has a readiness probe and a PodDisruptionBudget of one.",
+			"A node that is replaced is empty, so with every workload each key is missed about once when all nodes are " +
+				"replaced. What differs is how many nodes are empty, or do not answer, at the same time."},
+		Settings: []proof.Setting{proof.OperatorSetting(revision),
+			{Name: "begun", Value: r.began.UTC().Format("2006-01-02 15:04 MST")},
+			{Name: "CPUs", Value: fmt.Sprint(runtime.NumCPU())}},
+		Claims: r.claims(),
+	}
+	for _, nodes := range r.nodes {
+		section := proof.Section{Title: fmt.Sprintf("%d nodes", nodes), Text: []string{"The lowest hit ratio is that of a " +
+			"second. Without an answer is the longest time in which all requests to one node failed. Each event is observed " +
+			fmt.Sprintf("until %s after the cache has settled.", rolloutTail)}}
+		for _, e := range r.events {
+			table := proof.Table{Title: e, Columns: []string{"cache", "misses", "errors", "lowest hit ratio, %",
+				"without an answer, s", "settled after, s"}}
+			for _, name := range allCaches {
+				if noticed, ok := r.effects[nodes][e][name]; ok {
+					table.Rows = append(table.Rows, []string{name, fmt.Sprint(noticed.misses), fmt.Sprint(noticed.errors),
+						fmt.Sprintf("%.1f", 100*noticed.lowest), fmt.Sprintf("%.1f", noticed.silent.Seconds()),
+						fmt.Sprintf("%.0f", noticed.seconds)})
+				}
+			}
+			section.Tables = append(section.Tables, table)
+		}
+		page.Sections = append(page.Sections, section, r.plots(nodes))
+	}
+	return page
+}
+
+// plots are the hit ratios while all nodes are replaced.
+func (r *rolloutPage) plots(nodes int) proof.Section {
+	section := proof.Section{Title: fmt.Sprintf("Hit ratio of %d nodes that get another image", nodes)}
+	for _, name := range allCaches {
+		noticed := r.effects[nodes][r.events[0]][name]
+		var points []string
+		for _, ratio := range noticed.ratios {
+			points = append(points, fmt.Sprintf("%.0f", 100*ratio))
+		}
+		section.Text = append(section.Text, fmt.Sprintf("```mermaid\nxychart-beta\n  title %q\n  x-axis \"s\" 0 --> %d\n"+
+			"  y-axis \"%% hits\" 0 --> 100\n  line [%s]\n```", name, 2*len(points), strings.Join(points, ", ")))
+	}
+	return section
+}
+
+// claims are the bars.
+func (r *rolloutPage) claims() []proof.Claim {
+	var claims []proof.Claim
+	for _, nodes := range r.nodes {
+		effects := r.effects[nodes]
+		for _, e := range []string{upgradeEvent, renewalEvent} {
+			misses, failed := 0, 0
+			for _, noticed := range effects[e] {
+				misses += noticed.misses
+				failed += noticed.errors
+			}
+			claims = append(claims, proof.Claim{What: fmt.Sprintf("%s, %d nodes: misses and errors", e, nodes), Bar: "0 and 0",
+				Found: fmt.Sprintf("%d and %d", misses, failed), Verdict: proof.Judge(misses+failed == 0)})
+		}
+		bar := 1 - 1/float64(nodes) - 0.05
+		for _, e := range r.events[:2] {
+			lowest := effects[e][ourSet].lowest
+			claims = append(claims, proof.Claim{What: fmt.Sprintf("%s, %d nodes, %s: lowest hit ratio", e, nodes, ourSet),
+				Bar: fmt.Sprintf("at least %.1f %%", 100*bar), Found: fmt.Sprintf("%.1f %%", 100*lowest),
+				Verdict: proof.Judge(lowest >= bar)})
+		}
+		misses := map[string]int{}
+		for _, byCache := range effects {
+			for name, noticed := range byCache {
+				misses[name] += noticed.misses + noticed.errors
+			}
+		}
+		share := float64(misses[ourSet]) / float64(max(misses[aDeployment], 1))
+		claims = append(claims, proof.Claim{What: fmt.Sprintf("misses and errors in all events, %d nodes: %s, of those "+
+			"of the sample", nodes, ourSet), Bar: "at most 33 %", Found: fmt.Sprintf("%d of %d, %.0f %%", misses[ourSet],
+			misses[aDeployment], 100*share), Verdict: proof.Judge(share <= 1.0/3)})
+	}
+	return claims
+}
