@@ -43,6 +43,8 @@ type planReport struct {
 	scenario, faults string
 	fired            int // how many of the faults have occurred
 	findings         []oracle.Finding
+	recovery         time.Duration // see oracle.Recovery
+	hasRecovery      bool
 }
 
 func (p *planReport) String() string { return strings.TrimSuffix(p.scenario+" / "+p.faults, " / ") }
@@ -129,7 +131,7 @@ func (r *report) print(w io.Writer) error {
 		fmt.Fprintf(&violations, "VIOLATION %s\n", text)
 	}
 	page := r.page()
-	page.Sections = page.Sections[:1]
+	page.Sections = page.Sections[:2] // the rest is for a whole run
 	_, err := io.WriteString(w, violations.String())
 	return errors.Join(page.Print(w), err)
 }
@@ -160,6 +162,9 @@ func (r *report) page() *proof.Page {
 				"plan in which every one of its faults has: of two, the first may prevent the write of the second, and a " +
 				"storm may hit nothing. An outage is for many plans; it has occurred in the one at whose write it was. The " +
 				"campaign rbac is one plan, in which each permission is taken away in turn."}},
+			{Title: "Recovery", Tables: []proof.Table{r.recoveryTable()}, Text: []string{"How much later than without faults " +
+				"everything had settled, in seconds, counted from the end of the last fault of a step: when the request was " +
+				"answered, or the API server or etcd was ready again. The singles by fault, the others by campaign."}},
 			{Title: "Every write, every class of faults", Tables: []proof.Table{r.matrix()}, Text: []string{"Plans of the " +
 				"campaign singles by kind and fault, and in how many of them the fault occurred. Faults of a class look alike " +
 				"to the operator, so each write meets one of each class (`Classes` in test/reliability/proxy/rule.go), and the " +
@@ -179,8 +184,21 @@ func (r *report) page() *proof.Page {
 				"anything is late, so that is the first failure there."}})
 	}
 	page.Sections = append(page.Sections,
+		proof.Section{Title: "Violations ever found", Tables: []proof.Table{violations}},
 		proof.Section{Title: "What this does not judge, or not as sharply", Tables: []proof.Table{limits}})
 	return page
+}
+
+// violations are those that whole runs have found. None is ever removed.
+var violations = proof.Table{
+	Columns: []string{"date", "plans", "what was found", "cause", "what was changed"},
+	Rows: [][]string{
+		{"2026-11-24", "three of the campaign outages; their names were not recorded",
+			"children of a deleted resource were still there after 100 s", "not measured then: Kubernetes' garbage " +
+				"collector, which needed 116 s after the outage in one of them (f019484)",
+			"the suite: 5 minutes were allowed, the campaign was repeated, and the page did not say so. Since 2026-11-26 " +
+				"100 s are allowed again"},
+	},
 }
 
 // limits are what the suite cannot find.
@@ -296,6 +314,34 @@ func (r *report) coverage() proof.Claim {
 		claim.Note = fmt.Sprintf("the fault did not occur in %d runs of: %s", tries, strings.Join(missed, "; "))
 	}
 	return claim
+}
+
+// recoveryTable has the distribution of recovery times of plans with one fault, by fault, and of the other campaigns.
+func (r *report) recoveryTable() proof.Table {
+	table := proof.Table{Columns: []string{"fault or campaign", "plans", "median", "95 %", "longest", "longest in"}}
+	times, longest := map[string][]time.Duration{}, map[string]*planReport{}
+	for campaign, plan := range r.plans() {
+		if !plan.hasRecovery {
+			continue
+		}
+		what := campaign.name
+		if _, fault, isSingle := strings.Cut(plan.faults, ": "); isSingle && what == singlesCampaign {
+			what = fault
+		}
+		times[what] = append(times[what], plan.recovery)
+		if longest[what] == nil || longest[what].recovery < plan.recovery {
+			longest[what] = plan
+		}
+	}
+	for _, what := range slices.Sorted(maps.Keys(times)) {
+		sorted := slices.Sorted(slices.Values(times[what]))
+		at := func(hundredths int) string {
+			return fmt.Sprintf("%.1f", sorted[max(0, (len(sorted)*hundredths+99)/100-1)].Seconds())
+		}
+		table.Rows = append(table.Rows, []string{what, fmt.Sprint(len(sorted)), at(50), at(95), at(100),
+			longest[what].String()})
+	}
+	return table
 }
 
 // matrix has the plans of the campaign singles, by fault and kind.

@@ -145,8 +145,9 @@ func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, 
 		}
 		s.use(plan.Scenario.Name, run, requests)
 	}
-	r.plans = append(r.plans, &planReport{scenario: plan.Scenario.Name, faults: plan.Faults(), fired: run.Fired,
-		findings: findings})
+	p := &planReport{scenario: plan.Scenario.Name, faults: plan.Faults(), fired: run.Fired, findings: findings}
+	p.recovery, p.hasRecovery = oracle.Recovery(run, reference)
+	r.plans = append(r.plans, p)
 	if len(r.plans)%progressEvery == 0 {
 		s.logf("%s: %d plans", r.name, len(r.plans))
 	}
@@ -250,6 +251,9 @@ func (s *suite) refer(played *scenario.Scenario, run *oracle.Run) []oracle.Findi
 	// Progress reports depend on timing, so runs differ in their status writes. Faults are for writes of every run.
 	for match, n := range was.Writes {
 		was.Writes[match] = min(n, is.Writes[match])
+	}
+	for i, lasted := range is.Lasted {
+		was.Lasted[i] = max(lasted, was.Lasted[i])
 	}
 	for reason, n := range is.Events {
 		was.Events[reason] = max(n, was.Events[reason])

@@ -22,6 +22,8 @@ type Run struct {
 	// Setup, Rest and Anew are positions in Requests: where the faults began; where everything had settled; and where the
 	// operator was stopped after that and a new one, which reconciles every object every second, was started.
 	Setup, Rest, Anew int
+	// Steps are the steps of the scenario that were carried out.
+	Steps []Step
 	// Versions is the history of the namespace, and State its final state.
 	Versions []history.Version
 	State    history.State
@@ -44,6 +46,9 @@ type Run struct {
 	// IsOpen and IsPassing are the fields of the scenario.
 	IsOpen, IsPassing bool
 }
+
+// Step is when a user acted, and when all that followed was over.
+type Step struct{ Began, Settled time.Time }
 
 // Finding is a violation that an oracle found.
 type Finding struct {
@@ -77,6 +82,7 @@ var All = []Oracle{
 	{"counts", counts},
 	{"templates", templates},
 	{"events", events},
+	{"conflicts", conflicts},
 	{"guarantee", guarantee},
 	{"once per tick", oncePerTick},
 	{"latest tick", latestTick},
@@ -118,6 +124,8 @@ type Reference struct {
 	// Writes is the number of the operator's writes by verb and resource, after Setup.
 	Writes     map[proxy.Match]int
 	Goroutines map[string]int // see Run.Goroutines
+	// Lasted is how long each step has lasted, at most.
+	Lasted []time.Duration
 }
 
 // NewReference returns the reference from a run without faults.
@@ -128,6 +136,9 @@ func NewReference(run *Run) *Reference {
 		Writes: map[proxy.Match]int{}, Goroutines: map[string]int{},
 	}
 	maps.Copy(r.Goroutines, run.Goroutines)
+	for _, step := range run.Steps {
+		r.Lasted = append(r.Lasted, step.Settled.Sub(step.Began))
+	}
 	r.Creates, r.Deletes = operations(run)
 	for i, request := range run.Requests {
 		if i >= run.Setup && isWrite(&request) {

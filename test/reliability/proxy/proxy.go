@@ -364,6 +364,11 @@ func (p *Proxy) answered(request *Request, status int, content []byte) {
 			request.AnsweredUID, request.AnsweredRV = string(object.GetUID()), object.GetResourceVersion()
 		}
 	}
+	if status == http.StatusConflict { // that, or a name is taken
+		if answer, ok := decode(content).(*metav1.Status); ok {
+			request.IsConflict = answer.Reason == metav1.StatusReasonConflict
+		}
+	}
 }
 
 // send sends a request to the API server.

@@ -32,6 +32,8 @@ type Request struct {
 	Rule  int
 	// Status is the answer of the API server; 0 if there is none, or none yet.
 	Status int
+	// IsConflict is set if the API server had another version or UID than a write requires.
+	IsConflict bool
 	// AnsweredUID and AnsweredRV are of the object in the answer to a write.
 	AnsweredUID, AnsweredRV string
 	// OnlyUID and OnlyRV are the UID and the resource version that a write requires; empty for any.

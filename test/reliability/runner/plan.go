@@ -100,6 +100,8 @@ type stage struct {
 	reference *oracle.Reference
 	arrive    func() // reports to the outage that the plan has reached its request or its end; only the first call counts
 	setup     int    // the number of requests before the faults
+	times     []oracle.Step
+	changed   time.Time // the last change that settle has seen
 }
 
 // prepare creates the namespace of a plan and the objects that are older than the operator.
@@ -210,7 +212,7 @@ func (s *stage) play(ctx context.Context) (*oracle.Run, error) {
 	lacking = cmp.Or(lacking, s.passes(ctx))
 	run := &oracle.Run{
 		Namespace: s.Namespace, Symbols: s.Symbols(), Lacking: lacking, Fired: fired(s.requests()), Setup: s.setup,
-		Rest:       len(s.requests()),
+		Rest: len(s.requests()), Steps: s.times,
 		IsDeprived: s.plan.ServiceAccount != "", IsOpen: s.plan.Scenario.IsOpen, IsPassing: s.plan.Scenario.IsPassing,
 	}
 	run.Anew = run.Rest
@@ -338,6 +340,7 @@ func (s *stage) steps(ctx context.Context) (lacking string, err error) {
 		case i > 0:
 			s.proxy.Remember()
 		}
+		began := time.Now()
 		if err := s.do(ctx, step); err != nil {
 			return "", fmt.Errorf("%s, step %q: %w", s.plan, step.Name, err)
 		}
@@ -345,11 +348,14 @@ func (s *stage) steps(ctx context.Context) (lacking string, err error) {
 		if lacking := s.settle(ctx, quiet, until); lacking != "" {
 			return fmt.Sprintf("after step %q: %s", step.Name, lacking), nil
 		}
+		s.times = append(s.times, oracle.Step{Began: began, Settled: s.changed})
 	}
 	if s.reference == nil {
 		return "", nil
 	}
-	return s.settle(ctx, quiet, s.differs), ctx.Err()
+	lacking = s.settle(ctx, quiet, s.differs)
+	s.times[len(s.times)-1].Settled = s.changed
+	return lacking, ctx.Err()
 }
 
 // do performs the user's action of a step.
@@ -385,6 +391,7 @@ func (s *stage) settle(ctx context.Context, quiet time.Duration, lacking func() 
 	for ctx.Err() == nil {
 		if now := s.happened(); now != happened || !s.proxy.IsCalm() {
 			happened, since = now, time.Now()
+			s.changed = since
 		}
 		if time.Since(since) >= quiet {
 			missing := lacking()
