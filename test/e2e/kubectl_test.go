@@ -112,7 +112,8 @@ var _ = Describe("Installed with kubectl", Ordered, func() {
 			return name
 		}).WithContext(ctx).ShouldNot(Or(BeEmpty(), Equal(first.Name)))
 		b.awaitChange(ctx)
-		measure("the leader's pod crashed and was deleted: a change waited %.1f s at most (the lease alone is 15 s)", b.stop().Seconds())
+		measure("the leader's pod crashed and was deleted: a change waited %.1f s at most (the lease alone is 15 s)",
+			b.stop().Seconds())
 	}, SpecTimeout(stepTimeout))
 
 	It("leaves nothing behind after make undeploy", func(ctx SpecContext) {

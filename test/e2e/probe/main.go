@@ -13,8 +13,8 @@
 //	probe follow DIR NAME@NODE...   prints the certificates that nodes serve when they change, and errors, for ever
 //	probe move DIR SERVICE COUNT    asks the nodes of SERVICE, over TLS when COUNT of them offer it, until all do
 //	probe fetch WORD URL...    prints the lines that begin with WORD
-//	probe users PORT SERVICE [DIR NAME]   reads keys from the nodes of a port of SERVICE, over TLS with the CA in DIR, and
-//	                           stores those that are missing; prints what happened, for ever
+//	probe users PORT SERVICE [DIR NAME]   reads keys from the nodes of a port of SERVICE, over TLS with the CA in DIR,
+//	                           and stores those that are missing; prints what happened, for ever
 //	probe crash                crashes process 1
 package main
 

@@ -65,7 +65,7 @@ func useCache(args []string) error {
 		return err
 	}
 	for key := range uint64(usersKeys) {
-		if _, err := u.newWorker().read(key); err != nil {
+		if err := u.newWorker().read(key); err != nil {
 			return err
 		}
 	}
@@ -186,21 +186,21 @@ func (u *users) newWorker() *worker {
 func (w *worker) run(chance *rand.Rand) {
 	keys := rand.NewZipf(chance, 1.1, 50, usersKeys-1)
 	for ; ; time.Sleep(usersPause) {
-		_, _ = w.read(keys.Uint64())
+		_ = w.read(keys.Uint64())
 	}
 }
 
 // read reads a key, and stores it if it is missing.
-func (w *worker) read(number uint64) (isHit bool, err error) {
+func (w *worker) read(number uint64) error {
 	key := fmt.Sprintf("users-%d", number)
 	server := w.serverOf(key)
 	answer, err := w.ask(server, fmt.Sprintf("get %s\r\n", key), "END")
-	isHit = strings.HasPrefix(answer, "VALUE ")
+	isHit := strings.HasPrefix(answer, "VALUE ")
 	w.count(server, isHit, err)
 	if err == nil && !isHit {
 		_, err = w.ask(server, fmt.Sprintf("set %s 0 0 100\r\n%0100d\r\n", key, number), "STORED")
 	}
-	return isHit, err
+	return err
 }
 
 // ask sends a request to a server and returns the lines of its answer, to the last one.

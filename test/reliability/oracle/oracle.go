@@ -171,9 +171,9 @@ func endState(run *Run, reference *Reference) []string {
 	return found
 }
 
-// rest finds writes and reads of a settled operator: once everything has settled, while a new operator starts, and during
-// resyncs. It reads from its caches, which only watch. Events are sent in the background and may be late, but only until
-// the operator that recorded them stops.
+// rest finds writes and reads of a settled operator: once everything has settled, while a new operator starts, and
+// during resyncs. It reads from its caches, which only watch. Events are sent in the background and may be late, but
+// only until the operator that recorded them stops.
 func rest(run *Run, _ *Reference) []string {
 	var found problems
 	for i := run.Rest; i < len(run.Requests); i++ {
