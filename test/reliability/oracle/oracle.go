@@ -79,6 +79,7 @@ const Rest = "rest"
 var All = []Oracle{
 	{"end state", endState},
 	{Rest, rest},
+	{"recovery", recovery},
 	{"counts", counts},
 	{"templates", templates},
 	{"events", events},

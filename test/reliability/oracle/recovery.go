@@ -2,7 +2,35 @@ package oracle
 
 import (
 	"time"
+
+	"github.com/example/memcached-operator/test/reliability/proxy"
 )
+
+// Bounds of Recovery: the operator retries after 100 ms, twice as long after each failure; a lease expires after 15 s,
+// and a standby looks every 2 to 4.4 s. In an outage, Kubernetes' controllers have to recover, too: the timeout of a step
+// is the only bound. Each bound leaves time for a machine that is busy with other plans.
+const (
+	retryBound   = 20 * time.Second
+	standbyBound = 45 * time.Second
+)
+
+// recovery finds recoveries that take longer than their bound.
+func recovery(run *Run, reference *Reference) []string {
+	late, ok := Recovery(run, reference)
+	if !ok || !run.AwayTo.IsZero() {
+		return nil
+	}
+	bound := retryBound
+	for i := range run.Requests {
+		if hasFault(&run.Requests[i], proxy.Freeze, proxy.CutOff) {
+			bound = standbyBound
+		}
+	}
+	var found problems
+	found.addIf(late > bound, "everything had settled %.1f s later than without faults; the bound is %s", late.Seconds(),
+		bound)
+	return found
+}
 
 // Recovery returns how much later than without faults a step of a run was over, counted from the end of its last fault:
 // the most of all steps with faults; ok is false if there are none.
