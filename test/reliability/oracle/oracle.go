@@ -43,6 +43,8 @@ type Run struct {
 	Fired int
 	// IsDeprived is set if the operator lacks some of its permissions.
 	IsDeprived bool
+	// HasOtherImages is set if the operator was replaced by one with other images.
+	HasOtherImages bool
 	// IsOpen and IsPassing are the fields of the scenario.
 	IsOpen, IsPassing bool
 }

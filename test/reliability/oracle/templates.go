@@ -56,6 +56,9 @@ func templates(run *Run, _ *Reference) []string {
 	for uid, count := range changes {
 		owner := controllerOf(children[uid])
 		most := int(last[owner]-first[owner]) + reasons[uid]
+		if run.HasOtherImages {
+			most++
+		}
 		found.addIf(count > most, "the operator changed %s %s %d times, but its resource and others only %d times",
 			children[uid].GetKind(), children[uid].GetName(), count, most)
 	}

@@ -213,7 +213,8 @@ func (s *stage) play(ctx context.Context) (*oracle.Run, error) {
 	run := &oracle.Run{
 		Namespace: s.Namespace, Symbols: s.Symbols(), Lacking: lacking, Fired: fired(s.requests()), Setup: s.setup,
 		Rest: len(s.requests()), Steps: s.times,
-		IsDeprived: s.plan.ServiceAccount != "", IsOpen: s.plan.Scenario.IsOpen, IsPassing: s.plan.Scenario.IsPassing,
+		HasOtherImages: len(s.plan.Scenario.Before) > 0,
+		IsDeprived:     s.plan.ServiceAccount != "", IsOpen: s.plan.Scenario.IsOpen, IsPassing: s.plan.Scenario.IsPassing,
 	}
 	run.Anew = run.Rest
 	if lacking == "" {
