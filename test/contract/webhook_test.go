@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"time"
@@ -28,13 +29,15 @@ var _ = Describe("With a webhook in the cluster, the operator", func() {
 	BeforeEach(func(ctx context.Context) { ns = newNamespace(ctx) })
 
 	for _, k := range kinds {
-		It("backs off and reports when the webhook answers 409 for a "+k.Children[0].Kind+" of a "+k.Title(),
-			func(ctx context.Context) {
+		for code, reason := range map[int32]metav1.StatusReason{http.StatusConflict: metav1.StatusReasonConflict,
+			http.StatusUnprocessableEntity: metav1.StatusReasonInvalid,
+			http.StatusInternalServerError: metav1.StatusReasonInternalError} {
+			It(fmt.Sprintf("backs off and reports when the webhook answers %d for a %s of a %s", code, k.Children[0].Kind,
+				k.Title()), func(ctx context.Context) {
 				remove := webhook(ctx, ns, k.Children[0].Group, k.Children[0].Resource,
 					func(http.ResponseWriter, *http.Request) *admissionv1.AdmissionResponse {
-						return &admissionv1.AdmissionResponse{Result: &metav1.Status{
-							Status: metav1.StatusFailure, Code: http.StatusConflict, Reason: metav1.StatusReasonConflict,
-							Message: "another writer was first"}}
+						return &admissionv1.AdmissionResponse{Result: &metav1.Status{Status: metav1.StatusFailure, Code: code,
+							Reason: reason, Message: "another writer was first"}}
 					})
 				mark := cp.Audit.Now()
 				object := k.Make(ns, "one", 1)
@@ -49,6 +52,7 @@ var _ = Describe("With a webhook in the cluster, the operator", func() {
 				remove(ctx)
 				Eventually(ctx, k.conditionsOf(object)).Should(settled)
 			})
+		}
 	}
 
 	It("reports a webhook that hangs within a minute", func(ctx context.Context) {
