@@ -140,7 +140,7 @@ var _ = Describe("Upgraded", func() {
 		Expect(grown.pods).To(HaveLen(2 * len(before.pods)))
 	}, SpecTimeout(4*stepTimeout))
 
-	It("while the node of its pods is killed", func(ctx SpecContext) {
+	It("from 0.2.0 with CronJobs, while the node of all pods is killed, the manager's too", func(ctx SpecContext) {
 		command := strings.Fields(os.Getenv("TEST_RESTART_NODE"))
 		if len(command) == 0 {
 			Skip("there is no command that kills a node")
@@ -148,23 +148,33 @@ var _ = Describe("Upgraded", func() {
 		cleanUp(deleteOLMLeftovers)
 		cleanUp(deleteDefinitions)
 		namespace := newNamespaces(ctx, restrictedLevel, operatorNamespace, "killed-")[1]
-		i := subscribe(ctx, wanted{catalog: "released", version: last, settings: operandImages(),
-			approval: operatorsv1alpha1.ApprovalAutomatic})
+		i := subscribe(ctx, wanted{catalog: "released", version: withCronJobs, settings: operandImages(),
+			approval: operatorsv1alpha1.ApprovalManual})
 		cleanUp(i.remove)
-		i.awaitInstalled(ctx, last)
-		mc := memcacheds.Make(namespace, "killed", 1)
-		create(ctx, mc)
-		awaitSettled(ctx, memcacheds, mc)
+		i.approve(ctx, withCronJobs)
+		i.awaitInstalled(ctx, withCronJobs)
+		objects := map[string]client.Object{}
+		for _, k := range kinds {
+			objects[k.Name] = k.Make(namespace, strings.ToLower(k.Name), 1)
+			create(ctx, objects[k.Name])
+			awaitSettled(ctx, k, objects[k.Name])
+		}
 
 		i.offer(ctx, "tree")
+		i.approve(ctx, tree)
 		Eventually(phase).WithContext(ctx).WithArguments(tree).WithPolling(50 * time.Millisecond).
 			Should(Equal(operatorsv1alpha1.CSVPhaseInstalling))
 		run(ctx, command[0], command[1:]...)
 		i.awaitInstalled(ctx, tree)
-		awaitSettled(ctx, memcacheds, mc)
-		memcacheds.serve(ctx, mc)
+		for _, k := range kinds {
+			awaitSettled(ctx, k, objects[k.Name])
+			k.serve(ctx, objects[k.Name])
+		}
 	}, SpecTimeout(4*stepTimeout))
 })
+
+// withCronJobs is the first release that has them.
+const withCronJobs = "0.2.0"
 
 // useNewFields sets fields that the earlier release does not have, on a resource from before the upgrade and on a new
 // one.
