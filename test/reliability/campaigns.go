@@ -107,8 +107,9 @@ func (s *suite) referencePlans() []*runner.Plan {
 	switch {
 	case s.short:
 		s.scenarios = slices.DeleteFunc(s.scenarios,
-			func(played scenario.Scenario) bool { return played.Age > 0 || played.Before != nil })
-		s.report.notJudged = append(s.report.notJudged, "upgrades, and pruning Jobs after a minute: in the full form only")
+			func(played scenario.Scenario) bool { return played.Waits() || played.Before != nil })
+		s.report.notJudged = append(s.report.notJudged,
+			"upgrades, pruning Jobs after a minute, and waiting for a scheduled time: in the full form only")
 		times = 1
 	case s.fault != "":
 		times = 1

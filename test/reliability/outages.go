@@ -37,9 +37,9 @@ func (s *suite) outages(ctx context.Context, r *campaignReport) error {
 	defer busy.stop()
 	happened := 0
 	for _, fault := range proxy.Outages {
-		for _, isOld := range []bool{false, true} {
+		for _, waits := range []bool{false, true} {
 			some := slices.DeleteFunc(slices.Clone(plans), func(plan *runner.Plan) bool {
-				return plan.Rules[0].Fault != fault || (plan.Scenario.Age > 0) != isOld
+				return plan.Rules[0].Fault != fault || plan.Scenario.Waits() != waits
 			})
 			for batch := range slices.Chunk(some, parallelPlans) {
 				hasHappened, err := s.playThrough(ctx, r, batch)

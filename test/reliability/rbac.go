@@ -201,7 +201,7 @@ func (s *suite) likely(permission string) []string {
 	var names []string
 	for _, played := range s.scenarios {
 		isOf := func(k kinds.Kind) bool { return strings.HasPrefix(played.Name, k.Controller()+"-") }
-		if played.Age == 0 && played.Before == nil && slices.ContainsFunc(concerned, isOf) {
+		if !played.Waits() && played.Before == nil && slices.ContainsFunc(concerned, isOf) {
 			names = append(names, played.Name)
 		}
 	}

@@ -100,14 +100,14 @@ func (s *suite) conduct(ctx context.Context, c campaign) error {
 	return err
 }
 
-// playAll plays plans in parallel: twice as many as may be active, because a plan is idle most of the time. Plans whose
-// objects must have a minimum age begin at once.
+// playAll plays plans in parallel: twice as many as may be active, because a plan is idle most of the time. Plans that
+// wait for a minute begin at once.
 func (s *suite) playAll(ctx context.Context, r *campaignReport, plans []*runner.Plan, isReference bool) error {
 	group, ctx := errgroup.WithContext(ctx)
 	free := semaphore.NewWeighted(2 * parallelPlans)
 	for _, plan := range plans {
 		group.Go(func() error {
-			if plan.Scenario.Age == 0 {
+			if !plan.Scenario.Waits() {
 				if err := free.Acquire(ctx, 1); err != nil {
 					return err
 				}

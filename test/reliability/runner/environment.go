@@ -151,3 +151,8 @@ func (e *Environment) kubeconfig(ctx context.Context, p *proxy.Proxy, serviceAcc
 func lastTick() time.Time {
 	return time.Now().UTC().Truncate(time.Minute).Add(-5 * time.Minute)
 }
+
+// nextTick returns a scheduled time that is far enough ahead for an operator to start before.
+func nextTick() time.Time {
+	return time.Now().UTC().Add(15 * time.Second).Truncate(time.Minute).Add(time.Minute)
+}

@@ -116,6 +116,9 @@ func (e *Environment) prepare(ctx context.Context, plan *Plan) (*stage, error) {
 	s := &stage{e: e, plan: plan, Stage: &scenario.Stage{
 		Client: e.ControlPlane.Client, Namespace: namespace.Name, Tick: lastTick(),
 	}}
+	if plan.Scenario.IsTimed {
+		s.Tick = nextTick()
+	}
 	if plan.Scenario.Prepare != nil {
 		if err := plan.Scenario.Prepare(ctx, s.Stage); err != nil {
 			return nil, fmt.Errorf("preparing %s: %w", plan, err)
@@ -340,6 +343,9 @@ func (s *stage) steps(ctx context.Context) (lacking string, err error) {
 			s.beginFaults()
 		case i > 0:
 			s.proxy.Remember()
+		}
+		if step.AtTick {
+			s.e.idle(ctx, time.Until(s.Tick))
 		}
 		began := time.Now()
 		if err := s.do(ctx, step); err != nil {

@@ -53,6 +53,10 @@ func cronJobs() []Scenario {
 		{Name: "cronjob-fire", Prepare: due, Steps: []Step{
 			fire, {Name: "remove the owner reference of the Job", Do: disownJob, Until: isRunning},
 		}},
+		{Name: "cronjob-timer", IsTimed: true, Steps: []Step{
+			{Name: "create", Do: createCronJob, Until: isFine},
+			{Name: "fire", AtTick: true, Until: isRunning},
+		}},
 		{Name: "cronjob-missed", Prepare: leftBehind{observed: 4}.create, Steps: []Step{
 			{Name: "fire", Until: all(isRunning, hasMissed(1), jobCount(1))},
 		}},
