@@ -85,6 +85,7 @@ var All = []Oracle{
 	{"counts", counts},
 	{"templates", templates},
 	{"events", events},
+	{"causes", causes},
 	{"conflicts", conflicts},
 	{"guarantee", guarantee},
 	{"once per tick", oncePerTick},

@@ -1,0 +1,66 @@
+package oracle
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
+	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
+	"github.com/example/memcached-operator/test/reliability/history"
+)
+
+// causes finds events of a reason of which there are more than changes of stored statuses that they report. Missed times
+// are reported before they are stored.
+func causes(run *Run, _ *Reference) []string {
+	changes, last := map[string]int{}, map[types.UID]*history.Reported{}
+	for _, version := range run.Versions {
+		if !history.IsOwnKind(version.Resource) {
+			continue
+		}
+		uid, is := version.Object.GetUID(), history.As[history.Reported](version.Object)
+		was := last[uid]
+		if was == nil {
+			was = &history.Reported{}
+		}
+		changes[newsIn(version.Resource, was, is)]++
+		last[uid] = is
+	}
+	var found problems
+	for reason, n := range sent(run) {
+		found.addIf(n > changes[reason] && reason != tutorialv1.EventMissedSchedule,
+			"%d events %s for %d changes of a status", n, reason, changes[reason])
+	}
+	return found
+}
+
+// newsIn returns the reason of the event that a change of a status causes; "" for none.
+func newsIn(resource string, was, is *history.Reported) string {
+	isNew := was.Condition("Degraded").ObservedGeneration != is.Condition("Degraded").ObservedGeneration
+	switch problem := problemIn(is); {
+	case problem != "" && (isNew || problem != problemIn(was)):
+		if resource == history.Foos && problem == samplev1alpha1.ReasonNameTaken {
+			return samplev1alpha1.EventErrResourceExists
+		}
+		return problem
+	case isApplied(is) && (isNew || !isApplied(was)):
+		return samplev1alpha1.EventSynced
+	}
+	return ""
+}
+
+// problemIn returns the reason of Degraded; "" for no problem.
+func problemIn(status *history.Reported) string {
+	if !status.Is("Degraded", metav1.ConditionTrue) {
+		return ""
+	}
+	return status.Condition("Degraded").Reason
+}
+
+// isApplied reports whether a status says that the children are as specified, though not necessarily ready.
+func isApplied(status *history.Reported) bool {
+	reason := status.Condition("Progressing").Reason
+	return reason != "" && reason != "Blocked" && reason != "Paused" &&
+		!slices.Contains([]string{"NameTaken", "Refused", "Error"}, problemIn(status))
+}
