@@ -80,6 +80,7 @@ func (s *suite) campaigns() []campaign {
 			plans: s.rest},
 		{name: outagesCampaign, what: "the API server, or etcd, is killed at a write, and started again, under load",
 			other: s.outages},
+		{name: "restored", what: "etcd is restored to an older state under a running operator", other: s.restored},
 		// the last one, as it judges the permissions that all others have used
 		{name: rbacCampaign, what: "each permission taken away: something must fail", other: s.rbac},
 	}

@@ -41,6 +41,7 @@ type options struct {
 	campaign string
 	mutants  string
 	short    bool
+	restore  bool
 	seed     uint64
 	proof    string
 	evidence string
@@ -58,6 +59,7 @@ func parse() (*options, error) {
 	flag.StringVar(&o.mutants, "mutants", "",
 		"a regular `expression`: seed each bug in mutants.yaml whose name matches, and show that it is found")
 	flag.BoolVar(&o.short, "short", false, "only a sample that takes about a minute")
+	flag.BoolVar(&o.restore, "restore", false, "only restore etcd to an older state, which the campaign restored does")
 	flag.Uint64Var(&o.seed, "seed", 1, "the seed of all random choices")
 	flag.StringVar(&o.proof, "proof", "", "a `directory` for a page with the results")
 	flag.StringVar(&o.evidence, "evidence", "", "a `directory` for the records of plans that fail; by default a new one")
@@ -87,6 +89,11 @@ func run(ctx context.Context) (failed bool, err error) {
 	o, err := parse()
 	if err != nil {
 		return false, err
+	}
+	if o.restore {
+		return false, runner.Restore(ctx, o.manager, func(format string, values ...any) {
+			fmt.Fprintf(os.Stderr, format+"\n", values...)
+		})
 	}
 	if o.mutants != "" {
 		return huntMutants(ctx, o)

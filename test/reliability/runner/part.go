@@ -38,6 +38,16 @@ func runningPart(name string) (*part, error) {
 	return &part{flags: strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00"), pid: pid}, nil
 }
 
+// value returns the value of a flag; "" if there is none.
+func (p *part) value(flag string) string {
+	for _, text := range p.flags {
+		if value, ok := strings.CutPrefix(text, flag+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
 // another returns a part with other values of some flags, not started yet. An empty value removes the flag.
 func (p *part) another(values map[string]string) *part {
 	flags := []string{p.flags[0]}

@@ -1,0 +1,227 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/example/memcached-operator/test/kinds"
+	"github.com/example/memcached-operator/test/testenv"
+)
+
+// restoreTimeout is how long each step of Restore may take. Kubernetes' garbage collector and the watches need time.
+const restoreTimeout = 3 * time.Minute
+
+// restored is a control plane whose etcd can be restored, with one resource of each kind.
+type restored struct {
+	*testenv.ControlPlane
+	apiServer, etcd *part
+	objects         []client.Object // of kinds.All
+}
+
+// Restore restores etcd to an older state under a running operator, as an administrator does: the API server and etcd
+// are stopped, etcd's data is replaced, and both are started again, and Kubernetes' controllers too. Versions of objects
+// and generations occur a second time then, with another content. It returns an error unless the operator carries out
+// what changes after that. Program is its path; it is built if the path is empty.
+func Restore(ctx context.Context, program string, log func(format string, values ...any)) (err error) {
+	cp, err := testenv.Start()
+	if err != nil {
+		return err
+	}
+	r := &restored{ControlPlane: cp}
+	defer func() { err = errors.Join(err, r.stop()) }()
+	if r.apiServer, err = runningPart("kube-apiserver"); err != nil {
+		return err
+	}
+	if r.etcd, err = runningPart("etcd"); err != nil {
+		return err
+	}
+	if err := cp.Install(); err != nil {
+		return err
+	}
+	if program == "" {
+		dir, err := os.MkdirTemp("", "restore-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		if program, err = testenv.BuildManager(dir); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go cp.Kubelet(ctx)
+	manager, err := cp.StartManager(ctx, program, nil)
+	if err != nil {
+		return err
+	}
+	defer manager.Kill()
+	for _, k := range kinds.All {
+		object := k.Make("default", strings.ToLower(k.Name), 1)
+		r.objects = append(r.objects, object)
+		if err := cp.Client.Create(ctx, object); err != nil {
+			return err
+		}
+	}
+	backup, err := os.MkdirTemp("", "etcd-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(backup)
+	data := r.etcd.value("--data-dir")
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		{"create", func() error { return nil }},
+		{"copy etcd's data", func() error {
+			return r.restart(ctx, func() error { return replaceDir(backup, data) })
+		}},
+		{"resize to 3", func() error { return r.resize(ctx, 3) }},
+		{"restore etcd's data", func() error {
+			return r.restart(ctx, func() error { return replaceDir(data, backup) })
+		}},
+		{"resize to 2", func() error { return r.resize(ctx, 2) }},
+		{"resize to 3 again", func() error { return r.resize(ctx, 3) }},
+	} {
+		began := time.Now()
+		if err := errors.Join(step.do(), r.settle(ctx)); err != nil {
+			return fmt.Errorf("%s: %w\n%s", step.name, err, manager.Logs())
+		}
+		log("%s: settled after %.1f s", step.name, time.Since(began).Seconds())
+	}
+	if err := r.delete(ctx); err != nil {
+		return fmt.Errorf("delete: %w", err)
+	}
+	if bug := regexp.MustCompile(`DATA RACE|panic: .*`).FindString(manager.Logs()); bug != "" {
+		return fmt.Errorf("the operator's log has %q", bug)
+	}
+	return nil
+}
+
+// stop stops all processes.
+func (r *restored) stop() (err error) {
+	for _, part := range []*part{r.apiServer, r.etcd} {
+		if part != nil && part.command != nil {
+			err = errors.Join(err, part.kill())
+		}
+	}
+	return errors.Join(err, r.Stop())
+}
+
+// restart stops the API server and etcd, calls a function, and starts them and Kubernetes' controllers again.
+func (r *restored) restart(ctx context.Context, meanwhile func() error) error {
+	return errors.Join(r.apiServer.kill(), r.etcd.kill(), meanwhile(), r.etcd.start(), r.apiServer.start(),
+		isReady(ctx, r.Config), r.RestartControllerManager())
+}
+
+// replaceDir replaces a directory by a copy of another one.
+func replaceDir(to, from string) error {
+	return errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(from)))
+}
+
+// resize changes the number of pods of all resources that have one. It retries while the API server starts.
+func (r *restored) resize(ctx context.Context, pods int32) error {
+	for i, k := range kinds.All {
+		if !k.Deploys {
+			continue
+		}
+		err := until(ctx, func(ctx context.Context) error {
+			object := r.objects[i]
+			if err := r.Client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+				return err
+			}
+			before := object.DeepCopyObject().(client.Object)
+			k.Resize(object, pods)
+			return r.Client.Patch(ctx, object, client.MergeFrom(before))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle waits until the status of each resource is of its spec, and its workload has the number of pods.
+func (r *restored) settle(ctx context.Context) error {
+	for i, k := range kinds.All {
+		object := r.objects[i]
+		err := until(ctx, func(ctx context.Context) error {
+			if err := r.Client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+				return err
+			}
+			status := k.Status(object)
+			if status.ObservedGeneration != object.GetGeneration() || !meta.IsStatusConditionFalse(status.Conditions,
+				"Progressing") || !meta.IsStatusConditionFalse(status.Conditions, "Degraded") {
+				return fmt.Errorf("generation %d of %s has the status %+v", object.GetGeneration(), k.Name, status)
+			}
+			if !k.Deploys {
+				return nil
+			}
+			workload := k.ChildrenOf(object)[0]
+			if err := r.Client.Get(ctx, client.ObjectKeyFromObject(workload), workload); err != nil {
+				return err
+			}
+			replicas, _ := kinds.Workload(workload)
+			if ptr.Deref(*replicas, 0) != k.Pods(object) || kinds.AvailableReplicas(workload) != k.Pods(object) {
+				return fmt.Errorf("%s has %d replicas, of which %d are available", k.Name, ptr.Deref(*replicas, 0),
+					kinds.AvailableReplicas(workload))
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// delete deletes all resources, and waits until their children are gone.
+func (r *restored) delete(ctx context.Context) error {
+	for i, k := range kinds.All {
+		children := k.ChildrenOf(r.objects[i])
+		if err := r.Client.Delete(ctx, r.objects[i]); err != nil {
+			return err
+		}
+		for _, child := range children {
+			err := until(ctx, func(ctx context.Context) error {
+				err := r.Client.Get(ctx, client.ObjectKeyFromObject(child), child)
+				if err == nil {
+					return fmt.Errorf("%T %s exists", child, child.GetName())
+				}
+				if apierrors.IsNotFound(err) {
+					return nil
+				}
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// until retries a function until it succeeds; the last error is that at the timeout.
+func until(ctx context.Context, try func(context.Context) error) (last error) {
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, restoreTimeout, true,
+		func(ctx context.Context) (bool, error) {
+			last = try(ctx)
+			return last == nil, nil
+		})
+	if err == nil {
+		return nil
+	}
+	return errors.Join(last, err)
+}
