@@ -42,7 +42,11 @@ var _ = Describe("With a webhook in the cluster, the operator", func() {
 				mark := cp.Audit.Now()
 				object := k.Make(ns, "one", 1)
 				k.put(ctx, object)
-				k.eventually(ctx, object, "Degraded=True/Error")
+				degraded := "Degraded=True/Error"
+				if code == http.StatusUnprocessableEntity {
+					degraded = "Degraded=True/Refused"
+				}
+				k.eventually(ctx, object, degraded)
 				Expect(k.message(object, "Degraded")).To(ContainSubstring("another writer was first"))
 				time.Sleep(3 * time.Second)
 				writes := requests(mark, ns, func(r testenv.Request) bool {

@@ -150,19 +150,29 @@ func leader(ctx context.Context) (pod string, since time.Time) {
 // ephemeral container sends it the signal that terminates Go programs at once.
 func crash(ctx context.Context, pod *corev1.Pod, container string) {
 	GinkgoHelper()
-	pod.Spec.EphemeralContainers = append(pod.Spec.EphemeralContainers, corev1.EphemeralContainer{
-		TargetContainerName: container,
-		EphemeralContainerCommon: corev1.EphemeralContainerCommon{
-			Name:  fmt.Sprintf("crash-%d", len(pod.Spec.EphemeralContainers)),
-			Image: image("-probe"), Args: []string{"crash"}, SecurityContext: restricted(),
-		},
-	})
-	Expect(kube.SubResource("ephemeralcontainers").Update(ctx, pod)).To(Succeed())
+	restarts := int32(0)
+	Eventually(func(ctx context.Context) error { // the kubelet writes the status at the same time
+		if err := kube.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
+			return err
+		}
+		restarts = statusOf(pod, container).RestartCount
+		pod.Spec.EphemeralContainers = append(pod.Spec.EphemeralContainers, corev1.EphemeralContainer{
+			TargetContainerName: container,
+			EphemeralContainerCommon: corev1.EphemeralContainerCommon{
+				Name:  fmt.Sprintf("crash-%d", len(pod.Spec.EphemeralContainers)),
+				Image: image("-probe"), Args: []string{"crash"}, SecurityContext: restricted(),
+			},
+		})
+		return kube.SubResource("ephemeralcontainers").Update(ctx, pod)
+	}).WithContext(ctx).Should(Succeed())
 	Eventually(func(ctx context.Context) (*corev1.ContainerStateTerminated, error) {
 		if err := kube.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
 			return nil, err
 		}
 		status := statusOf(pod, container)
+		if status.State.Terminated == nil && status.RestartCount == restarts {
+			return nil, nil
+		}
 		return cmp.Or(status.State.Terminated, status.LastTerminationState.Terminated), nil
 	}).WithContext(ctx).Should(HaveField("ExitCode", BeEquivalentTo(2)))
 }
