@@ -91,9 +91,7 @@ func run(ctx context.Context) (failed bool, err error) {
 		return false, err
 	}
 	if o.restore {
-		return false, runner.Restore(ctx, o.manager, func(format string, values ...any) {
-			fmt.Fprintf(os.Stderr, format+"\n", values...)
-		})
+		return false, restore(ctx, o.manager)
 	}
 	if o.mutants != "" {
 		return huntMutants(ctx, o)
@@ -112,6 +110,18 @@ func run(ctx context.Context) (failed bool, err error) {
 		err = s.report.page().Write(o.proof)
 	}
 	return s.report.violations() > 0, errors.Join(err, s.report.print(os.Stdout))
+}
+
+// restore restores etcd under an operator.
+func restore(ctx context.Context, program string) error {
+	work, err := os.MkdirTemp("", "restore-")
+	if err != nil {
+		return err
+	}
+	err = runner.Restore(ctx, program, work, func(format string, values ...any) {
+		fmt.Fprintf(os.Stderr, format+"\n", values...)
+	})
+	return errors.Join(err, os.RemoveAll(work))
 }
 
 // logf prints progress.

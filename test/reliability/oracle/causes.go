@@ -11,8 +11,8 @@ import (
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
-// causes finds events of a reason of which there are more than changes of stored statuses that they report. Missed times
-// are reported before they are stored.
+// causes finds events of a reason of which there are more than changes of stored statuses that they report. Missed
+// times are reported before they are stored.
 func causes(run *Run, _ *Reference) []string {
 	changes, last := map[string]int{}, map[types.UID]*history.Reported{}
 	for _, version := range run.Versions {

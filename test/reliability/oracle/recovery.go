@@ -7,8 +7,8 @@ import (
 )
 
 // Bounds of Recovery: the operator retries after 100 ms, twice as long after each failure; a lease expires after 15 s,
-// and a standby looks every 2 to 4.4 s. In an outage, Kubernetes' controllers have to recover, too: the timeout of a step
-// is the only bound. Each bound leaves time for a machine that is busy with other plans.
+// and a standby looks every 2 to 4.4 s. In an outage, Kubernetes' controllers have to recover, too: the timeout of a
+// step is the only bound. Each bound leaves time for a machine that is busy with other plans.
 const (
 	retryBound   = 20 * time.Second
 	standbyBound = 45 * time.Second

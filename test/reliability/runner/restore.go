@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
@@ -30,61 +31,66 @@ type restored struct {
 }
 
 // Restore restores etcd to an older state under a running operator, as an administrator does: the API server and etcd
-// are stopped, etcd's data is replaced, and both are started again, and Kubernetes' controllers too. Versions of objects
-// and generations occur a second time then, with another content. It returns an error unless the operator carries out
-// what changes after that. Program is its path; it is built if the path is empty.
-func Restore(ctx context.Context, program string, log func(format string, values ...any)) (err error) {
-	cp, err := testenv.Start()
+// are stopped, etcd's data is replaced, and both are started again, and Kubernetes' controllers too. Versions of
+// objects and generations occur a second time then, with another content. It returns an error unless the operator
+// carries out what changes after that. Program is its path; it is built in the directory work if the path is empty.
+func Restore(ctx context.Context, program, work string, log func(format string, values ...any)) (err error) {
+	if program == "" {
+		if program, err = testenv.BuildManager(work); err != nil {
+			return err
+		}
+	}
+	r, err := startRestored()
 	if err != nil {
 		return err
 	}
-	r := &restored{ControlPlane: cp}
 	defer func() { err = errors.Join(err, r.stop()) }()
-	if r.apiServer, err = runningPart("kube-apiserver"); err != nil {
-		return err
-	}
-	if r.etcd, err = runningPart("etcd"); err != nil {
-		return err
-	}
-	if err := cp.Install(); err != nil {
-		return err
-	}
-	if program == "" {
-		dir, err := os.MkdirTemp("", "restore-")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(dir)
-		if program, err = testenv.BuildManager(dir); err != nil {
-			return err
-		}
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go cp.Kubelet(ctx)
-	manager, err := cp.StartManager(ctx, program, nil)
+	go r.Kubelet(ctx)
+	manager, err := r.StartManager(ctx, program, nil)
 	if err != nil {
 		return err
 	}
 	defer manager.Kill()
-	for _, k := range kinds.All {
-		object := k.Make("default", strings.ToLower(k.Name), 1)
-		r.objects = append(r.objects, object)
-		if err := cp.Client.Create(ctx, object); err != nil {
-			return err
-		}
+	err = r.play(ctx, filepath.Join(work, "etcd"), log)
+	if bug := regexp.MustCompile(`DATA RACE|panic: .*`).FindString(manager.Logs()); bug != "" {
+		err = errors.Join(err, fmt.Errorf("the operator's log has %q", bug))
 	}
-	backup, err := os.MkdirTemp("", "etcd-")
 	if err != nil {
-		return err
+		return fmt.Errorf("%w\n%s", err, manager.Logs())
 	}
-	defer os.RemoveAll(backup)
+	return nil
+}
+
+// startRestored starts the control plane.
+func startRestored() (r *restored, err error) {
+	cp, err := testenv.Start()
+	if err != nil {
+		return nil, err
+	}
+	r = &restored{ControlPlane: cp}
+	r.apiServer, err = runningPart("kube-apiserver")
+	if err == nil {
+		r.etcd, err = runningPart("etcd")
+	}
+	if err == nil {
+		err = cp.Install()
+	}
+	if err != nil {
+		return nil, errors.Join(err, r.stop())
+	}
+	return r, nil
+}
+
+// play creates resources, and restores etcd after a change of them. The directory is for a copy of etcd's data.
+func (r *restored) play(ctx context.Context, backup string, log func(format string, values ...any)) error {
 	data := r.etcd.value("--data-dir")
 	for _, step := range []struct {
 		name string
 		do   func() error
 	}{
-		{"create", func() error { return nil }},
+		{"create", func() error { return r.create(ctx) }},
 		{"copy etcd's data", func() error {
 			return r.restart(ctx, func() error { return replaceDir(backup, data) })
 		}},
@@ -97,15 +103,21 @@ func Restore(ctx context.Context, program string, log func(format string, values
 	} {
 		began := time.Now()
 		if err := errors.Join(step.do(), r.settle(ctx)); err != nil {
-			return fmt.Errorf("%s: %w\n%s", step.name, err, manager.Logs())
+			return fmt.Errorf("%s: %w", step.name, err)
 		}
 		log("%s: settled after %.1f s", step.name, time.Since(began).Seconds())
 	}
-	if err := r.delete(ctx); err != nil {
-		return fmt.Errorf("delete: %w", err)
-	}
-	if bug := regexp.MustCompile(`DATA RACE|panic: .*`).FindString(manager.Logs()); bug != "" {
-		return fmt.Errorf("the operator's log has %q", bug)
+	return r.delete(ctx)
+}
+
+// create creates a resource of each kind.
+func (r *restored) create(ctx context.Context) error {
+	for _, k := range kinds.All {
+		object := k.Make("default", strings.ToLower(k.Name), 1)
+		r.objects = append(r.objects, object)
+		if err := r.Client.Create(ctx, object); err != nil {
+			return err
+		}
 	}
 	return nil
 }
