@@ -93,7 +93,7 @@ func rename(text string, names map[string]string) string {
 }
 
 // canonical returns an object as JSON without the masked fields. Each observedGeneration becomes its difference from
-// the object's generation.
+// the object's generation, and each lastTransitionTime the same.
 func canonical(resource string, object *unstructured.Unstructured) string {
 	object = object.DeepCopy()
 	status, _ := object.Object["status"].(map[string]any)
@@ -102,6 +102,9 @@ func canonical(resource string, object *unstructured.Unstructured) string {
 		part, _ := part.(map[string]any)
 		if observed, ok := part["observedGeneration"].(int64); ok {
 			part["observedGeneration"] = observed - object.GetGeneration()
+		}
+		if _, ok := part["lastTransitionTime"]; ok { // which may be a scheduled time by chance
+			part["lastTransitionTime"] = "2000-01-01T00:00:00Z"
 		}
 	}
 	for _, path := range slices.Concat(masked, maskedOf[resource]) {
