@@ -148,7 +148,7 @@ var _ = Describe("Upgraded", func() {
 		cleanUp(deleteOLMLeftovers)
 		cleanUp(deleteDefinitions)
 		namespace := newNamespaces(ctx, restrictedLevel, operatorNamespace, "killed-")[1]
-		i := subscribe(ctx, wanted{catalog: "released", version: withCronJobs, settings: operandImages(),
+		i := subscribe(ctx, wanted{catalog: "tree", version: withCronJobs, settings: operandImages(),
 			approval: operatorsv1alpha1.ApprovalManual})
 		cleanUp(i.remove)
 		i.approve(ctx, withCronJobs)
@@ -160,7 +160,6 @@ var _ = Describe("Upgraded", func() {
 			awaitSettled(ctx, k, objects[k.Name])
 		}
 
-		i.offer(ctx, "tree")
 		i.approve(ctx, tree)
 		Eventually(phase).WithContext(ctx).WithArguments(tree).WithPolling(50 * time.Millisecond).
 			Should(Equal(operatorsv1alpha1.CSVPhaseInstalling))
