@@ -10,8 +10,10 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -94,6 +96,7 @@ func (r *restored) play(ctx context.Context, backup string, log func(format stri
 		{"copy etcd's data", func() error {
 			return r.restart(ctx, func() error { return replaceDir(backup, data) })
 		}},
+		{"write what is lost", func() error { return r.write(ctx) }},
 		{"resize to 3", func() error { return r.resize(ctx, 3) }},
 		{"restore etcd's data", func() error {
 			return r.restart(ctx, func() error { return replaceDir(data, backup) })
@@ -141,6 +144,20 @@ func (r *restored) restart(ctx context.Context, meanwhile func() error) error {
 // replaceDir replaces a directory by a copy of another one.
 func replaceDir(to, from string) error {
 	return errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(from)))
+}
+
+// lostWrites are enough that versions after the restore are older for a long time than those before.
+const lostWrites = 1000
+
+// write creates objects that nobody watches.
+func (r *restored) write(ctx context.Context) error {
+	for n := range lostWrites {
+		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("lost-%d", n)}}
+		if err := r.Client.Create(ctx, object); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // resize changes the number of pods of all resources that have one. It retries while the API server starts.
