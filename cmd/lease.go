@@ -44,10 +44,6 @@ func newLease(config *rest.Config, o *options) (resourcelock.Interface, error) {
 	if err != nil {
 		return nil, err
 	}
-	unique := o.podUID
-	if unique == "" {
-		unique = string(uuid.NewUUID())
-	}
 	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
 	config.Timeout = renewDeadline / 2 // one request without an answer must not lose the Lease
 	leases, err := coordinationv1.NewForConfig(config)
@@ -55,5 +51,5 @@ func newLease(config *rest.Config, o *options) (resourcelock.Interface, error) {
 		return nil, err
 	}
 	return resourcelock.New(resourcelock.LeasesResourceLock, namespace, o.lease, nil, leases,
-		resourcelock.ResourceLockConfig{Identity: host + "_" + unique})
+		resourcelock.ResourceLockConfig{Identity: host + "_" + orDefault(o.podUID, string(uuid.NewUUID()))})
 }

@@ -90,9 +90,15 @@ type effect struct {
 
 // What the users of a cache notice. "make bench-rollout" runs it; it takes more than an hour.
 var _ = Describe("The users of a cache", Ordered, Label("bench-rollout"), func() {
-	page := &rolloutPage{began: time.Now(), effects: map[int]map[string]map[string]effect{}}
+	page := &rolloutPage{effects: map[int]map[string]map[string]effect{}}
 
-	BeforeAll(func(ctx SpecContext) { deploy(ctx) }, NodeTimeout(stepTimeout))
+	BeforeAll(func(ctx SpecContext) {
+		var err error
+		page.began = time.Now()
+		page.revision, err = proof.Operator(root)
+		Expect(err).NotTo(HaveOccurred())
+		deploy(ctx)
+	}, NodeTimeout(stepTimeout))
 
 	for _, nodes := range []int{3, 6} {
 		It(fmt.Sprintf("notice what happens to %d nodes", nodes), func(ctx SpecContext) {
@@ -393,14 +399,14 @@ func effectOf(noticed []interval) effect {
 
 // rolloutPage is what was measured: effects by the number of nodes, event and cache.
 type rolloutPage struct {
-	began   time.Time
-	nodes   []int
-	events  []string
-	effects map[int]map[string]map[string]effect
+	revision string
+	began    time.Time
+	nodes    []int
+	events   []string
+	effects  map[int]map[string]map[string]effect
 }
 
 func (r *rolloutPage) page() *proof.Page {
-	revision, _ := proof.Operator(root)
 	page := &proof.Page{Name: "rollout", Title: "What the users of a cache notice",
 		Text: []string{"Clients read keys, some more often than others, and store those that are missing, while something " +
 			"happens to the cache: 500 requests a second, of 600 keys, that belong to nodes by a consistent hash of " +
@@ -411,7 +417,7 @@ func (r *rolloutPage) page() *proof.Page {
 				"probes. A StatefulSet as in charts has a readiness probe and a PodDisruptionBudget of one.",
 			"A node that is replaced is empty, so with every workload each key is missed about once when all nodes are " +
 				"replaced. What differs is how many nodes are empty, or do not answer, at the same time."},
-		Settings: []proof.Setting{proof.OperatorSetting(revision),
+		Settings: []proof.Setting{proof.OperatorSetting(r.revision),
 			{Name: "begun", Value: r.began.UTC().Format("2006-01-02 15:04 MST")},
 			{Name: "CPUs", Value: fmt.Sprint(runtime.NumCPU())}},
 		Claims: r.claims(),

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/example/memcached-operator/test/bench/measure"
 	"github.com/example/memcached-operator/test/proof"
 	"github.com/example/memcached-operator/test/reliability/oracle"
 	"github.com/example/memcached-operator/test/reliability/proxy"
@@ -319,7 +320,7 @@ func (r *report) coverage() proof.Claim {
 // recoveryTable has the distribution of recovery times of plans with one fault, by fault, and of the other campaigns.
 func (r *report) recoveryTable() proof.Table {
 	table := proof.Table{Columns: []string{"fault or campaign", "plans", "median", "95 %", "longest", "longest in"}}
-	times, longest := map[string][]time.Duration{}, map[string]*planReport{}
+	seconds, longest := map[string][]float64{}, map[string]*planReport{}
 	for campaign, plan := range r.plans() {
 		if !plan.hasRecovery {
 			continue
@@ -328,16 +329,14 @@ func (r *report) recoveryTable() proof.Table {
 		if _, fault, isSingle := strings.Cut(plan.faults, ": "); isSingle && what == singlesCampaign {
 			what = fault
 		}
-		times[what] = append(times[what], plan.recovery)
+		seconds[what] = append(seconds[what], plan.recovery.Seconds())
 		if longest[what] == nil || longest[what].recovery < plan.recovery {
 			longest[what] = plan
 		}
 	}
-	for _, what := range slices.Sorted(maps.Keys(times)) {
-		sorted := slices.Sorted(slices.Values(times[what]))
-		at := func(hundredths int) string {
-			return fmt.Sprintf("%.1f", sorted[max(0, (len(sorted)*hundredths+99)/100-1)].Seconds())
-		}
+	for _, what := range slices.Sorted(maps.Keys(seconds)) {
+		sorted := slices.Sorted(slices.Values(seconds[what]))
+		at := func(hundredths int) string { return fmt.Sprintf("%.1f", measure.Percentile(sorted, hundredths)) }
 		table.Rows = append(table.Rows, []string{what, fmt.Sprint(len(sorted)), at(50), at(95), at(100),
 			longest[what].String()})
 	}

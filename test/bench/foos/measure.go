@@ -106,7 +106,8 @@ func isNoWatch(r testenv.Request) bool { return r.Verb != "watch" }
 // isForOldFoos reports whether a request is not for a Foo that was created during a start.
 func isForOldFoos(r testenv.Request) bool { return !strings.HasPrefix(r.Name, newPrefix) }
 
-// isWriteForObjects reports whether a request is a write for an object, and not the event of the leader election.
+// isWriteForObjects reports whether a request is a write for an object, and not the event of the leader election, which
+// a baseline from before 0.4.0 records.
 func isWriteForObjects(r testenv.Request) bool {
 	return r.IsWrite() && r.Namespace != testenv.OperatorNamespace
 }

@@ -87,9 +87,9 @@ var sections = []section{
 		numbers: []string{readyAfter, mostMemory, startCPU}},
 	{name: "restart", measure: measureRestarts, title: "Restart and memory",
 		text: fmt.Sprintf("The operator starts with existing Foos that match their specs, while one new Foo is created. "+
-			"Requests, writes and CPU time are counted until %s after all Foos are reconciled. Requests include watches, "+
-			"discovery and the leader election's event, but not its lease, access checks for metrics, or the new Foo. "+
-			"Writes exclude that event. At the end of that time, the heap is measured after a garbage collection; the most "+
+			"Requests, writes and CPU time are counted until %s after all Foos are reconciled. Requests include watches "+
+			"and discovery, but not the leader election's lease, access checks for metrics, or the new Foo. At the end of that "+
+			"time, the heap is measured after a garbage collection; the most "+
 			"memory is the peak RSS, which a memory limit must allow. While idle, nothing changes, but resyncs reconcile all "+
 			"Foos again. Finally, some Foos are scaled.", startTime),
 		numbers: []string{readyAfter, newAfter, allAfter, requestsAll, writes, startCPU, heap, memory, mostMemory,

@@ -111,7 +111,7 @@ func (u *users) lookUp() error {
 	u.servers = found
 	for server := range u.failing {
 		if !slices.Contains(found, server) {
-			delete(u.failing, server) // nobody asks it any more
+			delete(u.failing, server) // it is no longer asked
 		}
 	}
 	return nil
@@ -174,12 +174,16 @@ func (u *users) take() interval {
 // worker is a client with a connection to each server.
 type worker struct {
 	*users
-	connections map[string]*bufio.ReadWriter
-	closers     map[string]io.Closer
+	connections map[string]*connection
+}
+
+type connection struct {
+	net.Conn
+	answers *bufio.Reader
 }
 
 func (u *users) newWorker() *worker {
-	return &worker{users: u, connections: map[string]*bufio.ReadWriter{}, closers: map[string]io.Closer{}}
+	return &worker{users: u, connections: map[string]*connection{}}
 }
 
 // run reads keys: the chance of the next one is less than that of the one before, and that of the first one in 200.
@@ -205,30 +209,27 @@ func (w *worker) read(number uint64) error {
 
 // ask sends a request to a server and returns the lines of its answer, to the last one.
 func (w *worker) ask(server, request, last string) (answer string, err error) {
-	stream := w.connections[server]
-	if stream == nil {
-		connection, err := dialWithin(server, w.tls, usersTimeout)
+	c := w.connections[server]
+	if c == nil {
+		opened, err := dialWithin(server, w.tls, usersTimeout)
 		if err != nil {
 			return "", err
 		}
-		stream = bufio.NewReadWriter(bufio.NewReader(connection), bufio.NewWriter(connection))
-		w.connections[server], w.closers[server] = stream, connection
+		c = &connection{opened, bufio.NewReader(opened)}
+		w.connections[server] = c
 	}
 	defer func() {
 		if err != nil {
-			_ = w.closers[server].Close()
+			_ = c.Close()
 			delete(w.connections, server)
 		}
 	}()
-	_ = w.closers[server].(net.Conn).SetDeadline(time.Now().Add(usersTimeout))
-	if _, err := stream.WriteString(request); err != nil {
-		return "", err
-	}
-	if err := stream.Flush(); err != nil {
+	_ = c.SetDeadline(time.Now().Add(usersTimeout))
+	if _, err := io.WriteString(c, request); err != nil {
 		return "", err
 	}
 	for {
-		line, err := stream.ReadString('\n')
+		line, err := c.answers.ReadString('\n')
 		if err != nil {
 			return "", err
 		}

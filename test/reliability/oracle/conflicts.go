@@ -7,16 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// conflicts finds writes that the API server has rejected as conflicts although nobody but the operator had changed the
+// conflicts finds writes that the API server has rejected as conflicts although only the operator had changed the
 // object: it did not wait until it saw its own write. With faults, it may not know of its own writes.
 func conflicts(run *Run, _ *Reference) []string {
 	if !run.isServed() {
 		return nil
 	}
-	own := sets.New[string]() // resource versions
-	for i := range run.Requests {
-		own.Insert(run.Requests[i].AnsweredRV)
-	}
+	own := ownVersions(run)
 	var found problems
 	for i := range run.Requests {
 		request := &run.Requests[i]
@@ -33,4 +30,13 @@ func conflicts(run *Run, _ *Reference) []string {
 		found.addIf(!isExplained, "a conflict with its own write: %s", request)
 	}
 	return found
+}
+
+// ownVersions returns the resource versions that the operator's writes have made.
+func ownVersions(run *Run) sets.Set[string] {
+	own := sets.New[string]()
+	for i := range run.Requests {
+		own.Insert(run.Requests[i].AnsweredRV)
+	}
+	return own
 }

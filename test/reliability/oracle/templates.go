@@ -6,12 +6,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
-// pathOf is what of a child may change only if its resource's spec has changed, or if somebody else has changed it. Of
+// pathOf is what of a child may change only if its resource's spec has changed, or if another client has changed it. Of
 // workloads that is the pod template: a wrong one restarts pods, even if it is corrected at once.
 var pathOf = map[string][]string{
 	history.Deployments:  {"spec", "template"},
@@ -21,10 +20,7 @@ var pathOf = map[string][]string{
 
 // templates finds children that the operator changed more often than their resource's spec had changed.
 func templates(run *Run, _ *Reference) []string {
-	byOperator := sets.New[string]() // resource versions
-	for i := range run.Requests {
-		byOperator.Insert(run.Requests[i].AnsweredRV)
-	}
+	own := ownVersions(run)
 	first, last := map[types.UID]int64{}, map[types.UID]int64{} // generations of resources
 	contents, changes, reasons := map[types.UID]any{}, map[types.UID]int{}, map[types.UID]int{}
 	children := map[types.UID]*unstructured.Unstructured{}
@@ -47,7 +43,7 @@ func templates(run *Run, _ *Reference) []string {
 		contents[uid], children[uid] = content, object
 		switch {
 		case !isKnown || equality.Semantic.DeepEqual(before, content):
-		case byOperator.Has(strconv.FormatInt(version.RV, 10)):
+		case own.Has(strconv.FormatInt(version.RV, 10)):
 			changes[uid]++
 		default:
 			reasons[uid]++

@@ -115,12 +115,7 @@ func (e *Environment) findParts(ctx context.Context) (err error) {
 // Stop stops the control plane.
 func (e *Environment) Stop() error {
 	e.cancel()
-	var err error
-	for _, part := range []*part{e.recorderServer, e.apiServer, e.etcd} {
-		if part != nil && part.command != nil {
-			err = errors.Join(err, part.kill())
-		}
-	}
+	err := killStarted(e.recorderServer, e.apiServer, e.etcd)
 	if e.ControlPlane != nil {
 		err = errors.Join(err, e.ControlPlane.Stop())
 	}

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -87,6 +88,16 @@ func (p *part) kill() error {
 		time.Sleep(10 * time.Millisecond)
 	}
 	return nil
+}
+
+// killStarted kills the parts that start has started, and not those that envtest has: it stops these itself.
+func killStarted(parts ...*part) (err error) {
+	for _, p := range parts {
+		if p != nil && p.command != nil {
+			err = errors.Join(err, p.kill())
+		}
+	}
+	return err
 }
 
 // isReady waits until an API server is ready, which requires that etcd is.

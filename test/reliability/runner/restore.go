@@ -105,7 +105,11 @@ func (r *restored) play(ctx context.Context, backup string, log func(format stri
 		{"resize to 3 again", func() error { return r.resize(ctx, 3) }},
 	} {
 		began := time.Now()
-		if err := errors.Join(step.do(), r.settle(ctx)); err != nil {
+		err := step.do()
+		if err == nil {
+			err = r.settle(ctx)
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", step.name, err)
 		}
 		log("%s: settled after %.1f s", step.name, time.Since(began).Seconds())
@@ -126,13 +130,8 @@ func (r *restored) create(ctx context.Context) error {
 }
 
 // stop stops all processes.
-func (r *restored) stop() (err error) {
-	for _, part := range []*part{r.apiServer, r.etcd} {
-		if part != nil && part.command != nil {
-			err = errors.Join(err, part.kill())
-		}
-	}
-	return errors.Join(err, r.Stop())
+func (r *restored) stop() error {
+	return errors.Join(killStarted(r.apiServer, r.etcd), r.Stop())
 }
 
 // restart stops the API server and etcd, calls a function, and starts them and Kubernetes' controllers again.
@@ -149,7 +148,7 @@ func replaceDir(to, from string) error {
 // lostWrites are enough that versions after the restore are older for a long time than those before.
 const lostWrites = 1000
 
-// write creates objects that nobody watches.
+// write creates objects that no controller watches.
 func (r *restored) write(ctx context.Context) error {
 	for n := range lostWrites {
 		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("lost-%d", n)}}

@@ -1,5 +1,5 @@
-// Command floor does for Foos what nobody could leave out, and nothing else: it creates a Deployment, and writes the
-// status once. No cache, no queue, no retries: the latency of a Foo cannot be lower on the same machine.
+// Command floor does for Foos what no controller can leave out: it creates a Deployment, and writes the status once. No
+// cache, no queue, no retries: the latency of a Foo cannot be lower on the same machine.
 package main
 
 import (
