@@ -14,18 +14,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
 	"github.com/example/memcached-operator/test/bench/measure"
 )
 
 func main() {
-	kubeconfig := flag.String("kubeconfig", "", "the `path` of a kubeconfig")
 	flag.Parse()
-	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
+	config, err := config.GetConfig() // its package defines the flag --kubeconfig
 	if err != nil {
 		log.Fatal(err)
 	}
