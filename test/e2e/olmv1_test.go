@@ -3,8 +3,10 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -120,12 +122,16 @@ var _ = Describe("Installed by a ClusterExtension", Ordered, func() {
 		Expect(e.installed(ctx)).To(Equal(nextVersion()))
 	}, SpecTimeout(stepTimeout))
 
-	It("leaves nothing behind when the ClusterExtension is deleted, not even resources", func(ctx SpecContext) {
+	It("leaves nothing behind when the resources and the ClusterExtension are deleted", func(ctx SpecContext) {
+		// As docs/olm-v1.md says: when a resource goes with its definition, the garbage collector may miss it.
+		deleteAll(ctx, slices.Collect(maps.Values(objects))...)
+		awaitNoChildren(ctx, namespace)
+		last := memcacheds.Make(namespace, "last", 1)
+		create(ctx, last)
 		e.remove(ctx)
 		for _, name := range definitions() {
 			awaitDeleted(ctx, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}})
 		}
-		awaitNoChildren(ctx, namespace)
 		deleteAll(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operatorNamespace}})
 		awaitNothingBut(ctx, before)
