@@ -17,6 +17,10 @@ import (
 // may still be in flight, and fails only while the Job exists.
 const requestTimeout = time.Minute
 
+// mostPruned is how many Jobs one pass deletes from the history at most, so that a pass ends within its time and others
+// have their turn.
+const mostPruned = 100
+
 // countLimit is the number up to which missed times are counted.
 const countLimit = 1000
 
@@ -130,8 +134,8 @@ func (s schedule) missed(after, last time.Time) missed {
 	return missed{count: s.count(after, last, countLimit), first: s.next(after), last: last}
 }
 
-// history returns the finished Jobs that exceed the limits, the oldest first, and when the next one that is too young
-// now may be deleted.
+// history returns the finished Jobs that exceed the limits, the oldest first and at most mostPruned, and when the next
+// pass may delete others.
 func history(cj *tutorialv1.CronJob, jobs []*batchv1.Job, now time.Time) (prune []*batchv1.Job, wake time.Time) {
 	var succeeded, failed []*batchv1.Job
 	for _, job := range jobs {
@@ -157,6 +161,9 @@ func history(cj *tutorialv1.CronJob, jobs []*batchv1.Job, now time.Time) (prune 
 			}
 			prune = append(prune, job)
 		}
+	}
+	if len(prune) > mostPruned {
+		return prune[:mostPruned], now
 	}
 	return prune, wake
 }

@@ -390,6 +390,22 @@ func TestDecideAtIntervals(t *testing.T) {
 	})
 }
 
+func TestDecideHistoryInSeveralPasses(t *testing.T) {
+	var ticks []string
+	for n := range mostPruned + 1 {
+		ticks = append(ticks, moment("09:00").Add(time.Duration(n)*time.Minute).Format("15:04"))
+	}
+	fx := on("* * * * *").keep(0, 0).ran("12:00").succeeded("12:00").done(ticks...)
+	now := moment("12:00:30")
+	prune, wake := history(fx.cj, fx.jobs, now)
+	if len(prune) != mostPruned || prune[0].Name != jobName("c", moment("09:00")) || !wake.Equal(now) {
+		t.Errorf("%d Jobs from %s on, and the next pass at %s", len(prune), prune[0].Name, wake)
+	}
+	if prune, wake := history(fx.cj, fx.jobs[1:], now); len(prune) != mostPruned || !wake.IsZero() {
+		t.Errorf("%d Jobs, and the next pass at %s", len(prune), wake)
+	}
+}
+
 func TestDecideHistory(t *testing.T) {
 	four := []string{"09:00", "10:00", "11:00", "12:00"}
 	known := func() fixture { return hourly().ran("12:00").succeeded("12:01").lastFailed("12:40") }
