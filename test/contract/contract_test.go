@@ -161,6 +161,16 @@ func everyKind(k kind) {
 		Eventually(ctx, k.conditionsOf(object)).Should(settled)
 	})
 
+	It("reports in an event that a policy refuses the status, and recovers", func(ctx context.Context) {
+		allow := refuseStatus(ctx, k, k.create(ctx, k.Make(ns, "one", 1)))
+		object := k.Make(ns, "two", 1)
+		Expect(k8s.Create(ctx, object)).To(Succeed())
+		Eventually(ctx, eventsAbout).WithArguments(object).Should(ContainElement(And(
+			HavePrefix("Warning StatusNotWritten: the status is not up to date: "), ContainSubstring("no status on Fridays"))))
+		allow(ctx)
+		Eventually(ctx, k.conditionsOf(object)).Should(HaveKeyWithValue("Degraded", "False/AsExpected"))
+	})
+
 	It("works with kubectl get, explain and delete", func(ctx context.Context) {
 		run := kubectlIn(ns)
 		k.create(ctx, k.Make(ns, "one", 1))

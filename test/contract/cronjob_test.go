@@ -152,7 +152,7 @@ var _ = Describe("CronJob", func() {
 		cj.Spec.Suspend = ptr.To(true)
 		Expect(k8s.Create(ctx, cj)).To(Succeed())
 		k.eventually(ctx, cj, "Available=False/Suspended")
-		allow := refuseStatus(ctx, cj)
+		allow := refuseStatus(ctx, kinds[2], cj)
 		edit(ctx, cj, func(cj *tutorialv1.CronJob) { cj.Spec.Suspend = nil })
 		Eventually(ctx, jobNames).WithArguments(ns).ShouldNot(BeEmpty(), "every pass starts to count again")
 		Expect(get(ctx, cj).Status.ScheduledSince).To(BeNil())
@@ -166,7 +166,7 @@ var _ = Describe("CronJob", func() {
 			cj := hourly(ns)
 			var allow func(context.Context)
 			mark := cp.Audit.Now()
-			putSince(ctx, cj, 1, func() { allow = refuseStatus(ctx, cj) })
+			putSince(ctx, cj, 1, func() { allow = refuseStatus(ctx, kinds[2], cj) })
 			job := jobAt(cj, lastHour)
 			Eventually(ctx, func() error { return k8s.Get(ctx, client.ObjectKeyFromObject(job), job) }).Should(Succeed())
 			made := func() []testenv.Request {
@@ -508,7 +508,7 @@ var _ = Describe("CronJob, with managers of its own", ownManager, SpecPriority(1
 		restart(ctx, environment)
 		cj := hourly(ns)
 		var allow func(context.Context)
-		putSince(ctx, cj, 1, func() { allow = refuseStatus(ctx, cj) })
+		putSince(ctx, cj, 1, func() { allow = refuseStatus(ctx, kinds[2], cj) })
 		job := jobAt(cj, lastHour)
 		Eventually(ctx, func() error { return k8s.Get(ctx, client.ObjectKeyFromObject(job), job) }).Should(Succeed())
 		first := job.UID
@@ -670,15 +670,16 @@ func deletions(mark testenv.Mark, namespace string) []testenv.Request {
 	return requests(mark, namespace, func(r testenv.Request) bool { return r.Verb == "delete" })
 }
 
-// refuseStatus makes the API server reject the operator's writes of the status of a CronJob.
-func refuseStatus(ctx context.Context, cj *tutorialv1.CronJob) (allow func(context.Context)) {
+// refuseStatus makes the API server reject the operator's writes of statuses, with an existing object as a probe.
+func refuseStatus(ctx context.Context, k kind, existing client.Object) (allow func(context.Context)) {
 	GinkgoHelper()
 	operator, err := cp.ClientAs(testenv.OperatorUser)
 	Expect(err).NotTo(HaveOccurred())
-	change := client.RawPatch(types.MergePatchType, []byte(`{"status":{"observedSchedule":"probe"}}`))
-	return refuse(ctx, cj.Namespace, admissionregistrationv1.Update, tutorialv1.GroupVersion.Group, "cronjobs/status",
-		"no status on Fridays",
-		func() error { return operator.Status().Patch(ctx, cj.DeepCopy(), change, client.DryRunAll) },
+	change := client.RawPatch(types.MergePatchType, []byte(`{"status":{"observedGeneration":99}}`))
+	return refuse(ctx, existing.GetNamespace(), admissionregistrationv1.Update, k.GroupVersion.Group, k.Resource+"/status",
+		"no status on Fridays", func() error {
+			return operator.Status().Patch(ctx, existing.DeepCopyObject().(client.Object), change, client.DryRunAll)
+		},
 		admissionregistrationv1.MatchCondition{Name: "operator",
 			Expression: `request.userInfo.username == "` + testenv.OperatorUser + `"`})
 }

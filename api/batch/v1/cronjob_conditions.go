@@ -64,6 +64,8 @@ const (
 const (
 	// EventSynced (Normal): a change of the spec was applied.
 	EventSynced = "Synced"
+	// EventStatusNotWritten (Warning): the API server rejects the status, so the status is not up to date.
+	EventStatusNotWritten = "StatusNotWritten"
 	// EventMissedSchedule (Warning): scheduled times were skipped and will not run.
 	EventMissedSchedule = "MissedSchedule"
 )

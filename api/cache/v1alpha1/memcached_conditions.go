@@ -79,4 +79,6 @@ const (
 const (
 	// EventSynced (Normal): a change of the spec was applied. Pods may still be starting.
 	EventSynced = "Synced"
+	// EventStatusNotWritten (Warning): the API server rejects the status, so the status is not up to date.
+	EventStatusNotWritten = "StatusNotWritten"
 )

@@ -53,6 +53,8 @@ const (
 const (
 	// EventSynced (Normal): a change of the spec was applied. Pods may still be starting.
 	EventSynced = "Synced"
+	// EventStatusNotWritten (Warning): the API server rejects the status, so the status is not up to date.
+	EventStatusNotWritten = "StatusNotWritten"
 	// EventErrResourceExists (Warning): a Deployment named spec.deploymentName exists that this Foo does not control.
 	EventErrResourceExists = "ErrResourceExists"
 )

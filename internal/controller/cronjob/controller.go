@@ -181,6 +181,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, cj *tutorialv1.CronJob) (ctr
 	if stored != nil {
 		r.recordEvents(before, stored)
 	}
+	if note := status.UnwrittenNote(statusErr); note != "" {
+		r.events.Eventf(before, nil, corev1.EventTypeWarning, tutorialv1.EventStatusNotWritten, "Sync", "%s", note)
+	}
 	if err := errors.Join(child.ToRetry(err), statusErr); err != nil {
 		return ctrl.Result{}, err
 	}

@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,12 +28,25 @@ func causes(run *Run, _ *Reference) []string {
 		changes[newsIn(version.Resource, was, is)]++
 		last[uid] = is
 	}
+	changes[samplev1alpha1.EventStatusNotWritten] = refusedStatuses(run)
 	var found problems
 	for reason, n := range sent(run) {
 		found.addIf(n > changes[reason] && reason != tutorialv1.EventMissedSchedule,
 			"%d events %s for %d changes of a status", n, reason, changes[reason])
 	}
 	return found
+}
+
+// refusedStatuses returns how many writes of a status the API server rejected.
+func refusedStatuses(run *Run) int {
+	refused := 0
+	for i := range run.Requests {
+		request := &run.Requests[i]
+		if request.IsWrite() && strings.HasSuffix(request.Resource, "/status") && isServerFailure(request) {
+			refused++
+		}
+	}
+	return refused
 }
 
 // newsIn returns the reason of the event that a change of a status causes; "" for none.
