@@ -153,7 +153,8 @@ func kill(ctx context.Context) {
 // start. (A manager whose caches do not fill does not become ready, which every start waits for.)
 var expectedErrors = regexp.MustCompile("exceeded quota|on Fridays|another writer was first|failed calling " +
 	"webhook|context deadline exceeded|error received after stop sequence was engaged|context canceled|" +
-	"Could not wait for Cache to sync|Informer to sync|Server rejected event.*because it is being terminated")
+	"too many requests|Could not wait for Cache to sync|Informer to sync|" +
+	"Server rejected event.*because it is being terminated")
 
 // checkEnd checks the logs of this process's managers when its specs are over: no race, no panic, no unexpected error.
 func checkEnd() {
