@@ -81,6 +81,8 @@ func (s *suite) campaigns() []campaign {
 		{name: outagesCampaign, what: "the API server, or etcd, is killed at a write, and started again, under load",
 			other: s.outages},
 		{name: "restored", what: "etcd is restored to an older state under a running operator", other: s.restored},
+		{name: "extremes", what: "10,000 Jobs of one CronJob, and resources of almost the size that etcd accepts",
+			other: s.extremes},
 		// the last one, as it judges the permissions that all others have used
 		{name: rbacCampaign, what: "each permission taken away: something must fail", other: s.rbac},
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -41,7 +42,7 @@ type options struct {
 	campaign string
 	mutants  string
 	short    bool
-	restore  bool
+	restore  string
 	seed     uint64
 	proof    string
 	evidence string
@@ -59,7 +60,8 @@ func parse() (*options, error) {
 	flag.StringVar(&o.mutants, "mutants", "",
 		"a regular `expression`: seed each bug in mutants.yaml whose name matches, and show that it is found")
 	flag.BoolVar(&o.short, "short", false, "only a sample that takes about a minute")
-	flag.BoolVar(&o.restore, "restore", false, "only restore etcd to an older state, which the campaign restored does")
+	flag.StringVar(&o.restore, "restore", "", "only restore etcd to an older state, as the campaign restored does, and `then` "+
+		"restart the operator (\"restart\") or not (\"continue\")")
 	flag.Uint64Var(&o.seed, "seed", 1, "the seed of all random choices")
 	flag.StringVar(&o.proof, "proof", "", "a `directory` for a page with the results")
 	flag.StringVar(&o.evidence, "evidence", "", "a `directory` for the records of plans that fail; by default a new one")
@@ -74,6 +76,9 @@ func parse() (*options, error) {
 		if _, err := regexp.Compile(pattern); err != nil {
 			return nil, err
 		}
+	}
+	if !slices.Contains([]string{"", restarting, continuing}, o.restore) {
+		return nil, fmt.Errorf("--restore must be %q or %q, not %q", restarting, continuing, o.restore)
 	}
 	_, err := parseFaults(o.fault)
 	return o, err
@@ -90,8 +95,8 @@ func run(ctx context.Context) (failed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if o.restore {
-		return false, restore(ctx, o.manager)
+	if o.restore != "" {
+		return false, restore(ctx, o.manager, o.restore == restarting)
 	}
 	if o.mutants != "" {
 		return huntMutants(ctx, o)
@@ -113,12 +118,12 @@ func run(ctx context.Context) (failed bool, err error) {
 }
 
 // restore restores etcd under an operator.
-func restore(ctx context.Context, program string) error {
+func restore(ctx context.Context, program string, restartsOperator bool) error {
 	work, err := os.MkdirTemp("", "restore-")
 	if err != nil {
 		return err
 	}
-	err = runner.Restore(ctx, program, work, func(format string, values ...any) {
+	err = runner.Restore(ctx, program, work, restartsOperator, func(format string, values ...any) {
 		fmt.Fprintf(os.Stderr, format+"\n", values...)
 	})
 	return errors.Join(err, os.RemoveAll(work))

@@ -28,6 +28,8 @@ type report struct {
 	campaigns []*campaignReport
 	refused   []string // requests of operators that have all rights, by an API server that is ready
 	rbac      *rbacReport
+	restored  *proof.Table // nil if the campaign did not run, as extremes
+	extremes  *proof.Table
 	notJudged []string // what could not be tried, and why
 }
 
@@ -183,6 +185,18 @@ func (r *report) page() *proof.Page {
 		page.Sections = append(page.Sections, proof.Section{Title: "Permissions", Tables: []proof.Table{needed},
 			Text: []string{"The first failure when each permission is taken away. A watch that is refused is logged before " +
 				"anything is late, so that is the first failure there."}})
+	}
+	if r.restored != nil {
+		page.Sections = append(page.Sections, proof.Section{Title: "A restored etcd", Tables: []proof.Table{*r.restored},
+			Text: []string{"etcd is restored to an older state under a running operator. docs/troubleshooting.md tells " +
+				"users to restart the operator then. Without that it may or may not carry out changes: watches that the " +
+				"API server has closed without an error resume at versions that it has not reached, so whether each lists " +
+				"again is chance. The second operator shows that, and is not judged."}})
+	}
+	if r.extremes != nil {
+		page.Sections = append(page.Sections, proof.Section{Title: "Extreme sizes", Tables: []proof.Table{*r.extremes},
+			Text: []string{"Counted by the API server while the operator, built as users run it, has a CronJob with many " +
+				"Jobs, and then resources of almost the size that etcd accepts."}})
 	}
 	page.Sections = append(page.Sections,
 		proof.Section{Title: "Violations ever found", Tables: []proof.Table{violations}},

@@ -223,3 +223,8 @@ func (b *Buffer) Last() string {
 	text := b.String()
 	return text[max(0, len(text)-4000):]
 }
+
+// PID returns the process ID.
+func (m *Manager) PID() int {
+	return m.process.Process.Pid
+}

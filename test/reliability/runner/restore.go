@@ -28,15 +28,21 @@ const restoreTimeout = 3 * time.Minute
 // restored is a control plane whose etcd can be restored, with one resource of each kind.
 type restored struct {
 	*testenv.ControlPlane
-	apiServer, etcd *part
-	objects         []client.Object // of kinds.All
+	apiServer, etcd  *part
+	program          string // the operator's path
+	restartsOperator bool   // after the restore
+	operator         *testenv.Manager
+	logs             string          // of operators that were stopped
+	objects          []client.Object // of kinds.All
 }
 
 // Restore restores etcd to an older state under a running operator, as an administrator does: the API server and etcd
 // are stopped, etcd's data is replaced, and both are started again, and Kubernetes' controllers too. Versions of
-// objects and generations occur a second time then, with another content. It returns an error unless the operator
-// carries out what changes after that. Program is its path; it is built in the directory work if the path is empty.
-func Restore(ctx context.Context, program, work string, log func(format string, values ...any)) (err error) {
+// objects and generations occur a second time then, with another content. If restartsOperator, the operator is
+// restarted after that, as docs/troubleshooting.md says. It returns an error unless the operator carries out what
+// changes then. Program is its path; it is built in the directory work if the path is empty.
+func Restore(ctx context.Context, program, work string, restartsOperator bool,
+	log func(format string, values ...any)) (err error) {
 	if program == "" {
 		if program, err = testenv.BuildManager(work); err != nil {
 			return err
@@ -50,19 +56,34 @@ func Restore(ctx context.Context, program, work string, log func(format string, 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go r.Kubelet(ctx)
-	manager, err := r.StartManager(ctx, program, nil)
-	if err != nil {
+	r.program, r.restartsOperator = program, restartsOperator
+	if r.operator, err = r.StartManager(ctx, program, nil); err != nil {
 		return err
 	}
-	defer manager.Kill()
+	defer func() { r.operator.Kill() }()
 	err = r.play(ctx, filepath.Join(work, "etcd"), log)
-	if bug := regexp.MustCompile(`DATA RACE|panic: .*`).FindString(manager.Logs()); bug != "" {
+	logs := r.logs + r.operator.Logs()
+	if bug := regexp.MustCompile(`DATA RACE|panic: .*`).FindString(logs); bug != "" {
 		err = errors.Join(err, fmt.Errorf("the operator's log has %q", bug))
 	}
 	if err != nil {
-		return fmt.Errorf("%w\n%s", err, manager.Logs())
+		return fmt.Errorf("%w\n%s", err, logs)
 	}
 	return nil
+}
+
+// restartOperator stops the operator and starts it again.
+func (r *restored) restartOperator(ctx context.Context) error {
+	err := r.operator.Stop()
+	r.logs += r.operator.Logs()
+	if err != nil && !mayEnd(r.operator.Logs()) {
+		return err
+	}
+	operator, err := r.StartManager(ctx, r.program, nil)
+	if err == nil {
+		r.operator = operator
+	}
+	return err
 }
 
 // startRestored starts the control plane.
@@ -99,7 +120,11 @@ func (r *restored) play(ctx context.Context, backup string, log func(format stri
 		{"write what is lost", func() error { return r.write(ctx) }},
 		{"resize to 3", func() error { return r.resize(ctx, 3) }},
 		{"restore etcd's data", func() error {
-			return r.restart(ctx, func() error { return replaceDir(data, backup) })
+			err := r.restart(ctx, func() error { return replaceDir(data, backup) })
+			if err != nil || !r.restartsOperator {
+				return err
+			}
+			return r.restartOperator(ctx)
 		}},
 		{"resize to 2", func() error { return r.resize(ctx, 2) }},
 		{"resize to 3 again", func() error { return r.resize(ctx, 3) }},
