@@ -149,10 +149,12 @@ func (r *report) page() *proof.Page {
 				"compared with that of the scenario without faults, and judged by oracles that read only the records of the " +
 				"plan. `make reliability` makes this page; test/README.md describes it.",
 			"The operator is the program that users run, with their defaults, but with the race detector; it watches one " +
-				"namespace, serves no metrics, runs a new image at once (`--image-delay=0`), and takes part in an election " +
-				"only where the leader is frozen or cut off. The comparison leaves out what the server generates, and how " +
-				"Kubernetes' own controllers report their work (test/reliability/history/normal.go). The operator's hash of " +
-				"an applied object, and times that mean nothing to the scenario, have to be there with any value.",
+				"namespace, or two in about half of the scenarios, serves no metrics, runs a new image at once " +
+				"(`--image-delay=0`), and takes part in an election only where the leader is frozen or cut off. In the " +
+				"campaigns restored and extremes it watches all namespaces. The comparison leaves out what the server " +
+				"generates, and how Kubernetes' own controllers report their work (test/reliability/history/normal.go). The " +
+				"operator's hash of an applied object, and times that mean nothing to the scenario, have to be there with any " +
+				"value.",
 		},
 		Settings: []proof.Setting{proof.OperatorSetting(r.operator),
 			{Name: "begun", Value: r.begun.UTC().Format("2006-01-02 15:04 MST")},

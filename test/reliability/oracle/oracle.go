@@ -84,6 +84,7 @@ var All = []Oracle{
 	{"recovery", recovery},
 	{"counts", counts},
 	{"templates", templates},
+	{"replacements", replacements},
 	{"events", events},
 	{"causes", causes},
 	{"conflicts", conflicts},

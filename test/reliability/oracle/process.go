@@ -61,12 +61,12 @@ const eventAPIs = 2
 
 // goroutines finds more goroutines after a run than without faults or in a new process, and more after resyncs than
 // before. Connections do not count, as a broken one times out by itself. Watches count only if there is more than one
-// for each resource, as it is up to the API server when they open.
+// for each resource and namespace, as it is up to the API server when they open.
 func goroutines(run *Run, reference *Reference) []string {
 	watched := sets.New[string]()
 	for i := range run.Requests {
 		if request := &run.Requests[i]; request.Verb == "watch" {
-			watched.Insert(request.Resource)
+			watched.Insert(request.Namespace + "/" + request.Resource)
 		}
 	}
 	var found problems

@@ -23,10 +23,11 @@ const Leases = "coordination.k8s.io/leases"
 
 // Request is a request of the operator.
 type Request struct {
-	At       time.Time
-	Verb     string
-	Resource string // with its group and subresource; empty for a URL that is no resource
-	Name     string
+	At        time.Time
+	Verb      string
+	Resource  string // with its group and subresource; empty for a URL that is no resource
+	Namespace string // empty for all
+	Name      string
 	// Fault is its fault; nil for none. Rule is the number of the rule that causes it, from 1; 0 for none.
 	Fault *Fault
 	Rule  int
@@ -81,7 +82,7 @@ func read(r *http.Request, body []byte) (*Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	request := &Request{At: time.Now(), Verb: info.Verb, Name: info.Name}
+	request := &Request{At: time.Now(), Verb: info.Verb, Namespace: info.Namespace, Name: info.Name}
 	if !info.IsResourceRequest {
 		return request, nil
 	}

@@ -197,9 +197,14 @@ func (s *stage) newProxy(m *manager) (*proxy.Proxy, error) {
 // program returns the path of the operator under test.
 func (s *stage) program() string { return cmp.Or(s.plan.Program, s.e.program) }
 
-// environment returns the environment variables of the operator.
+// environment returns the environment variables of the operator. In about half of all scenarios it watches two
+// namespaces, with caches of their own.
 func (s *stage) environment() []string {
-	return append([]string{"WATCH_NAMESPACE=" + s.Namespace}, s.plan.Environment...)
+	watched := s.Namespace
+	if len(s.plan.Scenario.Name)%2 == 0 {
+		watched += ",default"
+	}
+	return append([]string{"WATCH_NAMESPACE=" + watched}, s.plan.Environment...)
 }
 
 func (s *stage) play(ctx context.Context) (*oracle.Run, error) {

@@ -27,20 +27,22 @@ func memcacheds() []Scenario {
 	children := []client.Object{newDeployment("one"), service, budget}
 	unowned := service.DeepCopy()
 	unowned.Spec = corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Selector: map[string]string{unmanaged: unmanaged}}
-	changeOthers := inTurn(edit(service, func(service *corev1.Service) {
+	changeService := edit(service, func(service *corev1.Service) {
 		service.OwnerReferences = nil
 		service.Spec.Selector[unmanaged] = unmanaged
-	}), edit(budget, func(budget *policyv1.PodDisruptionBudget) {
+	})
+	changeBudget := edit(budget, func(budget *policyv1.PodDisruptionBudget) {
 		budget.OwnerReferences = nil
 		budget.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(5))
-	}))
+	})
 	return append(memcachedSets(), []Scenario{
 		{Name: "memcached-create", Steps: []Step{createMemcached(2)}},
 		{Name: "memcached-scale", Setup: []Step{createMemcached(1)}, Steps: []Step{resize(3), resize(1)}},
 		{Name: "memcached-drift", Setup: []Step{createMemcached(1)}, Steps: []Step{
 			{Name: "change the Deployment", Do: changeDeployment("one"), Until: all(isRepaired, runsOne)},
 			{Name: "scale the Deployment", Do: scaleDeployment("one"), Until: runsOne},
-			{Name: "change the others", Do: changeOthers, Until: runsOne},
+			{Name: "change the Service", Do: changeService, Until: runsOne},
+			{Name: "change the PodDisruptionBudget", Do: changeBudget, Until: runsOne},
 			{Name: "change labels", Do: relabel(children...), Until: all(isRepaired, runsOne)},
 			{Name: "delete the children", Do: remove(children...), Until: runsOne},
 		}},

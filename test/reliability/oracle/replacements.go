@@ -1,0 +1,41 @@
+package oracle
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/example/memcached-operator/test/reliability/history"
+)
+
+// replacements finds workloads that the operator deleted before their resource had another one, so that no pod served.
+// Resources that swap names cannot do without.
+func replacements(run *Run, _ *Reference) []string {
+	if run.IsPassing {
+		return nil
+	}
+	deleted := sets.New[string]()
+	for _, request := range carriedOut(run) {
+		if request.Verb == "delete" {
+			deleted.Insert(request.OnlyUID)
+		}
+	}
+	owners := map[types.UID]types.UID{} // of workloads that exist
+	var found problems
+	for _, version := range run.Versions {
+		if version.Resource != history.Deployments && version.Resource != history.StatefulSets {
+			continue
+		}
+		uid, owner := version.Object.GetUID(), controllerOf(version.Object)
+		if !version.IsGone {
+			owners[uid] = owner
+			continue
+		}
+		delete(owners, uid)
+		found.addIf(deleted.Has(string(uid)) && !slices.Contains(slices.Collect(maps.Values(owners)), owner),
+			"the operator deleted %s %s before its resource had another one", version.Object.GetKind(), version.Name)
+	}
+	return found
+}
