@@ -14,11 +14,17 @@ import (
 // loadFaults names, in reports, the faults of the operator under load: it runs during the whole campaign.
 const loadFaults = "all outages"
 
-// outagePlans returns a plan for each write, with one of the outages in turn.
+// outagePlans returns a plan for a random write of each sort of each scenario, with one of the outages in turn.
 func (s *suite) outagePlans() []*runner.Plan {
 	var plans []*runner.Plan
+	chance := s.chance()
 	for _, scenario := range s.scenarios {
-		for _, position := range s.positions(scenario.Name) {
+		for _, match := range s.sorts(scenario.Name) {
+			writes := s.references[scenario.Name].Writes[match]
+			if writes == 0 { // only some runs make one
+				continue
+			}
+			position := proxy.Rule{Match: match, Nth: 1 + chance.IntN(writes)}
 			plans = append(plans, planOf(scenario, with(position, proxy.Outages[len(plans)%len(proxy.Outages)])))
 		}
 	}

@@ -234,9 +234,10 @@ var limits = proof.Table{
 			"by the last one: the next report of progress may be a minute away"},
 		{"too many events", "each write that fails, and each read of one resource, may be one more of any reason, which in " +
 			"storms is many; where names are taken for a moment, two more of any reason are allowed"},
-		{"outages", "each write meets one of three in turn: the API server is killed before it or after it, or etcd; the " +
-			"load beside them is of Foos only, and is judged by its end, by the number of Deployments and by 5 s of rest"},
-		{"a leader that is cut off", "at one write of each scenario; neither that nor a frozen leader is tried with " +
+		{"outages", "one write of each sort of each scenario meets one of three in turn: the API server is killed before " +
+			"it or after it, or etcd; the load beside them is of Foos only, and is judged by its end, by the number of " +
+			"Deployments and by 5 s of rest"},
+		{"a leader that is frozen or cut off", "at one write of each sort of each kind, and of each scenario; not with " +
 			"upgrades and where the operator is away for a while"},
 		{"late writes of a former leader", "by their effect: there must be none"},
 		{"goroutines of connections", "not counted: a broken connection is closed in its own time; those that watch may " +

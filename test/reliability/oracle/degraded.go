@@ -60,6 +60,21 @@ func (w *statusWrite) hadProblem(reason string) bool {
 	return false
 }
 
+// unreported finds writes of children that had no answer until the pass gave up, and that no status has reported.
+func unreported(run *Run, _ *Reference) []string {
+	faulty := slices.DeleteFunc(slices.Clone(run.Requests), func(r proxy.Request) bool { return r.Fault == nil })
+	if run.IsOpen || run.IsPassing || len(faulty) != 1 || !hasFault(&faulty[0], proxy.Hang) || !hasFailed(&faulty[0]) {
+		return nil
+	}
+	var found problems
+	isReport := func(version history.Version) bool {
+		return history.IsOwnKind(version.Resource) && version.At.After(faulty[0].At) &&
+			history.As[history.Reported](version.Object).Is("Degraded", metav1.ConditionTrue)
+	}
+	found.addIf(!slices.ContainsFunc(run.Versions, isReport), "no status reports that %s had no answer", &faulty[0])
+	return found
+}
+
 // listsNameTaken reports whether the message of Degraded lists a taken name: such messages advise the user to delete
 // the object that has it.
 func listsNameTaken(said *history.Reported) bool {
@@ -160,7 +175,7 @@ func lacksPods(s *appsv1.StatefulSet) bool {
 
 // hadNode reports whether one of the Memcached's nodes, which are its pods, matched a predicate.
 func (w *statusWrite) hadNode(matches func(*corev1.Pod) bool) bool {
-	nodes, _ := w.nodes()
+	nodes, _, _ := w.nodes()
 	return w.had(func(version *history.Version) bool {
 		return version.Resource == history.Pods && nodes.Has(version.Name) && matches(history.As[corev1.Pod](version.Object))
 	})

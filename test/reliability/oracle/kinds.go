@@ -30,7 +30,7 @@ func (w *statusWrite) judgeWorkload() {
 		status.Ready == 0, "reports that it is available, and no available pods")
 	w.addIf(available.Status == metav1.ConditionFalse && status.Ready > 0,
 		"reports that it is not available, and available pods")
-	if status.Nodes != nil {
+	if w.kind.Name == kinds.Memcached.Name {
 		w.judgeNodes(&status)
 	} else {
 		w.addIf((status.Pods != 0 || status.Ready != 0) && !recently(w, history.Deployments,
@@ -67,8 +67,11 @@ func typed(kind *kinds.Kind, object *unstructured.Unstructured) client.Object {
 
 // judgeNodes finds what is wrong in the list of nodes in a status.
 func (w *statusWrite) judgeNodes(status *kinds.Status) {
-	nodes, ready := w.nodes()
+	nodes, ready, steady := w.nodes()
 	listed := sets.New(status.Nodes...)
+	for node := range steady.Difference(listed) {
+		w.addIf(true, "does not list the node %s, which had been ready", node)
+	}
 	for node := range listed.Difference(nodes) {
 		w.addIf(true, "lists the node %s, which was no pod of its workload", node)
 	}
@@ -80,25 +83,40 @@ func (w *statusWrite) judgeNodes(status *kinds.Status) {
 }
 
 // nodes returns the names of the pods of a Memcached's workload that the status may be computed from, and of those
-// that were ready.
-func (w *statusWrite) nodes() (nodes, ready sets.Set[string]) {
-	nodes, ready = sets.New[string](), sets.New[string]()
-	owners := sets.New(w.self.Object.GetUID())
+// that were ready, once or all the time.
+func (w *statusWrite) nodes() (nodes, ready, steady sets.Set[string]) {
+	nodes, ready, steady = sets.New[string](), sets.New[string](), sets.New[string]()
+	owners, gone := sets.New(w.self.Object.GetUID()), sets.New[types.UID]()
 	for _, resource := range []string{history.Deployments, history.StatefulSets, history.ReplicaSets, history.Pods} {
 		for i, version := range w.versions {
 			if version.Resource != resource || !owners.Has(controllerOf(version.Object)) {
 				continue
 			}
 			owners.Insert(version.Object.GetUID())
-			if resource == history.Pods && !version.IsGone && w.isRecent(i) {
+			isLeft := gone.Has(controllerOf(version.Object)) // its workload was deleted
+			if resource != history.Pods {
+				if version.IsGone || isLeft {
+					gone.Insert(version.Object.GetUID())
+				}
+				continue
+			}
+			isReady := !version.IsGone &&
+				hasCondition(history.As[corev1.Pod](version.Object), corev1.PodReady, corev1.ConditionTrue)
+			switch {
+			case !isReady || isLeft || version.Object.GetDeletionTimestamp() != nil:
+				steady.Delete(version.Name)
+			case version.At.Before(w.since):
+				steady.Insert(version.Name)
+			}
+			if !version.IsGone && w.isRecent(i) {
 				nodes.Insert(version.Name)
-				if hasCondition(history.As[corev1.Pod](version.Object), corev1.PodReady, corev1.ConditionTrue) {
+				if isReady {
 					ready.Insert(version.Name)
 				}
 			}
 		}
 	}
-	return nodes, ready
+	return nodes, ready, steady
 }
 
 // judgeCronJob finds what is wrong in the status of a CronJob.

@@ -93,6 +93,7 @@ var All = []Oracle{
 	{"latest tick", latestTick},
 	{"one at a time", oneAtATime},
 	{"status", statuses},
+	{"unreported", unreported},
 	{"one leads", oneLeads},
 	{"hygiene", hygiene},
 	{"goroutines", goroutines},
