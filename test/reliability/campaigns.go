@@ -68,7 +68,7 @@ func (s *suite) campaigns() []campaign {
 	all := []campaign{
 		singles,
 		{name: "pairs", what: "two random faults in one scenario", plans: s.pairs},
-		{name: "refusals", what: "every sort of write of every scenario refused for 5 s: only the operator itself tries again",
+		{name: "refusals", what: "every sort of write refused for 5 s: only the operator itself tries again",
 			plans: s.refusals},
 		{name: "storms", what: "a quarter of all requests fail for 10 s", plans: s.storms},
 		{name: "leaders", what: "the leader is frozen at a write until another one has led, and goes on",
@@ -304,8 +304,8 @@ func (s *suite) storms() []*runner.Plan {
 	return plans
 }
 
-// withStandby returns plans in which a fault stops the leader and a standby takes over, at one random write of each sort
-// of a kind, and at one of each scenario. For a seeded bug, in few scenarios, it is at each write.
+// withStandby returns plans in which a fault stops the leader and a standby takes over, at one random write of each
+// sort of a kind, and at one of each scenario. For a seeded bug, in few scenarios, it is at each write.
 func (s *suite) withStandby(fault proxy.Fault) []*runner.Plan {
 	var plans []*runner.Plan
 	met := map[string]bool{} // by kind and sort, and by scenario

@@ -175,7 +175,7 @@ func lacksPods(s *appsv1.StatefulSet) bool {
 
 // hadNode reports whether one of the Memcached's nodes, which are its pods, matched a predicate.
 func (w *statusWrite) hadNode(matches func(*corev1.Pod) bool) bool {
-	nodes, _, _ := w.nodes()
+	nodes := w.nodes().all
 	return w.had(func(version *history.Version) bool {
 		return version.Resource == history.Pods && nodes.Has(version.Name) && matches(history.As[corev1.Pod](version.Object))
 	})

@@ -67,56 +67,62 @@ func typed(kind *kinds.Kind, object *unstructured.Unstructured) client.Object {
 
 // judgeNodes finds what is wrong in the list of nodes in a status.
 func (w *statusWrite) judgeNodes(status *kinds.Status) {
-	nodes, ready, steady := w.nodes()
-	listed := sets.New(status.Nodes...)
-	for node := range steady.Difference(listed) {
+	nodes, listed := w.nodes(), sets.New(status.Nodes...)
+	for node := range nodes.steady.Difference(listed) {
 		w.addIf(true, "does not list the node %s, which had been ready", node)
 	}
-	for node := range listed.Difference(nodes) {
+	for node := range listed.Difference(nodes.all) {
 		w.addIf(true, "lists the node %s, which was no pod of its workload", node)
 	}
 	w.addIf(!slices.IsSorted(status.Nodes) || int(status.Pods) != len(status.Nodes),
 		"lists the nodes %v, and reports %d", status.Nodes, status.Pods)
-	isReady := listed.Intersection(ready)
+	isReady := listed.Intersection(nodes.ready)
 	w.addIf(int(status.Ready) > len(isReady), "reports %d ready nodes; of those it lists, %d were", status.Ready,
 		len(isReady))
 }
 
-// nodes returns the names of the pods of a Memcached's workload that the status may be computed from, and of those
-// that were ready, once or all the time.
-func (w *statusWrite) nodes() (nodes, ready, steady sets.Set[string]) {
-	nodes, ready, steady = sets.New[string](), sets.New[string](), sets.New[string]()
+// nodes are the names of the pods of a Memcached's workload that a status may be computed from, and of those that were
+// ready, once or all the time.
+type nodes struct{ all, ready, steady sets.Set[string] }
+
+// nodes returns the nodes that the status may be computed from.
+func (w *statusWrite) nodes() nodes {
+	found := nodes{sets.New[string](), sets.New[string](), sets.New[string]()}
 	owners, gone := sets.New(w.self.Object.GetUID()), sets.New[types.UID]()
 	for _, resource := range []string{history.Deployments, history.StatefulSets, history.ReplicaSets, history.Pods} {
 		for i, version := range w.versions {
-			if version.Resource != resource || !owners.Has(controllerOf(version.Object)) {
+			owner := controllerOf(version.Object)
+			if version.Resource != resource || !owners.Has(owner) {
 				continue
 			}
 			owners.Insert(version.Object.GetUID())
-			isLeft := gone.Has(controllerOf(version.Object)) // its workload was deleted
-			if resource != history.Pods {
-				if version.IsGone || isLeft {
-					gone.Insert(version.Object.GetUID())
-				}
-				continue
-			}
-			isReady := !version.IsGone &&
-				hasCondition(history.As[corev1.Pod](version.Object), corev1.PodReady, corev1.ConditionTrue)
-			switch {
-			case !isReady || isLeft || version.Object.GetDeletionTimestamp() != nil:
-				steady.Delete(version.Name)
-			case version.At.Before(w.since):
-				steady.Insert(version.Name)
-			}
-			if !version.IsGone && w.isRecent(i) {
-				nodes.Insert(version.Name)
-				if isReady {
-					ready.Insert(version.Name)
-				}
+			switch isLeft := gone.Has(owner); { // its workload was deleted
+			case resource == history.Pods:
+				found.add(version, w.since, w.isRecent(i), isLeft)
+			case version.IsGone || isLeft:
+				gone.Insert(version.Object.GetUID())
 			}
 		}
 	}
-	return nodes, ready, steady
+	return found
+}
+
+// add adds a version of a pod.
+func (n nodes) add(version history.Version, since time.Time, isRecent, isLeft bool) {
+	pod := history.As[corev1.Pod](version.Object)
+	isReady := !version.IsGone && hasCondition(pod, corev1.PodReady, corev1.ConditionTrue)
+	switch {
+	case !isReady || isLeft || pod.DeletionTimestamp != nil:
+		n.steady.Delete(version.Name)
+	case version.At.Before(since):
+		n.steady.Insert(version.Name)
+	}
+	if isRecent && !version.IsGone {
+		n.all.Insert(version.Name)
+	}
+	if isRecent && isReady {
+		n.ready.Insert(version.Name)
+	}
 }
 
 // judgeCronJob finds what is wrong in the status of a CronJob.

@@ -29,6 +29,10 @@ func foos() []Scenario {
 			{Name: "change labels", Do: relabel(newDeployment("web")), Until: all(isRepaired, runsOne)},
 			{Name: "delete the Deployment", Do: remove(newDeployment("web")), Until: runsOne},
 		}},
+		{Name: "foo-scaled-by-others", Setup: []Step{createUnscaledFoo("one", "web")}, Steps: []Step{
+			{Name: "scale", Do: inTurn(relabel(newDeployment("web")), scaleDeployment("web")),
+				Until: all(isRepaired, FooRuns("one", "web", 2))},
+		}},
 		{Name: "foo-delete", IsOpen: true, Steps: []Step{
 			{Name: "create", Do: one.Do, Until: exists(history.Deployments, "web")},
 			{Name: "delete", Do: remove(newFoo("one")), Until: isEmpty},
@@ -84,6 +88,13 @@ func createFoo(name, deployment string, replicas int32) Step {
 	foo := newFoo(name)
 	foo.Spec = samplev1alpha1.FooSpec{DeploymentName: deployment, Replicas: &replicas}
 	return Step{Name: "create " + name, Do: create(foo), Until: FooRuns(name, deployment, replicas)}
+}
+
+// createUnscaledFoo creates a Foo that leaves the number of pods to others.
+func createUnscaledFoo(name, deployment string) Step {
+	foo := newFoo(name)
+	foo.Spec = samplev1alpha1.FooSpec{DeploymentName: deployment}
+	return Step{Name: "create " + name, Do: create(foo), Until: FooRuns(name, deployment, 1)}
 }
 
 func scaleFoo(replicas int32) Action {
