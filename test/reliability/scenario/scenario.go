@@ -60,7 +60,8 @@ func (s *Scenario) Waits() bool { return s.Age > 0 || s.IsTimed }
 type Step struct {
 	Name     string
 	IsUnseen bool // no operator runs during the action
-	AtTick   bool // it begins at the scheduled time
+	AtTick   bool // it begins at the scheduled time, or earlier by Lead
+	Lead     time.Duration
 	Do       Action
 	Until    Check
 }
