@@ -95,21 +95,6 @@ func shorten(text string) string {
 	return strings.ToValidUTF8(text[:maxMessage-len(ellipsis)], "") + ellipsis
 }
 
-// UnwrittenNote returns the note of an event that reports a status which the API server rejects; "" for no error, and
-// for one that a retry may resolve.
-func UnwrittenNote(err error) string {
-	// The API server passes on what etcd says, as an internal error.
-	isTooLarge := err != nil && strings.Contains(err.Error(), "etcdserver: request is too large")
-	if !isTooLarge && !child.IsRefusal(err) {
-		return ""
-	}
-	remedy := ""
-	if isTooLarge {
-		remedy = "; make the resource smaller"
-	}
-	return shorten("the status is not up to date: " + err.Error() + remedy)
-}
-
 // IsOutcome reports whether a change of conditions is more than progress: the rollout is complete and there is no
 // problem, availability was lost, or the Degraded condition or its reason changed.
 func IsOutcome(before, after []metav1.Condition) bool {

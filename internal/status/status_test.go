@@ -52,6 +52,34 @@ func TestDelayOfAChange(t *testing.T) {
 	}
 }
 
+// A rejected status is worth an event once an hour, and again after one was written.
+func TestUnwrittenNote(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	w := newWriter(clock)
+	pod := named("uid", 1)
+	policy := apierrors.NewForbidden(corev1.Resource("pods"), "one", errors.New("not on Fridays"))
+	tooLarge := errors.New("writing the status of one: etcdserver: request is too large")
+	expect := func(err error, want string) {
+		t.Helper()
+		if note := w.UnwrittenNote(pod, err); (note == "") != (want == "") || !strings.Contains(note, want) {
+			t.Errorf("the note for %v is %q, not %q", err, note, want)
+		}
+	}
+	expect(nil, "")
+	expect(apierrors.NewInternalError(errors.New("try again")), "")
+	expect(policy, "the status is not up to date: ")
+	expect(policy, "")
+	clock.SetTime(clock.Now().Add(time.Hour + time.Second))
+	expect(policy, "not on Fridays")
+	w.noteStored(pod)
+	expect(tooLarge, "make the resource smaller")
+	clock.SetTime(clock.Now().Add(time.Hour + time.Second))
+	w.sweep(clock.Now())
+	if len(w.rejected) > 0 {
+		t.Errorf("not forgotten: %v", w.rejected)
+	}
+}
+
 type observer []float64
 
 func (o *observer) Observe(value float64) { *o = append(*o, value) }

@@ -7,6 +7,7 @@ package status
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/example/memcached-operator/internal/child"
 	"github.com/example/memcached-operator/internal/recent"
 )
 
@@ -39,10 +41,11 @@ type Writer struct {
 	observedGeneration func(client.Object) int64
 	delays             prometheus.Observer
 
-	mu      sync.Mutex
-	paces   map[types.UID]pace
-	changes map[types.UID]change
-	swept   time.Time
+	mu       sync.Mutex
+	paces    map[types.UID]pace
+	changes  map[types.UID]change
+	rejected map[types.UID]time.Time // when UnwrittenNote returned a note
+	swept    time.Time
 }
 
 // change is a generation of a resource that its status does not refer to yet, and since when.
@@ -73,7 +76,8 @@ func init() { metrics.Registry.MustRegister(delays) }
 func NewWriter(kind string, c client.Client, live client.Reader, clock clock.PassiveClock,
 	observedGeneration func(client.Object) int64) *Writer {
 	return &Writer{client: c, live: live, clock: clock, recent: recent.New(clock), paces: map[types.UID]pace{},
-		observedGeneration: observedGeneration, delays: delays.WithLabelValues(kind), changes: map[types.UID]change{}}
+		observedGeneration: observedGeneration, delays: delays.WithLabelValues(kind), changes: map[types.UID]change{},
+		rejected: map[types.UID]time.Time{}}
 }
 
 // Latest returns a copy of the cached resource or of the response to this writer's last status write, whichever is
@@ -104,6 +108,7 @@ func (w *Writer) noteStored(object client.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	uid := object.GetUID()
+	delete(w.rejected, uid)
 	if noted, ok := w.changes[uid]; ok && w.observedGeneration(object) >= noted.generation {
 		w.delays.Observe(w.clock.Since(noted.since).Seconds())
 		delete(w.changes, uid)
@@ -139,6 +144,28 @@ func Patch[P client.Object](ctx context.Context, w *Writer, before, after P, isO
 		w.forget(after.GetUID())
 	}
 	return stored, 0, nil
+}
+
+// UnwrittenNote returns the note of an event that reports why the API server rejects the status of a resource. It is ""
+// for no error, for one that a retry may resolve, and for an hour after such an event, unless the status was written.
+func (w *Writer) UnwrittenNote(object client.Object, err error) string {
+	// The API server passes on what etcd says, as an internal error.
+	isTooLarge := err != nil && strings.Contains(err.Error(), "etcdserver: request is too large")
+	if !isTooLarge && !child.IsRefusal(err) {
+		return ""
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now, uid := w.clock.Now(), object.GetUID()
+	if last, ok := w.rejected[uid]; ok && now.Sub(last) <= time.Hour {
+		return ""
+	}
+	w.rejected[uid] = now
+	remedy := ""
+	if isTooLarge {
+		remedy = "; make the resource smaller"
+	}
+	return shorten("the status is not up to date: " + err.Error() + remedy)
 }
 
 // send patches the status by the difference between two copies of one version, and returns the response.
@@ -202,6 +229,11 @@ func (w *Writer) sweep(now time.Time) {
 	for uid, change := range w.changes {
 		if now.Sub(change.since) > time.Hour {
 			delete(w.changes, uid)
+		}
+	}
+	for uid, last := range w.rejected {
+		if now.Sub(last) > time.Hour {
+			delete(w.rejected, uid)
 		}
 	}
 }

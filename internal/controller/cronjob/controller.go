@@ -181,7 +181,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, cj *tutorialv1.CronJob) (ctr
 	if stored != nil {
 		r.recordEvents(before, stored)
 	}
-	if note := status.UnwrittenNote(statusErr); note != "" {
+	if note := r.status.UnwrittenNote(before, statusErr); note != "" {
 		r.events.Eventf(before, nil, corev1.EventTypeWarning, tutorialv1.EventStatusNotWritten, "Sync", "%s", note)
 	}
 	if err := errors.Join(child.ToRetry(err), statusErr); err != nil {

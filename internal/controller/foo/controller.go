@@ -141,7 +141,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, foo *samplev1alpha1.Foo) (ct
 	if stored != nil {
 		r.recordEvents(before, stored)
 	}
-	if note := status.UnwrittenNote(statusErr); note != "" {
+	if note := r.status.UnwrittenNote(before, statusErr); note != "" {
 		r.events.Eventf(before, nil, corev1.EventTypeWarning, samplev1alpha1.EventStatusNotWritten, "Sync", "%s", note)
 	}
 	if err := errors.Join(child.ToRetry(done.err), statusErr); err != nil {
