@@ -59,7 +59,8 @@ func cronJobs() []Scenario {
 			fire, {Name: "remove the owner reference of the Job", Do: disownJob, Until: isRunning},
 		}},
 		{Name: "cronjob-timer", IsTimed: true, Steps: []Step{
-			{Name: "create", Do: createCronJob, Until: isFine},
+			// A fault may last until the scheduled time, so the Job may be running by then.
+			{Name: "create", Do: createCronJob, Until: reports(cronJobKey, "Available=True", "Degraded=False")},
 			{Name: "fire", AtTick: true, Until: isRunning},
 		}},
 		{Name: "cronjob-resume", IsTimed: true, Setup: []Step{
