@@ -137,8 +137,8 @@ func TestForwardsAndRecords(t *testing.T) {
 	trial.Expect(<-trial.server.asked).To(Equal("PATCH " + deployment + " Bearer it " + body))
 	recorded := trial.Requests()[0]
 	recorded.At = time.Time{}
-	trial.Expect(recorded).To(Equal(Request{Verb: "patch", Resource: "apps/deployments", Name: "web", Status: 201,
-		AnsweredUID: "u", AnsweredRV: "7", OnlyUID: "only", Force: true}))
+	trial.Expect(recorded).To(Equal(Request{Verb: "patch", Resource: "apps/deployments", Namespace: "ns", Name: "web",
+		Status: 201, AnsweredUID: "u", AnsweredRV: "7", OnlyUID: "only", Force: true}))
 	trial.do(http.MethodPut, "/apis/coordination.k8s.io/v1/namespaces/ns/leases/it", "{}")
 	trial.Expect(trial.Writes()).To(Equal(1), "a write of a lease does not count")
 }
