@@ -350,7 +350,7 @@ func (s *stage) steps(ctx context.Context) (lacking string, err error) {
 			s.proxy.Remember()
 		}
 		if step.AtTick {
-			s.e.idle(ctx, time.Until(s.Tick.Add(-step.Lead)))
+			s.e.idle(ctx, time.Until(s.Tick))
 		}
 		began := time.Now()
 		if err := s.do(ctx, step); err != nil {

@@ -30,14 +30,9 @@ var (
 	// fire is the step in which the operator creates the Job that is due.
 	fire = Step{Name: "fire", Until: isRunning}
 
-	createCronJob   Action = func(ctx context.Context, s *Stage) error { return create(hourly(s))(ctx, s) }
-	createSuspended Action = func(ctx context.Context, s *Stage) error {
-		cj := hourly(s)
-		cj.Spec.Suspend = ptr.To(true)
-		return create(cj)(ctx, s)
-	}
-	deleteJob = onJob(0, func(job *batchv1.Job) Action { return remove(job) })
-	disownJob = onJob(0, func(job *batchv1.Job) Action {
+	createCronJob Action = func(ctx context.Context, s *Stage) error { return create(hourly(s))(ctx, s) }
+	deleteJob            = onJob(0, func(job *batchv1.Job) Action { return remove(job) })
+	disownJob            = onJob(0, func(job *batchv1.Job) Action {
 		return edit(job, func(job *batchv1.Job) { job.OwnerReferences = nil })
 	})
 )
@@ -62,11 +57,6 @@ func cronJobs() []Scenario {
 			// A fault may last until the scheduled time, so the Job may be running by then.
 			{Name: "create", Do: createCronJob, Until: reports(cronJobKey, "Available=True", "Degraded=False")},
 			{Name: "fire", AtTick: true, Until: isRunning},
-		}},
-		{Name: "cronjob-resume", IsTimed: true, Setup: []Step{
-			{Name: "create", Do: createSuspended, Until: reports(cronJobKey, "Available=False/Suspended", "Degraded=False")},
-		}, Steps: []Step{
-			{Name: "resume", AtTick: true, Lead: 3 * time.Second, Do: suspend(false), Until: isRunning},
 		}},
 		{Name: "cronjob-missed", Prepare: leftBehind{observed: 4}.create, Steps: []Step{
 			{Name: "fire", Until: all(isRunning, hasMissed(1), jobCount(1))},

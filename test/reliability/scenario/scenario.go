@@ -60,8 +60,7 @@ func (s *Scenario) Waits() bool { return s.Age > 0 || s.IsTimed }
 type Step struct {
 	Name     string
 	IsUnseen bool // no operator runs during the action
-	AtTick   bool // it begins at the scheduled time, or earlier by Lead
-	Lead     time.Duration
+	AtTick   bool // it begins at the scheduled time
 	Do       Action
 	Until    Check
 }
