@@ -38,8 +38,7 @@ const (
 	namespace = "default"
 	rest      = 5 * time.Second
 	timeout   = 10 * time.Minute
-
-	writers = 16 // the number of concurrent requests of the test
+	writers   = 16 // the number of concurrent requests of the test
 )
 
 // Result is a number with its bound.
