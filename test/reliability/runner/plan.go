@@ -116,9 +116,6 @@ func (e *Environment) prepare(ctx context.Context, plan *Plan) (*stage, error) {
 	s := &stage{e: e, plan: plan, Stage: &scenario.Stage{
 		Client: e.ControlPlane.Client, Namespace: namespace.Name, Tick: lastTick(),
 	}}
-	if plan.Scenario.IsTimed {
-		s.Tick = nextTick()
-	}
 	if plan.Scenario.Prepare != nil {
 		if err := plan.Scenario.Prepare(ctx, s.Stage); err != nil {
 			return nil, fmt.Errorf("preparing %s: %w", plan, err)
@@ -139,6 +136,9 @@ func (e *Environment) Play(ctx context.Context, plan *Plan, reference *oracle.Re
 	s.reference = reference
 	e.active <- struct{}{}
 	defer func() { <-e.active }()
+	if plan.Scenario.IsTimed {
+		s.Tick = nextTick() // not earlier: other plans may have been active for longer
+	}
 	if s.proxy, s.manager, err = s.operator(ctx); err != nil {
 		return nil, err
 	}
