@@ -157,15 +157,16 @@ func (w *Writer) UnwrittenNote(object client.Object, err error) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now, uid := w.clock.Now(), object.GetUID()
+	w.sweep(now)
 	if last, ok := w.rejected[uid]; ok && now.Sub(last) <= time.Hour {
 		return ""
 	}
 	w.rejected[uid] = now
-	remedy := ""
+	note := "the status is not up to date: "
 	if isTooLarge {
-		remedy = "; make the resource smaller"
+		note += "make the resource smaller: "
 	}
-	return shorten("the status is not up to date: " + err.Error() + remedy)
+	return shorten(note + err.Error())
 }
 
 // send patches the status by the difference between two copies of one version, and returns the response.
