@@ -95,7 +95,7 @@ func overload(ctx context.Context) (accept func()) {
 	accept = sync.OnceFunc(func() {
 		close(released)
 		for _, object := range []client.Object{flow, level} {
-			Expect(k8s.Delete(context.WithoutCancel(ctx), object)).To(Succeed())
+			Expect(client.IgnoreNotFound(k8s.Delete(context.WithoutCancel(ctx), object))).To(Succeed())
 		}
 	})
 	DeferCleanup(accept)

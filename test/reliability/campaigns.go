@@ -203,7 +203,7 @@ func (s *suite) everySingle() []*runner.Plan {
 func (s *suite) atEveryWrite(choose func(kind string, match proxy.Match) []proxy.Fault) []*runner.Plan {
 	var plans []*runner.Plan
 	for _, scenario := range s.scenarios {
-		kind, _, _ := strings.Cut(scenario.Name, "-")
+		kind := kindOf(scenario)
 		positions := s.positions(scenario.Name)
 		s.report.positions += len(positions)
 		for _, position := range positions {
@@ -231,7 +231,7 @@ func (s *suite) samples() []*runner.Plan {
 	slices.SortStableFunc(plans, func(a, b *runner.Plan) int { return cmp.Compare(wasFound(a), wasFound(b)) })
 	known := map[string]bool{}
 	plans = slices.DeleteFunc(plans, func(plan *runner.Plan) bool {
-		kind, _, _ := strings.Cut(plan.Scenario.Name, "-")
+		kind := kindOf(plan.Scenario)
 		id := kind + " " + plan.Rules[0].Fault.String()
 		wasKnown := known[id]
 		known[id] = true
@@ -308,14 +308,15 @@ func (s *suite) storms() []*runner.Plan {
 // sort of a kind, and at one of each scenario. For a seeded bug, in few scenarios, it is at each write.
 func (s *suite) withStandby(fault proxy.Fault) []*runner.Plan {
 	var plans []*runner.Plan
+	chance := s.chance()
 	met := map[string]bool{} // by kind and sort, and by scenario
 	for _, scenario := range s.scenarios {
 		if scenario.HasAbsence() {
 			continue
 		}
-		kind, _, _ := strings.Cut(scenario.Name, "-")
+		kind := kindOf(scenario)
 		positions := s.positions(scenario.Name)
-		s.chance().Shuffle(len(positions), func(i, j int) { positions[i], positions[j] = positions[j], positions[i] })
+		chance.Shuffle(len(positions), func(i, j int) { positions[i], positions[j] = positions[j], positions[i] })
 		for _, position := range positions {
 			sort := kind + " " + position.Match.String()
 			if met[sort] && met[scenario.Name] && !s.stopsEarly {
@@ -365,6 +366,12 @@ func (s *suite) positions(name string) []proxy.Rule {
 func (s *suite) sorts(name string) []proxy.Match {
 	return slices.SortedFunc(maps.Keys(s.references[name].Writes),
 		func(a, b proxy.Match) int { return strings.Compare(a.String(), b.String()) })
+}
+
+// kindOf returns the prefix of the name of a scenario.
+func kindOf(scenario scenario.Scenario) string {
+	kind, _, _ := strings.Cut(scenario.Name, "-")
+	return kind
 }
 
 // kindNames returns the prefixes of the names of scenarios, one for each kind.

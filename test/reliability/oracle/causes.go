@@ -42,7 +42,7 @@ func refusedStatuses(run *Run) int {
 	refused := 0
 	for i := range run.Requests {
 		request := &run.Requests[i]
-		if request.IsWrite() && strings.HasSuffix(request.Resource, "/status") && isServerFailure(request) {
+		if request.IsWrite() && strings.HasSuffix(request.Resource, "/status") && isRefused(request) {
 			refused++
 		}
 	}
