@@ -190,15 +190,15 @@ func (r *report) page() *proof.Page {
 	}
 	if r.restored != nil {
 		page.Sections = append(page.Sections, proof.Section{Title: "A restored etcd", Tables: []proof.Table{*r.restored},
-			Text: []string{"etcd is restored to an older state under a running operator. docs/troubleshooting.md tells " +
-				"users to restart the operator then. Without that it may or may not carry out changes: watches that the " +
-				"API server has closed without an error resume at versions that it has not reached, so whether each lists " +
-				"again is chance. The second operator shows that, and is not judged."}})
+			Text: []string{"etcd is restored to an older state under a running operator, which is then restarted, as " +
+				"docs/troubleshooting.md says. Without a restart, changes may or may not be carried out: watches that the API " +
+				"server has closed without an error resume at versions that it has not reached, and whether a watch lists " +
+				"again depends on timing. The second operator shows that, and is not judged."}})
 	}
 	if r.extremes != nil {
 		page.Sections = append(page.Sections, proof.Section{Title: "Extreme sizes", Tables: []proof.Table{*r.extremes},
-			Text: []string{"Counted by the API server while the operator, built as users run it, has a CronJob with many " +
-				"Jobs, and then resources of almost the size that etcd accepts."}})
+			Text: []string{"The operator, built as users run it, has a CronJob with many Jobs, and then resources of almost " +
+				"the size that etcd accepts. Requests are counted in the audit log; memory is the maximum resident set size."}})
 	}
 	page.Sections = append(page.Sections,
 		proof.Section{Title: "Violations ever found", Tables: []proof.Table{violations}},

@@ -58,8 +58,8 @@ type stage struct {
 	results  []Result
 }
 
-// Run runs the operator, which it builds in a directory, and returns what it has counted. An error says that a step
-// has failed or was not over in time.
+// Run builds the operator in a directory, runs it, and returns what it has counted. It returns an error if a step fails
+// or times out.
 func Run(ctx context.Context, dir string, log func(format string, values ...any)) (_ []Result, err error) {
 	program, err := schema.Build(ctx, filepath.Join(dir, "manager-extremes"))
 	if err != nil {
@@ -218,7 +218,7 @@ func largeCronJob(name string, size int) *tutorialv1.CronJob {
 	return cj
 }
 
-// await waits until a resource, which it reads again and again, is as it should be.
+// await reads a resource until done reports true.
 func (s *stage) await(ctx context.Context, object client.Object, what string, done func() bool) error {
 	began := time.Now()
 	err := wait.PollUntilContextTimeout(ctx, time.Second, timeout, true, func(ctx context.Context) (bool, error) {

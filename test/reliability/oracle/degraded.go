@@ -60,7 +60,8 @@ func (w *statusWrite) hadProblem(reason string) bool {
 	return false
 }
 
-// unreported finds writes of children that had no answer until the pass gave up, and that no status has reported.
+// unreported finds requests of a pass, other than those for statuses and events, that had no answer, and after which no
+// status reported a problem.
 func unreported(run *Run, _ *Reference) []string {
 	faulty := slices.DeleteFunc(slices.Clone(run.Requests), func(r proxy.Request) bool { return r.Fault == nil })
 	if run.IsOpen || run.IsPassing || len(faulty) != 1 || !hasFault(&faulty[0], proxy.Hang) || !hasFailed(&faulty[0]) {
