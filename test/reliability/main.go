@@ -60,8 +60,9 @@ func parse() (*options, error) {
 	flag.StringVar(&o.mutants, "mutants", "",
 		"a regular `expression`: seed each bug in mutants.yaml whose name matches, and show that it is found")
 	flag.BoolVar(&o.short, "short", false, "only a sample that takes about a minute")
-	flag.StringVar(&o.restore, "restore", "", "only restore etcd to an older state, as the campaign restored does, and `then` "+
-		"restart the operator (\"restart\") or not (\"continue\")")
+	flag.StringVar(&o.restore, "restore", "",
+		"only restore etcd to an older state, as the campaign restored does, and `then` "+
+			"restart the operator (\"restart\") or not (\"continue\")")
 	flag.Uint64Var(&o.seed, "seed", 1, "the seed of all random choices")
 	flag.StringVar(&o.proof, "proof", "", "a `directory` for a page with the results")
 	flag.StringVar(&o.evidence, "evidence", "", "a `directory` for the records of plans that fail; by default a new one")

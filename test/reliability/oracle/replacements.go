@@ -10,8 +10,8 @@ import (
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
-// replacements finds workloads that the operator deleted before their resource had a replacement, so that no pod served.
-// Runs with IsPassing are skipped: resources that swap names must delete first.
+// replacements finds workloads that the operator deleted before their resource had a replacement, so that no pod
+// served. Runs with IsPassing are skipped: resources that swap names must delete first.
 func replacements(run *Run, _ *Reference) []string {
 	if run.IsPassing {
 		return nil
