@@ -226,18 +226,19 @@ func refusal(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// cleanUp deletes what was created, the last first, and with each object what it owns.
+// cleanUp deletes what was created, the last first, and waits until these objects are gone. Their children are deleted
+// by the garbage collector, later: on a busy node, pods take longer to start and to end than a test may wait.
 func (t *trial) cleanUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
 	defer cancel()
 	var errs []error
 	for _, object := range slices.Backward(t.created) {
 		errs = append(errs,
-			client.IgnoreNotFound(t.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationForeground))))
+			client.IgnoreNotFound(t.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationBackground))))
 	}
 	for _, object := range t.created {
 		errs = append(errs,
-			t.await(ctx, t.called(object)+" is deleted", "its finalizers, and the objects that it owns", t.deleted(object)))
+			t.await(ctx, t.called(object)+" is deleted", "who has set its finalizers", t.deleted(object)))
 	}
 	return errors.Join(errs...)
 }
@@ -305,7 +306,7 @@ func (t *trial) deleted(object client.Object) check {
 		if apierrors.IsNotFound(err) || err == nil && uid != "" && current.GetUID() != uid {
 			return "", nil
 		}
-		return t.called(object) + " still exists", err
+		return fmt.Sprintf("%s still exists, with the finalizers %v", t.called(object), current.GetFinalizers()), err
 	}
 }
 
