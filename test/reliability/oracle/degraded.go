@@ -61,7 +61,7 @@ func (w *statusWrite) hadProblem(reason string) bool {
 }
 
 // unreported finds requests of a pass, other than those for statuses and events, that had no answer, and after which no
-// status reported a problem.
+// status reported an error.
 func unreported(run *Run, _ *Reference) []string {
 	faulty := slices.DeleteFunc(slices.Clone(run.Requests), func(r proxy.Request) bool { return r.Fault == nil })
 	if run.IsOpen || run.IsPassing || len(faulty) != 1 || !hasFault(&faulty[0], proxy.Hang) || !hasFailed(&faulty[0]) {
@@ -69,8 +69,11 @@ func unreported(run *Run, _ *Reference) []string {
 	}
 	var found problems
 	isReport := func(version history.Version) bool {
-		return history.IsOwnKind(version.Resource) && version.At.After(faulty[0].At) &&
-			history.As[history.Reported](version.Object).Is("Degraded", metav1.ConditionTrue)
+		if !history.IsOwnKind(version.Resource) || !version.At.After(faulty[0].At) {
+			return false
+		}
+		said := history.As[history.Reported](version.Object)
+		return said.Is("Degraded", metav1.ConditionTrue) && said.Condition("Degraded").Reason == samplev1alpha1.ReasonError
 	}
 	found.addIf(!slices.ContainsFunc(run.Versions, isReport), "no status reports that %s had no answer", &faulty[0])
 	return found

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -16,10 +17,10 @@ func replacements(run *Run, _ *Reference) []string {
 	if run.IsPassing {
 		return nil
 	}
-	deleted := sets.New[string]()
+	deleted := sets.New[string]() // UIDs, or for deletions of any object of that name, the name
 	for _, request := range carriedOut(run) {
 		if request.Verb == "delete" {
-			deleted.Insert(request.OnlyUID)
+			deleted.Insert(cmp.Or(request.OnlyUID, request.Name))
 		}
 	}
 	owners := map[types.UID]types.UID{} // of workloads that exist
@@ -29,12 +30,16 @@ func replacements(run *Run, _ *Reference) []string {
 			continue
 		}
 		uid, owner := version.Object.GetUID(), controllerOf(version.Object)
-		if !version.IsGone {
+		isLeaving := version.IsGone || version.Object.GetDeletionTimestamp() != nil
+		if !isLeaving {
 			owners[uid] = owner
 			continue
 		}
+		if _, isFirst := owners[uid]; !isFirst {
+			continue
+		}
 		delete(owners, uid)
-		found.addIf(deleted.Has(string(uid)) && !slices.Contains(slices.Collect(maps.Values(owners)), owner),
+		found.addIf(deleted.HasAny(string(uid), version.Name) && !slices.Contains(slices.Collect(maps.Values(owners)), owner),
 			"the operator deleted %s %s before its resource had another one", version.Object.GetKind(), version.Name)
 	}
 	return found
