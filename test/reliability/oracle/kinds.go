@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
+	cachev1alpha1 "github.com/example/memcached-operator/api/cache/v1alpha1"
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
 	"github.com/example/memcached-operator/test/jobstate"
 	"github.com/example/memcached-operator/test/kinds"
@@ -40,6 +41,11 @@ func (w *statusWrite) judgeWorkload() {
 	}
 	if w.observed == nil || !w.said.Is("Progressing", metav1.ConditionFalse) ||
 		!w.said.Is("Degraded", metav1.ConditionFalse) {
+		return
+	}
+	if w.said.Condition("Progressing").Reason == cachev1alpha1.ReasonPaused {
+		isPaused, _, _ := unstructured.NestedBool(w.observed.Object, "spec", "paused")
+		w.addIf(!isPaused, "reports that it is paused; it was not")
 		return
 	}
 	w.addIf(!w.matchesSpec(&status), "reports that it matches its spec; it did not")

@@ -1,15 +1,19 @@
 package scenario
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -49,6 +53,14 @@ func memcacheds() []Scenario {
 		{Name: "memcached-tls", Setup: []Step{createMemcached(1)}, Steps: []Step{
 			{Name: "add TLS and metrics", Until: all(runsOne, hasSidecar), Do: encrypt(cachev1alpha1.TLS{SecretName: "web"})},
 			{Name: "remove TLS", Until: all(runsOne, hasSidecar), Do: encrypt(cachev1alpha1.TLS{})},
+		}},
+		{Name: "memcached-paused", Setup: []Step{createMemcached(1)}, Steps: []Step{
+			{Name: "pause", Do: pause(true), Until: isPaused},
+			{Name: "scale while it is paused", Do: resize(2).Do, Until: isPaused},
+			{Name: "resume", Do: pause(false), Until: memcachedRuns(2)},
+		}},
+		{Name: "memcached-evict", Setup: []Step{createMemcached(2)}, Steps: []Step{
+			{Name: "evict a node", Do: evictNode, Until: all(memcachedRuns(2), nodesExist)},
 		}},
 		{Name: "memcached-delete", IsOpen: true, Steps: []Step{
 			{Name: "create", Do: create(newMemcached("one", 1)), Until: exists(history.Deployments, "one")},
@@ -132,6 +144,42 @@ func createMemcached(size int32) Step {
 func resize(size int32) Step {
 	return Step{Name: fmt.Sprintf("scale to %d", size), Until: memcachedRuns(size),
 		Do: edit(newMemcached("one", 1), func(mc *cachev1alpha1.Memcached) { mc.Spec.Size = size })}
+}
+
+// pause sets spec.paused.
+func pause(isPaused bool) Action {
+	return edit(newMemcached("one", 1), func(mc *cachev1alpha1.Memcached) { mc.Spec.Paused = &isPaused })
+}
+
+// isPaused checks that the Memcached, which has one node, is paused.
+var isPaused = all(runs(memcachedKey, "one", 1),
+	reports(memcachedKey, "Available=True", "Progressing=False/Paused", "Degraded=False"))
+
+// evictNode evicts a node, as a drain does, once the PodDisruptionBudget allows it.
+func evictNode(ctx context.Context, s *Stage) error {
+	mc := localCopy(s, newMemcached("one", 1))
+	if err := s.Client.Get(ctx, client.ObjectKeyFromObject(mc), mc); err != nil {
+		return err
+	}
+	node := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: mc.Status.Nodes[0]}}
+	return wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+		err := s.Client.SubResource("eviction").Create(ctx, node, &policyv1.Eviction{})
+		if apierrors.IsTooManyRequests(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+}
+
+// nodesExist checks that the status lists only nodes that do not end.
+func nodesExist(_ *Stage, state history.State) string {
+	for _, node := range history.As[cachev1alpha1.Memcached](state[memcachedKey]).Status.Nodes {
+		pod := state[history.Key{Resource: history.Pods, Name: node}]
+		if pod == nil || pod.GetDeletionTimestamp() != nil {
+			return "the status still lists the node " + node
+		}
+	}
+	return ""
 }
 
 // encrypt sets spec.tls, and metrics.
