@@ -147,7 +147,12 @@ func lastTick() time.Time {
 	return time.Now().UTC().Truncate(time.Minute).Add(-5 * time.Minute)
 }
 
-// nextTick returns a scheduled time that is far enough ahead for an operator to start before.
-func nextTick() time.Time {
-	return time.Now().UTC().Add(15 * time.Second).Truncate(time.Minute).Add(time.Minute)
+// nextTick waits until the next full minute is 15 to 40 s ahead, and returns it.
+func (e *Environment) nextTick(ctx context.Context) time.Time {
+	now := time.Now().UTC()
+	tick := now.Add(15 * time.Second).Truncate(time.Minute).Add(time.Minute)
+	if early := tick.Add(-40 * time.Second); now.Before(early) {
+		e.idle(ctx, early.Sub(now))
+	}
+	return tick
 }

@@ -136,9 +136,6 @@ func (e *Environment) Play(ctx context.Context, plan *Plan, reference *oracle.Re
 	s.reference = reference
 	e.active <- struct{}{}
 	defer func() { <-e.active }()
-	if plan.Scenario.IsTimed {
-		s.Tick = nextTick() // not earlier: other plans may have been active for longer
-	}
 	if s.proxy, s.manager, err = s.operator(ctx); err != nil {
 		return nil, err
 	}
@@ -349,7 +346,10 @@ func (s *stage) steps(ctx context.Context) (lacking string, err error) {
 		case i > 0:
 			s.proxy.Remember()
 		}
-		if step.AtTick {
+		switch {
+		case step.BeforeTick:
+			s.Tick = s.e.nextTick(ctx)
+		case step.AtTick:
 			s.e.idle(ctx, time.Until(s.Tick))
 		}
 		began := time.Now()

@@ -53,9 +53,18 @@ func cronJobs() []Scenario {
 		{Name: "cronjob-fire", Prepare: due, Steps: []Step{
 			fire, {Name: "remove the owner reference of the Job", Do: disownJob, Until: isRunning},
 		}},
-		{Name: "cronjob-timer", IsTimed: true, Steps: []Step{
-			// A fault may last until the scheduled time, so the Job may be running by then.
-			{Name: "create", Do: createCronJob, Until: reports(cronJobKey, "Available=True", "Degraded=False")},
+		// A fault may last until the scheduled time, so the Job may be running before the step "fire".
+		{Name: "cronjob-timer", Steps: []Step{
+			{Name: "create", BeforeTick: true, Do: createCronJob,
+				Until: reports(cronJobKey, "Available=True", "Degraded=False")},
+			{Name: "fire", AtTick: true, Until: isRunning},
+		}},
+		{Name: "cronjob-resume", Setup: []Step{
+			{Name: "create", Do: inTurn(createCronJob, suspend(true)),
+				Until: reports(cronJobKey, "Available=False/Suspended", "Degraded=False")},
+		}, Steps: []Step{
+			{Name: "reschedule and resume", BeforeTick: true, Do: rescheduleAndResume,
+				Until: reports(cronJobKey, "Available=True", "Degraded=False")},
 			{Name: "fire", AtTick: true, Until: isRunning},
 		}},
 		{Name: "cronjob-missed", Prepare: leftBehind{observed: 4}.create, Steps: []Step{
@@ -138,6 +147,13 @@ func finish(hoursBefore int, how batchv1.JobConditionType) Action {
 
 func suspend(is bool) Action {
 	return edit(newCronJob(), func(cj *tutorialv1.CronJob) { cj.Spec.Suspend = &is })
+}
+
+// rescheduleAndResume has the CronJob due at the stage's scheduled time, every hour, and no longer suspended.
+func rescheduleAndResume(ctx context.Context, s *Stage) error {
+	return edit(newCronJob(), func(cj *tutorialv1.CronJob) {
+		cj.Spec.Schedule, cj.Spec.Suspend = hourly(s).Spec.Schedule, ptr.To(false)
+	})(ctx, s)
 }
 
 // leftBehind is the state that an earlier manager left: a CronJob, last observed a number of hours before the stage's

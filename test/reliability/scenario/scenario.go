@@ -32,8 +32,6 @@ type Scenario struct {
 	// these objects at that time.
 	Prepare Action
 	Age     time.Duration
-	// IsTimed is set if the scheduled time is ahead, and the operator has to wait for it.
-	IsTimed bool
 	// IsOpen is set if timing decides which children are created before the resource is deleted.
 	IsOpen bool
 	// IsPassing is set if a name is taken only until the garbage collector or another resource releases it. The operator
@@ -54,23 +52,30 @@ func (s *Scenario) HasAbsence() bool {
 }
 
 // Waits reports whether it waits for about a minute, for the age of objects or a scheduled time.
-func (s *Scenario) Waits() bool { return s.Age > 0 || s.IsTimed }
+func (s *Scenario) Waits() bool { return s.Age > 0 || s.IsTimed() }
+
+// IsTimed reports whether a scheduled time is ahead, and the operator has to wait for it.
+func (s *Scenario) IsTimed() bool {
+	return slices.ContainsFunc(s.Steps, func(step Step) bool { return step.BeforeTick })
+}
 
 // Step is one action and its result.
 type Step struct {
 	Name     string
 	IsUnseen bool // no operator runs during the action
-	AtTick   bool // it begins at the scheduled time
-	Do       Action
-	Until    Check
+	// BeforeTick is set if it begins 15 to 40 s before a scheduled time, which becomes that of the stage, and AtTick if it
+	// begins at the scheduled time.
+	BeforeTick, AtTick bool
+	Do                 Action
+	Until              Check
 }
 
 // Stage is the namespace in which a scenario is played.
 type Stage struct {
 	Client    client.Client // acts as a user
 	Namespace string
-	// Tick is the latest scheduled time of CronJobs, which are due every hour, or the next one of a scenario that is
-	// timed. The one after that is after the scenario's end.
+	// Tick is the latest scheduled time of CronJobs, which are due every hour, or from a step with BeforeTick the next
+	// one. The one after that is after the scenario's end.
 	Tick time.Time
 }
 
