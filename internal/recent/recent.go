@@ -126,6 +126,19 @@ func (o *Objects) Age(object client.Object) time.Duration {
 	return o.clock.Since(known.at)
 }
 
+// Expiry returns how long the remembered response for an object is still preferred to the cache, and a moment longer; 0
+// if none is remembered for its UID. A cache that shows the object by then has caused another pass. One that does not
+// never will, so a pass is needed after that time.
+func (o *Objects) Expiry(object client.Object) time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	known, ok := o.byKey[keyOf(object)]
+	if !ok || known.object.GetUID() != object.GetUID() {
+		return 0
+	}
+	return max(0, keep-o.clock.Since(known.at)) + time.Second
+}
+
 // Forget drops the response for a deleted object, and makes [Objects.Remember] ignore later ones for it.
 func (o *Objects) Forget(object client.Object) {
 	o.mu.Lock()

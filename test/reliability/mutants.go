@@ -135,7 +135,7 @@ func (k killer) timeout() time.Duration {
 	switch {
 	case strings.Contains(k.scenario, "HistoryLimit"), k.isOutage():
 		return 90 * time.Second
-	case k.suite == "schema", k.suite == "scenario":
+	case k.suite == "schema":
 		return 15 * time.Second
 	}
 	return 40 * time.Second

@@ -175,8 +175,8 @@ func (r *report) page() *proof.Page {
 				"to the operator, so each write meets one of each class (`Classes` in test/reliability/proxy/rule.go), and the " +
 				"writes of a sort meet those of a class in turn. A fault does not occur where the write " +
 				"was not made this time: progress is reported as time passes. So faults hit the writes that each of three " +
-				"runs without faults has made. expire-watches has occurred if a watch was answered with 410, and age and " +
-				"age-more if the old state was listed."}},
+				"runs without faults has made. expire-watches has occurred if a watch was answered with 410, and age, " +
+				"age-more and age-children if the old state was listed."}},
 		},
 	}
 	if r.rbac != nil {

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/example/memcached-operator/test/reliability/proxy"
 	"github.com/example/memcached-operator/test/testenv"
 )
 
@@ -29,8 +30,13 @@ func hygiene(run *Run, _ *Reference) []string {
 		_ = json.Unmarshal([]byte(line), &e)
 		entries = append(entries, e)
 	}
+	// Events are sent in the background, so their errors may be late.
+	isLate := func(e entry) bool {
+		return strings.HasPrefix(e.Msg, "Unable to write event") && slices.ContainsFunc(run.Requests,
+			func(r proxy.Request) bool { return r.Resource == eventResource && r.Fault != nil })
+	}
 	for _, e := range entries {
-		found.addIf(e.Level == "ERROR" && !e.isOfShutdown(entries), "without a problem, the log has: %s",
+		found.addIf(e.Level == "ERROR" && !e.isOfShutdown(entries) && !isLate(e), "without a problem, the log has: %s",
 			strings.TrimSuffix(e.Msg+": "+e.Err, ": "))
 	}
 	return found

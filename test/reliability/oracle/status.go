@@ -98,7 +98,7 @@ func unboundedSince(run *Run) time.Time {
 	for i := range run.Requests {
 		request := &run.Requests[i]
 		isOfCache := request.Fault != nil && (request.Verb == "list" || request.Verb == "watch")
-		if (isOfCache || hasFault(request, proxy.AgeMore, proxy.Freeze, proxy.CutOff)) &&
+		if (isOfCache || hasFault(request, proxy.AgeMore, proxy.AgeChildren, proxy.Freeze, proxy.CutOff)) &&
 			(since.IsZero() || request.At.Before(since)) {
 			since = request.At
 		}

@@ -60,7 +60,7 @@ type Options struct {
 	// Await waits until a part of the control plane is killed, and returns false if that has already happened; nil if
 	// there are no such faults.
 	Await func() bool
-	// IsOwn reports whether a resource is one of the operator's own kinds; nil if there is no fault Age or AgeMore.
+	// IsOwn reports whether a resource is one of the operator's own kinds; nil if there is no fault Age, AgeMore or AgeChildren.
 	IsOwn func(resource string) bool
 	// Version returns the latest known resource version.
 	Version func() string
@@ -130,7 +130,7 @@ func (p *Proxy) SetRules(rules ...Rule) {
 	}
 }
 
-// Remember remembers the current resource version for AgeMore.
+// Remember remembers the current resource version for AgeMore and AgeChildren.
 func (p *Proxy) Remember() {
 	version := p.options.Version()
 	p.mu.Lock()
@@ -247,7 +247,7 @@ func (p *Proxy) inject(w http.ResponseWriter, r *http.Request, body []byte, requ
 		wait(r.Context(), fault.For)
 	case CutOff:
 		p.streams.close()
-	case KillAfter, Age, AgeMore:
+	case KillAfter, Age, AgeMore, AgeChildren:
 		version := p.before(fault.Kind)
 		p.forward(r, body, request)
 		if version != "" {
@@ -305,15 +305,27 @@ func (p *Proxy) note(request *Request, fault *Fault) {
 func (p *Proxy) before(kind Kind) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return map[Kind]string{Age: p.options.Version(), AgeMore: p.remembered}[kind]
+	return map[Kind]string{Age: p.options.Version(), AgeMore: p.remembered, AgeChildren: p.remembered}[kind]
 }
 
-// late returns which resources an operator that is served an old state observes last: its own kinds after Remember, and
+// late returns which resources an operator that is served an old state observes last: its own kinds with AgeMore, and
 // their children otherwise.
 func (p *Proxy) late(kind Kind) func(resource string) bool {
 	return func(resource string) bool {
 		return p.options.IsOwn != nil && p.options.IsOwn(resource) == (kind == AgeMore)
 	}
+}
+
+// hiddenFor is how long Hide pauses watches at most, so that an operator that is killed meanwhile can start.
+const hiddenFor = 10 * time.Second
+
+// Hide pauses the watches of some resources until Miss is called, for 10 s at most.
+func (p *Proxy) Hide(resources func(resource string) bool) { p.streams.hide(resources, hiddenFor) }
+
+// Miss expires all watches, so that the operator does not observe what happened since Hide, but only what exists now.
+func (p *Proxy) Miss(ctx context.Context) {
+	wait(ctx, p.streams.shortFor())
+	p.streams.miss()
 }
 
 // disturb injects a fault just before a request, which is then forwarded.

@@ -247,6 +247,19 @@ func TestWatchesCloseAndExpire(t *testing.T) {
 	trial.Expect(<-watch).To(Equal("two\n"))
 }
 
+func TestHiddenChangesAreMissed(t *testing.T) {
+	trial := start(t)
+	watch := trial.watch()
+	trial.Hide(func(resource string) bool { return resource == "/pods" })
+	trial.Expect(trial.IsCalm()).To(BeFalse())
+	trial.server.proceed <- true
+	trial.Consistently(watch, 100*time.Millisecond).ShouldNot(Receive())
+	trial.Miss(t.Context())
+	trial.Expect(<-watch).To(BeEmpty())
+	code, _ := trial.do(http.MethodGet, pods, "")
+	trial.Expect(code).To(Equal(http.StatusGone))
+}
+
 // A watch has no end, so the answer does not wait for it.
 func TestDisownsAWatch(t *testing.T) {
 	trial := start(t, Rule{Match: Match{Verb: "any"}, Fault: Fault{Kind: Disown, Code: http.StatusGatewayTimeout}})

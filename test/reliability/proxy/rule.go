@@ -41,6 +41,8 @@ const (
 	// as KillAfter; the next operator is served the state before the request, and then what came after
 	Age     Kind = "age"
 	AgeMore Kind = "age-more" // likewise, with the state of the last call of Remember
+	// likewise, and its own kinds are served in their present state before their children are
+	AgeChildren Kind = "age-children"
 )
 
 // Fault is a fault.
@@ -49,7 +51,7 @@ type Fault struct {
 	// Code is the answer of Refuse and Disown.
 	Code int
 	// For is the duration of Delay and PauseWatches; the time after which Hang breaks the connection if the operator has
-	// not; and the time by which Age and AgeMore delay later changes.
+	// not; and the time by which Age, AgeMore and AgeChildren delay later changes.
 	For time.Duration
 }
 
@@ -73,7 +75,8 @@ var Classes = [][]Fault{
 		{Kind: Refuse, Code: http.StatusGatewayTimeout}},
 	{{Kind: Delay, For: 1500 * time.Millisecond}, {Kind: Hang, For: 40 * time.Second}},
 	{{Kind: PauseWatches, For: 2 * time.Second}, {Kind: CloseWatches}, {Kind: ExpireWatches}},
-	{{Kind: Age, For: 1500 * time.Millisecond}, {Kind: AgeMore, For: 1500 * time.Millisecond}},
+	{{Kind: Age, For: 1500 * time.Millisecond}, {Kind: AgeMore, For: 1500 * time.Millisecond},
+		{Kind: AgeChildren, For: 1500 * time.Millisecond}},
 }
 
 // Faults are those of all classes.

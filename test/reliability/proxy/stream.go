@@ -13,20 +13,23 @@ type streams struct {
 	mu          sync.Mutex
 	open        map[*stream]bool // whether it has begun
 	latest      time.Time        // when the last one has begun
-	watched     map[string]bool  // resources with a watch that has begun
+	watched     map[string]bool  // of which a watch has begun, see watchedBy
 	pausedUntil time.Time
 	lateUntil   time.Time         // of watches of late resources
 	late        func(string) bool // nil for none
-	expired     map[string]bool   // resources whose next watch is answered with 410
+	expired     map[string]bool   // of which the next watch is answered with 410, see watchedBy
 	// the resource version of the state that is served instead of the present one; empty for none
 	old    string
 	oldFor time.Duration
 }
 
 type stream struct {
-	resource string
-	cancel   context.CancelFunc
+	watched string // see watchedBy
+	cancel  context.CancelFunc
 }
+
+// watchedBy returns what a request watches: a resource in a namespace.
+func watchedBy(request *Request) string { return request.Namespace + "/" + request.Resource }
 
 // pause pauses all watches.
 func (s *streams) pause(d time.Duration) {
@@ -59,9 +62,24 @@ func (s *streams) expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for stream := range s.open {
-		s.expired[stream.resource] = true
+		s.expired[stream.watched] = true
 		stream.cancel()
 	}
+}
+
+// hide pauses the watches of some resources.
+func (s *streams) hide(resources func(resource string) bool, d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.late, s.lateUntil = resources, time.Now().Add(d)
+}
+
+// miss ends the pause of hide, and expires all watches.
+func (s *streams) miss() {
+	s.expire()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lateUntil = time.Time{}
 }
 
 // behind is how much longer watches of late resources are paused.
@@ -106,7 +124,7 @@ func (s *streams) areCalm() bool {
 	missing := maps.Clone(s.watched)
 	for stream, hasBegun := range s.open {
 		if hasBegun {
-			delete(missing, stream.resource)
+			delete(missing, stream.watched)
 		}
 	}
 	return len(missing) == 0 && time.Now().After(s.pausedUntil) && time.Now().After(s.lateUntil) &&
@@ -114,15 +132,15 @@ func (s *streams) areCalm() bool {
 }
 
 // refusal returns the code with which a watch is refused; 0 for none.
-func (s *streams) refusal(r *http.Request, resource string) int {
+func (s *streams) refusal(r *http.Request, watched string) int {
 	isList := r.URL.Query().Get("sendInitialEvents") == "true"
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case isList && s.old != "" && (s.oldFor > 0 || time.Now().Before(s.pausedUntil)):
 		return http.StatusUnprocessableEntity // then the client sends a list, which can be rewritten
-	case !isList && s.expired[resource]:
-		delete(s.expired, resource)
+	case !isList && s.expired[watched]:
+		delete(s.expired, watched)
 		return http.StatusGone
 	}
 	return 0
@@ -144,7 +162,7 @@ func (s *streams) register(open *stream) func() {
 func (s *streams) begin(open *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.open[open], s.watched[open.resource], s.latest = true, true, time.Now()
+	s.open[open], s.watched[open.watched], s.latest = true, true, time.Now()
 }
 
 // flow waits while watches of a resource are paused.
@@ -165,14 +183,14 @@ func (s *streams) flow(ctx context.Context, resource string) {
 
 // watch forwards a watch.
 func (p *Proxy) watch(w http.ResponseWriter, r *http.Request, request *Request) {
-	if code := p.streams.refusal(r, request.Resource); code != 0 {
+	if code := p.streams.refusal(r, watchedBy(request)); code != 0 {
 		p.answered(request, code, nil)
 		refuse(w, code, "a fault of the proxy")
 		return
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	open := &stream{request.Resource, cancel}
+	open := &stream{watchedBy(request), cancel}
 	defer p.streams.register(open)()
 	answer, err := p.send(ctx, r, nil)
 	if err != nil {
@@ -189,6 +207,9 @@ func (p *Proxy) watch(w http.ResponseWriter, r *http.Request, request *Request) 
 	for flusher.Flush() == nil {
 		n, err := answer.Body.Read(buffer)
 		p.streams.flow(ctx, request.Resource)
+		if ctx.Err() != nil {
+			break
+		}
 		if n > 0 {
 			if _, err := w.Write(buffer[:n]); err != nil {
 				return

@@ -282,7 +282,7 @@ func fired(requests []proxy.Request) int {
 		request := &requests[i]
 		switch {
 		case request.Rule == 0:
-		case slices.Contains([]proxy.Kind{proxy.Age, proxy.AgeMore}, request.Fault.Kind):
+		case slices.Contains([]proxy.Kind{proxy.Age, proxy.AgeMore, proxy.AgeChildren}, request.Fault.Kind):
 			rules[request.Rule] = isOld
 		case request.Fault.Kind == proxy.ExpireWatches:
 			rules[request.Rule] = isGone
@@ -379,7 +379,12 @@ func (s *stage) do(ctx context.Context, step scenario.Step) error {
 		outage.acts.RLock()
 		defer outage.acts.RUnlock()
 	}
-	if !step.IsUnseen {
+	switch {
+	case step.Hidden != nil:
+		s.proxy.Hide(step.Hidden)
+		defer s.proxy.Miss(ctx)
+		return step.Do(ctx, s.Stage)
+	case !step.IsUnseen:
 		return step.Do(ctx, s.Stage)
 	}
 	_ = s.manager.stop(syscall.SIGKILL)

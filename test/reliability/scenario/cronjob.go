@@ -81,6 +81,13 @@ func cronJobs() []Scenario {
 			{Name: "complete and clean up", IsUnseen: true, Do: inTurn(complete, deleteJob),
 				Until: all(jobCount(0), reports(cronJobKey, "Available=True", "Progressing=False"))},
 		}},
+		{Name: "cronjob-hidden", Steps: []Step{
+			{Name: "create", BeforeTick: true, Do: createCronJob,
+				Until: reports(cronJobKey, "Available=True", "Degraded=False")},
+			{Name: "fire and clean up", AtTick: true, Hidden: isChild,
+				Do:    inTurn(onJob(0, func(job *batchv1.Job) Action { return await(job) }), deleteJob),
+				Until: all(jobCount(0), reports(cronJobKey, "Available=True", "Progressing=False"))},
+		}},
 		{Name: "cronjob-fail", Prepare: due, Setup: []Step{fire}, Steps: []Step{
 			{Name: "fail", Do: finish(0, batchv1.JobFailed),
 				Until: reports(cronJobKey, "Degraded=True/LastRunFailed", "Progressing=False")},

@@ -3,6 +3,7 @@ package scenario
 import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
 	"github.com/example/memcached-operator/test/kinds"
@@ -47,6 +48,21 @@ func foos() []Scenario {
 			{Name: "rename, scale and delete", IsUnseen: true, Do: inTurn(renameFoo("one", "shop"), renameFoo("one", "store"),
 				remove(newDeployment("web")), scaleFoo(3)),
 				Until: all(isGone(history.Deployments, "web"), isGone(history.Deployments, "shop"), FooRuns("one", "store", 3))},
+		}},
+		{Name: "foo-hidden", Setup: []Step{one}, Steps: []Step{
+			{Name: "delete the Deployment", Hidden: isChild, Do: remove(newDeployment("web")), Until: runsOne},
+		}},
+		// The operator trusts its own write, more than a cache that does not show it, for half a minute.
+		{Name: "foo-hidden-create", IsSlow: true, Setup: []Step{one}, Steps: []Step{
+			{Name: "create another one, and delete its Deployment", Hidden: isChild,
+				Do:    inTurn(createFoo("two", "shop", 1).Do, await(newDeployment("shop")), remove(newDeployment("shop"))),
+				Until: FooRuns("two", "shop", 1)},
+		}},
+		{Name: "foo-orphan", Setup: []Step{one}, Steps: []Step{
+			{Name: "delete the Foo alone", Hidden: history.IsOwnKind,
+				Do: inTurn(orphan(newFoo("one")), awaitThat(newDeployment("web"), hasNoOwner)),
+				Until: all(isGone(history.Foos, "one"), holds(history.Deployments, "web", "no owner",
+					func(d *appsv1.Deployment) bool { return hasNoOwner(d) }))},
 		}},
 		{Name: "foo-foreign", Prepare: create(newDeployment("web")), Steps: []Step{
 			{Name: "create", Do: one.Do, Until: reports(fooKey("one"), "Degraded=True/NameTaken", "Progressing=False")},
@@ -140,6 +156,8 @@ func changeDeployment(name string) Action {
 		d.Spec.Template.Spec.Containers[0].Image = otherImage
 	})
 }
+
+func hasNoOwner(object client.Object) bool { return len(object.GetOwnerReferences()) == 0 }
 
 func scaleDeployment(name string) Action {
 	return edit(newDeployment(name), func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To[int32](2) })

@@ -12,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -37,6 +38,8 @@ type Scenario struct {
 	// IsPassing is set if a name is taken only until the garbage collector or another resource releases it. The operator
 	// may report NameTaken in the meantime.
 	IsPassing bool
+	// IsSlow is set if it takes half a minute. Its writes meet no faults.
+	IsSlow bool
 	// Before has additional environment variables of the last release's manager. If it is not nil, that manager runs
 	// during Setup, and then the manager under test replaces it.
 	Before []string
@@ -46,13 +49,16 @@ type Scenario struct {
 	Expected Expected
 }
 
+// isChild reports whether a resource is none of the operator's own kinds.
+func isChild(resource string) bool { return !history.IsOwnKind(resource) }
+
 // HasAbsence reports whether a step stops the operator; a standby would take over then.
 func (s *Scenario) HasAbsence() bool {
 	return s.Before != nil || slices.ContainsFunc(s.Steps, func(step Step) bool { return step.IsUnseen })
 }
 
-// Waits reports whether it waits for about a minute, for the age of objects or a scheduled time.
-func (s *Scenario) Waits() bool { return s.Age > 0 || s.IsTimed() }
+// Waits reports whether it waits for about a minute, for the age of objects or a scheduled time, or for half of one.
+func (s *Scenario) Waits() bool { return s.Age > 0 || s.IsTimed() || s.IsSlow }
 
 // IsTimed reports whether a scheduled time is ahead, and the operator has to wait for it.
 func (s *Scenario) IsTimed() bool {
@@ -63,6 +69,9 @@ func (s *Scenario) IsTimed() bool {
 type Step struct {
 	Name     string
 	IsUnseen bool // no operator runs during the action
+	// Hidden are resources whose changes during the action the operator does not observe: it lists them after it. It is
+	// nil for none.
+	Hidden func(resource string) bool
 	// BeforeTick is set if it begins 15 to 40 s before a scheduled time, which becomes that of the stage, and AtTick if it
 	// begins at the scheduled time.
 	BeforeTick, AtTick bool
@@ -137,6 +146,31 @@ func remove(objects ...client.Object) Action {
 	return forEach(objects, func(ctx context.Context, s *Stage, object client.Object) error {
 		return s.Client.Delete(ctx, localCopy(s, object), client.PropagationPolicy(metav1.DeletePropagationBackground))
 	})
+}
+
+// orphan deletes objects, and leaves their dependents without an owner.
+func orphan(objects ...client.Object) Action {
+	return forEach(objects, func(ctx context.Context, s *Stage, object client.Object) error {
+		return s.Client.Delete(ctx, localCopy(s, object), client.PropagationPolicy(metav1.DeletePropagationOrphan))
+	})
+}
+
+// await waits until an object exists, and a while longer, in which the operator may act.
+func await(object client.Object) Action {
+	return awaitThat(object, func(client.Object) bool { return true })
+}
+
+// awaitThat waits until an object exists and has a property, and a while longer.
+func awaitThat(named client.Object, is func(client.Object) bool) Action {
+	return func(ctx context.Context, s *Stage) error {
+		object := localCopy(s, named)
+		err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+			err := s.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
+			return err == nil && is(object), client.IgnoreNotFound(err)
+		})
+		time.Sleep(500 * time.Millisecond)
+		return err
+	}
 }
 
 // edit reads the object with the type and name of named, and patches only the fields that change sets.
