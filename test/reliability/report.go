@@ -206,7 +206,8 @@ func (r *report) page() *proof.Page {
 	return page
 }
 
-// violations are those that whole runs have found. None is ever removed.
+// violations are those that were found in the operator without seeded bugs, whether it was wrong or the suite. None is
+// ever removed.
 var violations = proof.Table{
 	Columns: []string{"date", "plans", "what was found", "cause", "what was changed"},
 	Rows: [][]string{
@@ -215,6 +216,16 @@ var violations = proof.Table{
 				"collector, which needed 116 s after the outage in one of them (f019484)",
 			"the suite: 5 minutes were allowed, the campaign was repeated, and the page did not say so. Since 2026-11-26 " +
 				"100 s are allowed again"},
+		{"2026-11-26", "extremes, 10,000 Jobs of one CronJob", "a pass did not end in 30 s, and two Jobs were deleted twice",
+			"one pass deleted all Jobs beyond the limits of the history", "the operator: one pass deletes at most 100"},
+		{"2026-11-26", "cronjob-timer, with faults that last until the scheduled time",
+			"the Job was there before the step that waits for it", "the scenario expected that the step before ends earlier; " +
+				"it allowed 40 s to seeded bugs, less than a scheduled time may be away",
+			"the suite: nine seeded bugs had been counted as found for that, and were tried again"},
+		{"2026-11-27", "every run of foo-hidden-create",
+			"a Deployment that was created, and deleted before its watch showed it, stayed missing",
+			"the operator prefers its own write for 30 s to a cache that does not show it, and nothing was due after them",
+			"the operator: another pass is due then"},
 	},
 }
 
