@@ -30,10 +30,12 @@ var mutantsYAML []byte
 
 // mutant is the operator with one seeded bug.
 type mutant struct {
-	Name    string   `json:"name"`
-	Pattern string   `json:"pattern"`
-	Edits   []edit   `json:"edits"`
-	Killers []string `json:"killers"` // see newKiller
+	Name    string `json:"name"`
+	Pattern string `json:"pattern"`
+	// FirstAttempt is one of firstAttempts, for a bug of those that were written by somebody who had not read the oracles.
+	FirstAttempt string   `json:"firstAttempt"`
+	Edits        []edit   `json:"edits"`
+	Killers      []string `json:"killers"` // see newKiller
 }
 
 // edit replaces a text that occurs once in a file.
@@ -285,7 +287,10 @@ func huntMutants(ctx context.Context, o *options) (failed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	r := &mutantReport{begun: time.Now(), seeded: len(all)}
+	r := &mutantReport{begun: time.Now(), seeded: len(all), atFirst: map[string]int{}}
+	for _, m := range all {
+		r.atFirst[m.FirstAttempt]++
+	}
 	if r.operator, err = proof.Operator(testenv.Root()); err != nil {
 		return false, err
 	}

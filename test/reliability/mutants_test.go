@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,6 +26,10 @@ func TestMutantsApply(t *testing.T) {
 		if _, err := m.files(); err != nil {
 			t.Error(err)
 		}
+		if m.FirstAttempt != "" && !slices.ContainsFunc(firstAttempts,
+			func(attempt [2]string) bool { return attempt[0] == m.FirstAttempt }) {
+			t.Errorf("mutant %s: no first attempt is %q", m.Name, m.FirstAttempt)
+		}
 		if len(m.Killers) == 0 {
 			t.Errorf("mutant %s has no killer", m.Name)
 		}
@@ -40,7 +45,7 @@ func TestMutantsApply(t *testing.T) {
 }
 
 func TestPageOfMutants(t *testing.T) {
-	r := &mutantReport{outcomes: []outcome{
+	r := &mutantReport{atFirst: map[string]int{"not found": 6}, outcomes: []outcome{
 		{name: "forgets", pattern: "28", killer: "scenario foo-create",
 			findings: []oracle.Finding{{Oracle: "end state", Text: "it | lacks\nall"}}},
 		{name: "lives", pattern: "1"},
@@ -53,7 +58,7 @@ func TestPageOfMutants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, expected := range []string{"1 of 2", "MISSED", `end state: it \| lacks |`, "NOT FOUND"} {
+	for _, expected := range []string{"1 of 2", "MISSED", `end state: it \| lacks |`, "NOT FOUND", "scenario | 6 |"} {
 		if !strings.Contains(string(page), expected) {
 			t.Errorf("the page does not contain %q:\n%s", expected, page)
 		}
