@@ -54,7 +54,8 @@ func (s *suite) campaigns() []campaign {
 	references := campaign{name: referenceCampaign, what: "what each scenario does without faults", isReference: true,
 		plans: s.referencePlans, other: s.leaveOut}
 	if s.fault != "" {
-		return []campaign{references, {name: "replay", what: "one plan", plans: s.replayed}}
+		replay := campaign{name: "replay", what: "one plan", plans: s.replayed}
+		return append([]campaign{references}, slices.Repeat([]campaign{replay}, max(1, s.times))...)
 	}
 	if s.short {
 		return []campaign{references,
@@ -87,7 +88,7 @@ func (s *suite) campaigns() []campaign {
 		{name: rbacCampaign, what: "each permission taken away: something must fail", other: s.rbac},
 	}
 	all = slices.DeleteFunc(all, func(c campaign) bool { return !matches(s.campaign, c.name) })
-	return append([]campaign{references}, all...)
+	return append([]campaign{references}, slices.Repeat(all, max(1, s.times))...)
 }
 
 // hasOutages reports whether parts of the control plane are killed.

@@ -40,6 +40,7 @@ type options struct {
 	scenario string
 	fault    string
 	campaign string
+	times    int
 	mutants  string
 	short    bool
 	restore  string
@@ -57,6 +58,7 @@ func parse() (*options, error) {
 	flag.StringVar(&o.scenario, "scenario", "", "a regular `expression`: only scenarios whose whole name matches")
 	flag.StringVar(&o.fault, "fault", "", "only these `faults`, as a report names them, separated by semicolons")
 	flag.StringVar(&o.campaign, "campaign", "", "a regular `expression`: only campaigns whose whole name matches")
+	flag.IntVar(&o.times, "times", 1, "how `often` the campaigns are run, or --fault, one after another")
 	flag.StringVar(&o.mutants, "mutants", "",
 		"a regular `expression`: seed each bug in mutants.yaml whose name matches, and show that it is found")
 	flag.BoolVar(&o.short, "short", false, "only a sample that takes about a minute")
@@ -70,8 +72,8 @@ func parse() (*options, error) {
 	if flag.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q: all options are flags, see --help", flag.Arg(0))
 	}
-	if o.proof != "" && o.scenario+o.campaign+o.fault != "" {
-		return nil, errors.New("--proof needs a whole run: do not set --scenario, --campaign or --fault")
+	if o.proof != "" && (o.scenario+o.campaign+o.fault != "" || o.times != 1) {
+		return nil, errors.New("--proof needs a whole run: do not set --scenario, --campaign, --fault or --times")
 	}
 	for _, pattern := range []string{o.scenario, o.campaign, o.mutants} {
 		if _, err := regexp.Compile(pattern); err != nil {
