@@ -54,6 +54,24 @@ func TestNewest(t *testing.T) {
 	}
 }
 
+func TestExpiryEndsThePreference(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+	objects := New(clock)
+	if wait := objects.Expiry(object("7")); wait != 0 {
+		t.Errorf("nothing is remembered, but the expiry is %s", wait)
+	}
+	objects.Remember(object("7"))
+	clock.SetTime(clock.Now().Add(keep / 2))
+	wait := objects.Expiry(object("7"))
+	if wait < keep/2 || wait > keep {
+		t.Errorf("the expiry is %s after half of %s", wait, keep)
+	}
+	clock.SetTime(clock.Now().Add(wait))
+	if _, found := objects.Newest(object(""), false); found {
+		t.Error("the response is preferred for longer than its expiry")
+	}
+}
+
 func TestResponseAfterDeletionIsIgnored(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
 	objects := New(clock)
