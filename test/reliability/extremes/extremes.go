@@ -58,12 +58,13 @@ type stage struct {
 	results  []Result
 }
 
-// Run builds the operator in a directory, runs it, and returns what it has counted. It returns an error if a step fails
-// or times out.
-func Run(ctx context.Context, dir string, log func(format string, values ...any)) (_ []Result, err error) {
-	program, err := schema.Build(ctx, filepath.Join(dir, "manager-extremes"))
-	if err != nil {
-		return nil, err
+// Run runs the operator, which is built in a directory if program is empty, and returns what it has counted. It returns
+// an error if a step fails or times out.
+func Run(ctx context.Context, program, dir string, log func(format string, values ...any)) (_ []Result, err error) {
+	if program == "" {
+		if program, err = schema.Build(ctx, filepath.Join(dir, "manager-extremes")); err != nil {
+			return nil, err
+		}
 	}
 	limit, err := memoryLimit()
 	if err != nil {
@@ -138,9 +139,12 @@ func (s *stage) manyJobs(ctx context.Context) error {
 		return err
 	}
 	s.count(fmt.Sprintf("writes of the status while %d Jobs are created", manyJobs), len(s.writes(mark)), manyJobs/10)
-	s.atRest("with that many Jobs")
+	s.atRest(ctx, "with that many Jobs")
 
-	time.Sleep(time.Until(jobs[0].CreationTimestamp.Add(time.Minute))) // younger ones are not deleted
+	youngest := slices.MaxFunc(jobs, func(a, b *batchv1.Job) int {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	})
+	pause(ctx, time.Until(youngest.CreationTimestamp.Add(time.Minute))) // younger ones are not deleted
 	mark = s.Audit.Now()
 	if err := each(jobs, func(job *batchv1.Job) error {
 		return jobstate.Finish(ctx, s.Client, job, batchv1.JobComplete)
@@ -160,7 +164,7 @@ func (s *stage) manyJobs(ctx context.Context) error {
 	}
 	s.count("deletions that are more than one for each Job", len(s.deletions(mark))-(manyJobs-1), 0)
 	s.count("errors in the log by then", strings.Count(s.operator.Logs(), `"level":"ERROR"`), 0)
-	s.atRest("with one Job left")
+	s.atRest(ctx, "with one Job left")
 	return s.Client.Delete(ctx, cj)
 }
 
@@ -232,10 +236,18 @@ func (s *stage) await(ctx context.Context, object client.Object, what string, do
 }
 
 // atRest counts the operator's writes while nothing changes.
-func (s *stage) atRest(when string) {
+func (s *stage) atRest(ctx context.Context, when string) {
 	mark := s.Audit.Now()
-	time.Sleep(rest)
+	pause(ctx, rest)
 	s.count("writes at rest "+when, len(s.writes(mark)), 0)
+}
+
+// pause waits for some time, or until the context is canceled.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
 }
 
 func (s *stage) writes(mark testenv.Mark) []testenv.Request {
