@@ -219,7 +219,7 @@ func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, body []byte, reques
 	}
 	p.add(1)
 	defer p.add(-1)
-	if request.Verb == "list" && p.streams.age(r) {
+	if request.Verb == "list" && p.streams.age(r, request.Resource) {
 		p.note(request, &Fault{Kind: Age})
 	}
 	status, header, content := p.forward(r, body, request)
@@ -251,7 +251,7 @@ func (p *Proxy) inject(w http.ResponseWriter, r *http.Request, body []byte, requ
 		version := p.before(fault.Kind)
 		p.forward(r, body, request)
 		if version != "" {
-			p.streams.serveOld(version, fault.For, p.late(fault.Kind))
+			p.streams.serveOld(version, fault.For, p.old(fault.Kind), p.late(fault.Kind))
 		}
 		p.options.Kill()
 	case ServerAwayAfter:
@@ -314,6 +314,19 @@ func (p *Proxy) late(kind Kind) func(resource string) bool {
 	return func(resource string) bool {
 		return p.options.IsOwn != nil && p.options.IsOwn(resource) == (kind == AgeMore)
 	}
+}
+
+// old returns of which resources an old state is served: of children with AgeChildren, and of all otherwise.
+func (p *Proxy) old(kind Kind) func(resource string) bool {
+	if kind == AgeChildren {
+		return p.late(kind)
+	}
+	return func(string) bool { return true }
+}
+
+// ServeOld serves the next operator the children of a resource version first, as AgeChildren does.
+func (p *Proxy) ServeOld(version string) {
+	p.streams.serveOld(version, oldFor, p.old(AgeChildren), p.late(AgeChildren))
 }
 
 // hiddenFor is how long Hide pauses watches at most, so that an operator that is killed meanwhile can start.

@@ -272,7 +272,10 @@ func TestDisownsAWatch(t *testing.T) {
 func TestServesAnOldState(t *testing.T) {
 	trial := start(t)
 	trial.Expect(trial.IsCalm()).To(BeTrue())
-	trial.streams.serveOld("40", time.Hour, nil)
+	trial.options.IsOwn = func(resource string) bool { return resource == "own" }
+	trial.streams.serveOld("40", time.Hour, trial.old(AgeChildren), nil)
+	trial.Expect(trial.old(AgeChildren)("own")).To(BeFalse())
+	trial.Expect(trial.old(AgeMore)("own")).To(BeTrue())
 	code, _ := trial.do(http.MethodGet, "/api/v1/namespaces/ns/pods?watch=true&sendInitialEvents=true", "")
 	trial.Expect(code).To(Equal(http.StatusUnprocessableEntity), "the operator has to list instead")
 	const old = "/api/v1/namespaces/ns/pods?limit=500&resourceVersion=0"

@@ -41,7 +41,7 @@ const (
 	// as KillAfter; the next operator is served the state before the request, and then what came after
 	Age     Kind = "age"
 	AgeMore Kind = "age-more" // likewise, with the state of the last call of Remember
-	// likewise, and its own kinds are served in their present state before their children are
+	// likewise, but only of children; its own kinds are served in their present state
 	AgeChildren Kind = "age-children"
 )
 
@@ -65,6 +65,9 @@ func (f Fault) String() string {
 	return string(f.Kind)
 }
 
+// oldFor is how long an old state is served.
+const oldFor = 1500 * time.Millisecond
+
 // Classes are the faults that hit writes, by what the operator can observe of them.
 var Classes = [][]Fault{
 	{{Kind: KillBefore}, {Kind: KillAfter}},
@@ -75,8 +78,7 @@ var Classes = [][]Fault{
 		{Kind: Refuse, Code: http.StatusGatewayTimeout}},
 	{{Kind: Delay, For: 1500 * time.Millisecond}, {Kind: Hang, For: 40 * time.Second}},
 	{{Kind: PauseWatches, For: 2 * time.Second}, {Kind: CloseWatches}, {Kind: ExpireWatches}},
-	{{Kind: Age, For: 1500 * time.Millisecond}, {Kind: AgeMore, For: 1500 * time.Millisecond},
-		{Kind: AgeChildren, For: 1500 * time.Millisecond}},
+	{{Kind: Age, For: oldFor}, {Kind: AgeMore, For: oldFor}, {Kind: AgeChildren, For: oldFor}},
 }
 
 // Faults are those of all classes.

@@ -21,6 +21,7 @@ type streams struct {
 	// the resource version of the state that is served instead of the present one; empty for none
 	old    string
 	oldFor time.Duration
+	isOld  func(resource string) bool // of which resources the old state is served
 }
 
 type stream struct {
@@ -85,21 +86,21 @@ func (s *streams) miss() {
 // behind is how much longer watches of late resources are paused.
 const behind = 500 * time.Millisecond
 
-// serveOld makes lists that may be old return the state of a resource version, and pauses watches for some time after
-// the first such list, those of late resources longer.
-func (s *streams) serveOld(version string, d time.Duration, late func(resource string) bool) {
+// serveOld makes lists of some resources that may be old return the state of a resource version, and pauses watches for
+// some time after the first such list, those of late resources longer.
+func (s *streams) serveOld(version string, d time.Duration, isOld, late func(resource string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.old, s.oldFor, s.late = version, d, late
+	s.old, s.oldFor, s.isOld, s.late = version, d, isOld, late
 }
 
 // age rewrites a list while the old state is served, and reports whether it has. A list without a resource version may
 // not be old.
-func (s *streams) age(r *http.Request) bool {
+func (s *streams) age(r *http.Request, resource string) bool {
 	query := r.URL.Query()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.old == "" || query.Get("resourceVersion") != "0" {
+	if s.old == "" || query.Get("resourceVersion") != "0" || !s.isOld(resource) {
 		return false
 	}
 	if s.pausedUntil.IsZero() || s.oldFor > 0 {

@@ -98,6 +98,7 @@ type stage struct {
 	manager   *manager
 	standby   *standby // nil for none
 	reference *oracle.Reference
+	empty     string // a resource version before the objects of the plan were created
 	arrive    func() // reports to the outage that the plan has reached its request or its end; only the first call counts
 	setup     int    // the number of requests before the faults
 	times     []oracle.Step
@@ -113,7 +114,7 @@ func (e *Environment) prepare(ctx context.Context, plan *Plan) (*stage, error) {
 	if err := e.ControlPlane.Client.Create(ctx, namespace); err != nil {
 		return nil, err
 	}
-	s := &stage{e: e, plan: plan, Stage: &scenario.Stage{
+	s := &stage{e: e, plan: plan, empty: e.Recorder.Latest(), Stage: &scenario.Stage{
 		Client: e.ControlPlane.Client, Namespace: namespace.Name, Tick: lastTick(),
 	}}
 	if plan.Scenario.Prepare != nil {
@@ -247,6 +248,9 @@ func (s *stage) begin(ctx context.Context) error {
 	// Without Setup, the operator acts at once on the objects that Prepare created, so the faults begin before it starts.
 	if len(s.plan.Scenario.Setup) == 0 {
 		s.beginFaults()
+	}
+	if s.plan.Scenario.IsBehind {
+		s.proxy.ServeOld(s.empty)
 	}
 	if err := s.manager.start(s.flags()...); err != nil || s.standby == nil {
 		return err

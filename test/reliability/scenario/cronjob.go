@@ -44,6 +44,10 @@ func cronJobs() []Scenario {
 		left := leftBehind{observed: 2, policy: policy, jobs: []int{1}}
 		return inTurn(left.create, createNeighbor(newCronJob(), kinds.NewJob("", unmanaged)))
 	}
+	forbids := []Step{
+		{Name: "wait", Until: reports(cronJobKey, "Progressing=True/WaitingForJob")},
+		{Name: "complete", Do: finish(1, batchv1.JobComplete), Until: isRunning},
+	}
 	return []Scenario{
 		{Name: "cronjob-create", Steps: []Step{
 			{Name: "create", Do: createCronJob, Until: isFine},
@@ -95,10 +99,8 @@ func cronJobs() []Scenario {
 		{Name: "cronjob-replace", Prepare: active(tutorialv1.ReplaceConcurrent), Steps: []Step{
 			{Name: "fire", Until: all(ofJob(1, isGone), isRunning)},
 		}},
-		{Name: "cronjob-forbid", Prepare: active(tutorialv1.ForbidConcurrent), Steps: []Step{
-			{Name: "wait", Until: reports(cronJobKey, "Progressing=True/WaitingForJob")},
-			{Name: "complete", Do: finish(1, batchv1.JobComplete), Until: isRunning},
-		}},
+		{Name: "cronjob-forbid", Prepare: active(tutorialv1.ForbidConcurrent), Steps: forbids},
+		{Name: "cronjob-behind", IsBehind: true, Prepare: active(tutorialv1.ForbidConcurrent), Steps: forbids},
 		// The history limit is one Job.
 		{Name: "cronjob-prune", Age: minJobAge, Prepare: inTurn(leftBehind{observed: 4, jobs: []int{3, 2, 1, 0}}.create,
 			finish(3, batchv1.JobComplete), finish(2, batchv1.JobComplete), finish(1, batchv1.JobComplete)), Steps: []Step{

@@ -68,6 +68,13 @@ func foos() []Scenario {
 			{Name: "create", Do: one.Do, Until: reports(fooKey("one"), "Degraded=True/NameTaken", "Progressing=False")},
 			{Name: "make room", Do: remove(newDeployment("web")), Until: runsOne},
 		}},
+		{Name: "foo-handover", IsPassing: true, Prepare: create(newDeployment("shop")), Setup: []Step{
+			{Name: "create", Do: createFoo("one", "shop", 1).Do,
+				Until: reports(fooKey("one"), "Degraded=True/NameTaken", "Progressing=False")},
+		}, Steps: []Step{
+			{Name: "hand over the name", Do: inTurn(renameFoo("one", "web"), createFoo("two", "shop", 1).Do,
+				remove(newDeployment("shop"))), Until: all(runsOne, FooRuns("two", "shop", 1))},
+		}},
 		fooBlocked(one),
 		{Name: "foo-namesake", IsPassing: true, Setup: []Step{createMemcached(1)}, Steps: []Step{
 			{Name: "create", Do: createFoo("one", "one", 2).Do, Until: all(memcachedRuns(1),

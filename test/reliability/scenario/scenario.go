@@ -33,6 +33,8 @@ type Scenario struct {
 	// these objects at that time.
 	Prepare Action
 	Age     time.Duration
+	// IsBehind is set if the first manager is not served the children that Prepare created for a while.
+	IsBehind bool
 	// IsOpen is set if timing decides which children are created before the resource is deleted.
 	IsOpen bool
 	// IsPassing is set if a name is taken only until the garbage collector or another resource releases it. The operator
