@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	pairsCount  = 300 // plans
-	stormsEach  = 5   // of each scenario
+	pairsCount  = 150 // plans
+	stormsEach  = 3   // of each scenario
 	stormTime   = 10 * time.Second
 	refusedTime = 5 * time.Second
 	restTime    = 30 * time.Second
