@@ -34,13 +34,13 @@ type Pass struct {
 	retryAfter  time.Duration
 }
 
-// RetryAfter returns when the next pass is due for a child that a webhook or policy altered, or that the cache does not
-// show yet; 0 if there is none.
+// RetryAfter returns when the next pass is due for a child that a webhook or policy altered, or for a write that the
+// cache may never show; 0 if there is none.
 func (p *Pass) RetryAfter() time.Duration {
 	return p.retryAfter
 }
 
-// retry has the next pass due after some time at the latest; 0 for no need of one.
+// retry makes the next pass due after some time at the latest; 0 changes nothing.
 func (p *Pass) retry(after time.Duration) {
 	if after > 0 && (p.retryAfter == 0 || after < p.retryAfter) {
 		p.retryAfter = after
@@ -77,12 +77,8 @@ func Apply[T any, P Object[T], C Config[C]](ctx context.Context, c *Client, pass
 	}
 	if observed != nil {
 		isCovered, err := diff.Covers(want, observed)
-		if err != nil {
+		if err != nil || isCovered {
 			return observed, err
-		}
-		if isCovered {
-			pass.retry(c.recent.Expiry(observed))
-			return observed, nil
 		}
 		if retryAfter := c.alterations.retryAfter(want, observed); retryAfter > 0 {
 			pass.retry(retryAfter)

@@ -74,8 +74,10 @@ func New(c client.Client, live client.Reader, clock clock.PassiveClock) *Client 
 	return &Client{client: c, live: live, recent: recent.New(clock), alterations: alterations{clock: clock}}
 }
 
-// Get returns the object of that name, whatever controls it, or nil if there is none. It must not be changed.
-func Get[T any, P Object[T]](ctx context.Context, c *Client, namespace, name string) (P, error) {
+// Get returns the object of that name, whatever controls it, or nil if there is none. It must not be changed. If the
+// object is a write that the cache does not show, the pass, unless it is nil, has another one follow when that write is
+// no longer trusted.
+func Get[T any, P Object[T]](ctx context.Context, c *Client, pass *Pass, namespace, name string) (P, error) {
 	cached := P(new(T))
 	cached.SetNamespace(namespace)
 	cached.SetName(name)
@@ -90,6 +92,9 @@ func Get[T any, P Object[T]](ctx context.Context, c *Client, namespace, name str
 	object, isFound := c.recent.Newest(cached, err == nil)
 	if !isFound {
 		return nil, nil
+	}
+	if pass != nil {
+		pass.retry(c.recent.Expiry(object))
 	}
 	return object.(P), nil
 }
@@ -157,7 +162,7 @@ func (c *Client) AheadFor(child client.Object) time.Duration {
 // exists and the cache does not show it yet, the error is a [*recent.BehindError], and the metadata of the child is
 // returned.
 func Create[T any, P Object[T]](ctx context.Context, c *Client, owner client.Object, want P) (P, error) {
-	observed, err := Get[T, P](ctx, c, want.GetNamespace(), want.GetName())
+	observed, err := Get[T, P](ctx, c, nil, want.GetNamespace(), want.GetName())
 	switch {
 	case err != nil:
 		return nil, err

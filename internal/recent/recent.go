@@ -117,26 +117,29 @@ func (o *Objects) Newest(cached client.Object, inCache bool) (newest client.Obje
 
 // Age returns how long ago the remembered response for an object was received; 0 if none is remembered for its UID.
 func (o *Objects) Age(object client.Object) time.Duration {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	known, ok := o.byKey[keyOf(object)]
-	if !ok || known.object.GetUID() != object.GetUID() {
-		return 0
-	}
-	return o.clock.Since(known.at)
+	age, _ := o.age(object)
+	return age
 }
 
-// Expiry returns how long the remembered response for an object is still preferred to the cache, and a moment longer; 0
-// if none is remembered for its UID. A cache that shows the object by then has caused another pass. One that does not
-// never will, so a pass is needed after that time.
+// Expiry returns when another pass is needed for an object whose remembered response the cache does not show: a second
+// after [Objects.Newest] stops preferring the response. No event may come by then, if the object was created and
+// deleted while its watch was interrupted. It is 0 if no response is remembered for its UID.
 func (o *Objects) Expiry(object client.Object) time.Duration {
+	age, isRemembered := o.age(object)
+	if !isRemembered {
+		return 0
+	}
+	return max(0, keep-age) + time.Second
+}
+
+func (o *Objects) age(object client.Object) (age time.Duration, isRemembered bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	known, ok := o.byKey[keyOf(object)]
 	if !ok || known.object.GetUID() != object.GetUID() {
-		return 0
+		return 0, false
 	}
-	return max(0, keep-o.clock.Since(known.at)) + time.Second
+	return o.clock.Since(known.at), true
 }
 
 // Forget drops the response for a deleted object, and makes [Objects.Remember] ignore later ones for it.

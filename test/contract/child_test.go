@@ -58,7 +58,7 @@ var _ = Describe("With a cache that is behind, the operator", ownManager, SpecPr
 	// apply does what a pass does with a child: it reads the child once and applies the desired state to that version.
 	apply := func(ctx context.Context, c *child.Client, pass *child.Pass) (*corev1.Service, error) {
 		GinkgoHelper()
-		observed, err := child.Get[corev1.Service](ctx, c, ns, "it")
+		observed, err := child.Get[corev1.Service](ctx, c, nil, ns, "it")
 		Expect(err).NotTo(HaveOccurred())
 		return child.Apply(ctx, c, pass, observed, want())
 	}

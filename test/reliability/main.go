@@ -72,6 +72,9 @@ func parse() (*options, error) {
 	if flag.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q: all options are flags, see --help", flag.Arg(0))
 	}
+	if o.times < 1 || o.times > 1 && o.short {
+		return nil, errors.New("--times must be 1 or more, and 1 with --short")
+	}
 	if o.proof != "" && (o.scenario+o.campaign+o.fault != "" || o.times != 1) {
 		return nil, errors.New("--proof needs a whole run: do not set --scenario, --campaign, --fault or --times")
 	}

@@ -149,7 +149,7 @@ func (r *mutantReport) atFirstSection() proof.Section {
 		total += r.atFirst[attempt[0]]
 	}
 	return proof.Section{Title: "First attempts", Tables: []proof.Table{table}, Text: []string{fmt.Sprintf("%d of these "+
-		"bugs were written to show only with a fault, by somebody who had not read the oracles. This is what the suite of "+
+		"bugs were written to show only with a fault, by an author who had not read the oracles. This is what the suite of "+
 		"2026-11-26 (83e3bb5) found of them before it was changed for any; test/reliability/mutants/mutants.yaml has it by "+
 		"name.", total)}}
 }

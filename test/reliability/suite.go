@@ -170,7 +170,7 @@ func (s *suite) record(ctx context.Context, plan *runner.Plan, reference *oracle
 	if plan.ServiceAccount == "" {
 		plan.ServiceAccount = s.account
 	}
-	if plan.Timeout == 0 && !plan.Scenario.IsTimed() { // a scheduled time may be a minute away
+	if plan.Timeout == 0 && !plan.Scenario.Waits() {
 		plan.Timeout = s.timeout
 	}
 	plan.Program = s.manager

@@ -82,18 +82,15 @@ func TestSinglesCoverClasses(t *testing.T) {
 
 func TestPairsAreDistinctAndReproducible(t *testing.T) {
 	g := NewWithT(t)
-	for _, writes := range []int{3, 1} {
-		s := testSuite(writes, scenario.Scenario{Name: "foo-create"})
-		pairs, again := s.pairs(), s.pairs()
-		known := map[string]bool{}
-		for i, plan := range pairs {
-			g.Expect(known).NotTo(HaveKey(plan.String()))
-			g.Expect(plan.String()).To(Equal(again[i].String()))
-			known[plan.String()] = true
-		}
-		g.Expect(pairs).NotTo(BeEmpty())
-		g.Expect(len(pairs) == pairsCount).To(Equal(writes == 3), "%d writes have %d pairs", writes, len(pairs))
+	s := testSuite(1, scenario.Scenario{Name: "foo-create"})
+	pairs, again := s.pairs(), s.pairs()
+	known := map[string]bool{}
+	for i, plan := range pairs {
+		g.Expect(known).NotTo(HaveKey(plan.String()))
+		g.Expect(plan.String()).To(Equal(again[i].String()))
+		known[plan.String()] = true
 	}
+	g.Expect(pairs).To(HaveLen(pairsCount))
 }
 
 func TestStormsDifferAndAreReproducible(t *testing.T) {

@@ -238,7 +238,7 @@ func (t *trial) cleanUp(ctx context.Context) error {
 	}
 	for _, object := range t.created {
 		errs = append(errs,
-			t.await(ctx, t.called(object)+" is deleted", "who has set its finalizers", t.deleted(object)))
+			t.await(ctx, t.called(object)+" is deleted", "what has set its finalizers", t.deleted(object)))
 	}
 	return errors.Join(errs...)
 }

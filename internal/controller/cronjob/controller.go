@@ -262,7 +262,7 @@ func (r *Reconciler) observe(ctx context.Context, cj *tutorialv1.CronJob, seen *
 // live.
 func (r *Reconciler) find(ctx context.Context, cj *tutorialv1.CronJob,
 	reference corev1.ObjectReference) (*batchv1.Job, error) {
-	job, err := child.Get[batchv1.Job](ctx, r.jobs, cj.Namespace, reference.Name)
+	job, err := child.Get[batchv1.Job](ctx, r.jobs, nil, cj.Namespace, reference.Name)
 	switch {
 	case err != nil || r.jobs.IsDeleted(reference.UID):
 		return nil, err

@@ -153,7 +153,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, foo *samplev1alpha1.Foo) (ct
 // sync applies the Deployment of a Foo. If that succeeds, it deletes the Deployments under former names; if not, it
 // keeps them.
 func (r *Reconciler) sync(ctx context.Context, pass *child.Pass, foo *samplev1alpha1.Foo) result {
-	observed, err := r.observe(ctx, foo)
+	observed, err := r.observe(ctx, pass, foo)
 	if err != nil {
 		return result{err: err}
 	}
@@ -171,7 +171,7 @@ func (r *Reconciler) sync(ctx context.Context, pass *child.Pass, foo *samplev1al
 	if recent.IsBehind(err) {
 		return done
 	}
-	done.claims = r.observeClaims(ctx, foo, child.AsNotControlled(err))
+	done.claims = r.observeClaims(ctx, pass, foo, child.AsNotControlled(err))
 	if isSwap(foo, done.claims) && len(observed.owned) > 0 {
 		if err := r.deleteFormer(ctx, foo, observed.former(foo)); err != nil {
 			done.err = err
@@ -183,19 +183,20 @@ func (r *Reconciler) sync(ctx context.Context, pass *child.Pass, foo *samplev1al
 }
 
 // observe reads the Deployment named spec.deploymentName, and the Deployments that the Foo controls.
-func (r *Reconciler) observe(ctx context.Context, foo *samplev1alpha1.Foo) (observed observed, err error) {
+func (r *Reconciler) observe(ctx context.Context, pass *child.Pass,
+	foo *samplev1alpha1.Foo) (observed observed, err error) {
 	observed.owned, err = child.List[appsv1.Deployment](ctx, r.children, foo, &appsv1.DeploymentList{})
 	if err != nil {
 		return observed, err
 	}
-	observed.current, err = child.Get[appsv1.Deployment](ctx, r.children, foo.Namespace, foo.Spec.DeploymentName)
+	observed.current, err = child.Get[appsv1.Deployment](ctx, r.children, pass, foo.Namespace, foo.Spec.DeploymentName)
 	return observed, err
 }
 
 // observeClaims follows a chain of claims: from a name that is taken to the Foo that controls the Deployment of that
 // name, to the spec.deploymentName of that Foo, and so on. The chain ends at a name that is free, that no Foo controls,
 // or that occurred before.
-func (r *Reconciler) observeClaims(ctx context.Context, foo *samplev1alpha1.Foo,
+func (r *Reconciler) observeClaims(ctx context.Context, pass *child.Pass, foo *samplev1alpha1.Foo,
 	taken *child.NotControlledError) []claim {
 	if taken == nil {
 		return nil
@@ -210,7 +211,7 @@ func (r *Reconciler) observeClaims(ctx context.Context, foo *samplev1alpha1.Foo,
 			break
 		}
 		name = holder.Spec.DeploymentName
-		deployment, err := child.Get[appsv1.Deployment](ctx, r.children, foo.Namespace, name)
+		deployment, err := child.Get[appsv1.Deployment](ctx, r.children, pass, foo.Namespace, name)
 		if err != nil || deployment == nil {
 			break
 		}

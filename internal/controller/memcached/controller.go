@@ -180,7 +180,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, mc *cachev1alpha1.Memcached)
 // children.
 func (r *Reconciler) sync(ctx context.Context, pass *child.Pass, mc *cachev1alpha1.Memcached) result {
 	workload, settings := workloadOf(mc), settingsOf(mc)
-	observed, err := r.observe(ctx, mc, workload)
+	observed, err := r.observe(ctx, pass, mc, workload)
 	if err != nil {
 		return result{err: err}
 	}
@@ -230,19 +230,19 @@ func (r *Reconciler) pods(mc *cachev1alpha1.Memcached, workload workloadObject) 
 }
 
 // observe reads the children of a Memcached, and the pods of its workload.
-func (r *Reconciler) observe(ctx context.Context, mc *cachev1alpha1.Memcached, workload workload) (observed observed,
-	err error) {
-	if observed.workload, err = workload.get(ctx, r.children, mc.Namespace, mc.Name); err != nil {
+func (r *Reconciler) observe(ctx context.Context, pass *child.Pass, mc *cachev1alpha1.Memcached,
+	workload workload) (observed observed, err error) {
+	if observed.workload, err = workload.get(ctx, r.children, pass, mc.Namespace, mc.Name); err != nil {
 		return observed, err
 	}
 	for _, name := range serviceNames(mc) {
-		service, err := child.Get[corev1.Service](ctx, r.children, mc.Namespace, name)
+		service, err := child.Get[corev1.Service](ctx, r.children, pass, mc.Namespace, name)
 		if err != nil {
 			return observed, err
 		}
 		observed.services = append(observed.services, service)
 	}
-	observed.budget, err = child.Get[policyv1.PodDisruptionBudget](ctx, r.children, mc.Namespace, mc.Name)
+	observed.budget, err = child.Get[policyv1.PodDisruptionBudget](ctx, r.children, pass, mc.Namespace, mc.Name)
 	if err != nil {
 		return observed, err
 	}

@@ -18,8 +18,8 @@ type workloadObject = client.Object
 // workload reads and writes one type of workload. Everything else in this package treats all types alike, except for
 // the builders and rolloutOf.
 type workload struct {
-	// get returns the object of that name, whatever controls it, or nil if there is none.
-	get func(ctx context.Context, c *child.Client, namespace, name string) (workloadObject, error)
+	// get returns the object of that name, whatever controls it, or nil if there is none; see [child.Get].
+	get func(ctx context.Context, c *child.Client, pass *child.Pass, namespace, name string) (workloadObject, error)
 	// apply writes the workload of a Memcached; see [child.Apply].
 	apply func(ctx context.Context, c *child.Client, pass *child.Pass, observed workloadObject,
 		mc *cachev1alpha1.Memcached, s settings, template *corev1ac.PodTemplateSpecApplyConfiguration) (workloadObject, error)
@@ -34,9 +34,9 @@ func workloadOf(mc *cachev1alpha1.Memcached) workload {
 	return workload{get: get[appsv1.Deployment], apply: applyDeployment}
 }
 
-func get[T any, P child.Object[T]](ctx context.Context, c *child.Client,
+func get[T any, P child.Object[T]](ctx context.Context, c *child.Client, pass *child.Pass,
 	namespace, name string) (workloadObject, error) {
-	object, err := child.Get[T, P](ctx, c, namespace, name)
+	object, err := child.Get[T, P](ctx, c, pass, namespace, name)
 	if object == nil {
 		return nil, err
 	}

@@ -73,7 +73,9 @@ func unreported(run *Run, _ *Reference) []string {
 			return false
 		}
 		said := history.As[history.Reported](version.Object)
-		return said.Is("Degraded", metav1.ConditionTrue) && said.Condition("Degraded").Reason == samplev1alpha1.ReasonError
+		degraded := said.Condition("Degraded")
+		return said.Is("Degraded", metav1.ConditionTrue) && (degraded.Reason == samplev1alpha1.ReasonError ||
+			strings.Contains(degraded.Message, "deadline exceeded")) // the reason is that of the worst problem
 	}
 	found.addIf(!slices.ContainsFunc(run.Versions, isReport), "no status reports that %s had no answer", &faulty[0])
 	return found

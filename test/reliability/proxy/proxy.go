@@ -60,7 +60,7 @@ type Options struct {
 	// Await waits until a part of the control plane is killed, and returns false if that has already happened; nil if
 	// there are no such faults.
 	Await func() bool
-	// IsOwn reports whether a resource is one of the operator's own kinds; nil if there is no fault Age, AgeMore or AgeChildren.
+	// IsOwn reports whether a resource is one of the operator's own kinds; nil if no old state is served.
 	IsOwn func(resource string) bool
 	// Version returns the latest known resource version.
 	Version func() string
@@ -330,9 +330,9 @@ func (p *Proxy) ServeOld(version string) {
 }
 
 // hiddenFor is how long Hide pauses watches at most, so that an operator that is killed meanwhile can start.
-const hiddenFor = 10 * time.Second
+const hiddenFor = 15 * time.Second
 
-// Hide pauses the watches of some resources until Miss is called, for 10 s at most.
+// Hide pauses the watches of some resources until Miss is called, for 15 s at most.
 func (p *Proxy) Hide(resources func(resource string) bool) { p.streams.hide(resources, hiddenFor) }
 
 // Miss expires all watches, so that the operator does not observe what happened since Hide, but only what exists now.

@@ -62,6 +62,10 @@ func (s *streams) shortFor() time.Duration {
 func (s *streams) expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.expireLocked()
+}
+
+func (s *streams) expireLocked() {
 	for stream := range s.open {
 		s.expired[stream.watched] = true
 		stream.cancel()
@@ -77,10 +81,10 @@ func (s *streams) hide(resources func(resource string) bool, d time.Duration) {
 
 // miss ends the pause of hide, and expires all watches.
 func (s *streams) miss() {
-	s.expire()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lateUntil = time.Time{}
+	s.expireLocked()
 }
 
 // behind is how much longer watches of late resources are paused.

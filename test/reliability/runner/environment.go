@@ -147,12 +147,14 @@ func lastTick() time.Time {
 	return time.Now().UTC().Truncate(time.Minute).Add(-5 * time.Minute)
 }
 
-// nextTick waits until the next full minute is 15 to 40 s ahead, and returns it.
+// nextTick waits until a full minute is 15 to 40 s ahead, and returns it.
 func (e *Environment) nextTick(ctx context.Context) time.Time {
-	now := time.Now().UTC()
-	tick := now.Add(15 * time.Second).Truncate(time.Minute).Add(time.Minute)
-	if early := tick.Add(-40 * time.Second); now.Before(early) {
-		e.idle(ctx, early.Sub(now))
+	for {
+		tick := time.Now().UTC().Add(15 * time.Second).Truncate(time.Minute).Add(time.Minute)
+		early := time.Until(tick) - 40*time.Second
+		if early <= 0 || ctx.Err() != nil {
+			return tick
+		}
+		e.idle(ctx, early) // which may take longer, as others are active
 	}
-	return tick
 }

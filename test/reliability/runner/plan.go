@@ -247,6 +247,7 @@ func (s *stage) play(ctx context.Context) (*oracle.Run, error) {
 func (s *stage) begin(ctx context.Context) error {
 	// Without Setup, the operator acts at once on the objects that Prepare created, so the faults begin before it starts.
 	if len(s.plan.Scenario.Setup) == 0 {
+		s.awaitTick(ctx, s.plan.Scenario.Steps[0])
 		s.beginFaults()
 	}
 	if s.plan.Scenario.IsBehind {
@@ -340,6 +341,9 @@ func (s *stage) upgrade() error {
 func (s *stage) steps(ctx context.Context) (lacking string, err error) {
 	plan := &s.plan.Scenario
 	for i, step := range append(plan.Setup[:len(plan.Setup):len(plan.Setup)], plan.Steps...) {
+		if i > 0 { // for the first step, begin has done so
+			s.awaitTick(ctx, step)
+		}
 		switch {
 		case i == len(plan.Setup) && plan.Before != nil:
 			if err := s.upgrade(); err != nil {
@@ -349,12 +353,6 @@ func (s *stage) steps(ctx context.Context) (lacking string, err error) {
 			s.beginFaults()
 		case i > 0:
 			s.proxy.Remember()
-		}
-		switch {
-		case step.BeforeTick:
-			s.Tick = s.e.nextTick(ctx)
-		case step.AtTick:
-			s.e.idle(ctx, time.Until(s.Tick))
 		}
 		began := time.Now()
 		if err := s.do(ctx, step); err != nil {
@@ -373,6 +371,21 @@ func (s *stage) steps(ctx context.Context) (lacking string, err error) {
 	s.times[len(s.times)-1].Settled = s.changed
 	return lacking, ctx.Err()
 }
+
+// awaitTick waits for the time at which a step begins.
+func (s *stage) awaitTick(ctx context.Context, step scenario.Step) {
+	switch {
+	case step.BeforeTick:
+		s.Tick = s.e.nextTick(ctx)
+	case step.AtTick && step.Hidden != nil: // what happens at that time is hidden
+		s.e.idle(ctx, time.Until(s.Tick)-hiddenBefore)
+	case step.AtTick:
+		s.e.idle(ctx, time.Until(s.Tick))
+	}
+}
+
+// hiddenBefore is how long before a scheduled time watches are paused: enough to wait for other plans.
+const hiddenBefore = 3 * time.Second
 
 // do performs the user's action of a step.
 func (s *stage) do(ctx context.Context, step scenario.Step) error {

@@ -64,7 +64,7 @@ func cronJobs() []Scenario {
 			{Name: "fire", AtTick: true, Until: isRunning},
 		}},
 		{Name: "cronjob-resume", Setup: []Step{
-			{Name: "create", Do: inTurn(createCronJob, suspend(true)),
+			{Name: "create", Do: createSuspended,
 				Until: reports(cronJobKey, "Available=False/Suspended", "Degraded=False")},
 		}, Steps: []Step{
 			{Name: "reschedule and resume", BeforeTick: true, Do: rescheduleAndResume,
@@ -156,6 +156,12 @@ func finish(hoursBefore int, how batchv1.JobConditionType) Action {
 
 func suspend(is bool) Action {
 	return edit(newCronJob(), func(cj *tutorialv1.CronJob) { cj.Spec.Suspend = &is })
+}
+
+func createSuspended(ctx context.Context, s *Stage) error {
+	cj := hourly(s)
+	cj.Spec.Suspend = ptr.To(true)
+	return create(cj)(ctx, s)
 }
 
 // rescheduleAndResume has the CronJob due at the stage's scheduled time, every hour, and no longer suspended.

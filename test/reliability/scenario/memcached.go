@@ -2,9 +2,9 @@ package scenario
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -161,8 +160,11 @@ func evictNode(ctx context.Context, s *Stage) error {
 	if err := s.Client.Get(ctx, client.ObjectKeyFromObject(mc), mc); err != nil {
 		return err
 	}
+	if len(mc.Status.Nodes) == 0 {
+		return errors.New("the status lists no node")
+	}
 	node := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: mc.Status.Nodes[0]}}
-	return wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+	return poll(ctx, func(ctx context.Context) (bool, error) {
 		err := s.Client.SubResource("eviction").Create(ctx, node, &policyv1.Eviction{})
 		if apierrors.IsTooManyRequests(err) {
 			return false, nil

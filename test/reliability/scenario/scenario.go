@@ -40,7 +40,7 @@ type Scenario struct {
 	// IsPassing is set if a name is taken only until the garbage collector or another resource releases it. The operator
 	// may report NameTaken in the meantime.
 	IsPassing bool
-	// IsSlow is set if it takes half a minute. Its writes meet no faults.
+	// IsSlow is set if it takes half a minute. No fault is injected at a single write of it.
 	IsSlow bool
 	// Before has additional environment variables of the last release's manager. If it is not nil, that manager runs
 	// during Setup, and then the manager under test replaces it.
@@ -57,6 +57,11 @@ func isChild(resource string) bool { return !history.IsOwnKind(resource) }
 // HasAbsence reports whether a step stops the operator; a standby would take over then.
 func (s *Scenario) HasAbsence() bool {
 	return s.Before != nil || slices.ContainsFunc(s.Steps, func(step Step) bool { return step.IsUnseen })
+}
+
+// Hides reports whether the operator does not observe what happens during a step.
+func (s *Scenario) Hides() bool {
+	return slices.ContainsFunc(s.Steps, func(step Step) bool { return step.Hidden != nil })
 }
 
 // Waits reports whether it waits for about a minute, for the age of objects or a scheduled time, or for half of one.
@@ -157,6 +162,10 @@ func orphan(objects ...client.Object) Action {
 	})
 }
 
+// longestWait is how long an action waits for what the operator or Kubernetes does. After that it goes on: the check of
+// the step reports what is missing.
+const longestWait = time.Minute
+
 // await waits until an object exists, and a while longer, in which the operator may act.
 func await(object client.Object) Action {
 	return awaitThat(object, func(client.Object) bool { return true })
@@ -166,13 +175,26 @@ func await(object client.Object) Action {
 func awaitThat(named client.Object, is func(client.Object) bool) Action {
 	return func(ctx context.Context, s *Stage) error {
 		object := localCopy(s, named)
-		err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		err := poll(ctx, func(ctx context.Context) (bool, error) {
 			err := s.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
 			return err == nil && is(object), client.IgnoreNotFound(err)
 		})
-		time.Sleep(500 * time.Millisecond)
-		return err
+		if err != nil {
+			return err
+		}
+		_ = wait.PollUntilContextTimeout(ctx, time.Second, 500*time.Millisecond, false,
+			func(context.Context) (bool, error) { return false, nil })
+		return nil
 	}
+}
+
+// poll waits until a condition is true, for longestWait at most.
+func poll(ctx context.Context, condition wait.ConditionWithContextFunc) error {
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, longestWait, true, condition)
+	if wait.Interrupted(err) {
+		return ctx.Err()
+	}
+	return err
 }
 
 // edit reads the object with the type and name of named, and patches only the fields that change sets.
