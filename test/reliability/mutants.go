@@ -32,7 +32,7 @@ var mutantsYAML []byte
 type mutant struct {
 	Name    string `json:"name"`
 	Pattern string `json:"pattern"`
-	// FirstAttempt is one of firstAttempts, for a bug of those that were written by an author who had not read the oracles.
+	// FirstAttempt is one of firstAttempts, for a bug that was written by an author who had not read the oracles.
 	FirstAttempt string   `json:"firstAttempt"`
 	Edits        []edit   `json:"edits"`
 	Killers      []string `json:"killers"` // see newKiller
@@ -177,8 +177,8 @@ func (l *lab) ask(ctx context.Context, k killer, program string, rules []rbacv1.
 		return l.transitions(ctx, k, program)
 	}
 	// No campaign is named "scenario", so that killer runs only the references.
-	s, err := newSuite(ctx, &options{manager: program, scenario: k.scenario, fault: k.fault, campaign: k.suite, times: 1, seed: 1,
-		timeout: k.timeout(), stopsEarly: true})
+	s, err := newSuite(ctx, &options{manager: program, scenario: k.scenario, fault: k.fault, campaign: k.suite, times: 1,
+		seed: 1, timeout: k.timeout(), stopsEarly: true})
 	if err != nil {
 		return nil, err
 	}
