@@ -90,7 +90,7 @@ func cronJobs() []Scenario {
 				Until: reports(cronJobKey, "Available=True", "Degraded=False")},
 			{Name: "fire and clean up", AtTick: true, Hidden: isChild,
 				Do:    inTurn(onJob(0, func(job *batchv1.Job) Action { return await(job) }), deleteJob),
-				Until: all(jobCount(0), reports(cronJobKey, "Available=True", "Progressing=False"))},
+				Until: all(jobCount(0), reportsRun, reports(cronJobKey, "Available=True", "Progressing=False"))},
 		}},
 		{Name: "cronjob-fail", Prepare: due, Setup: []Step{fire}, Steps: []Step{
 			{Name: "fail", Do: finish(0, batchv1.JobFailed),
@@ -218,11 +218,13 @@ func hasStatus(what string, is func(*Stage, *tutorialv1.CronJobStatus) bool) Che
 
 // hasRun checks that the CronJob controls the Job for the scheduled time, and reports it.
 func hasRun(conditions ...string) Check {
-	hasReported := hasStatus("the run", func(s *Stage, status *tutorialv1.CronJobStatus) bool {
-		return status.LastScheduleTime.Equal(ptr.To(metav1.NewTime(s.Tick)))
-	})
-	return all(ofJob(0, controlledBy(cronJobKey)), hasReported, reports(cronJobKey, conditions...))
+	return all(ofJob(0, controlledBy(cronJobKey)), reportsRun, reports(cronJobKey, conditions...))
 }
+
+// reportsRun checks that the status reports the run for the scheduled time.
+var reportsRun = hasStatus("the run", func(s *Stage, status *tutorialv1.CronJobStatus) bool {
+	return status.LastScheduleTime.Equal(ptr.To(metav1.NewTime(s.Tick)))
+})
 
 // hasMissed checks that the status reports as missed the run due a number of hours before the stage's scheduled time.
 func hasMissed(hoursBefore int) Check {
