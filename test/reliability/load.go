@@ -39,11 +39,13 @@ type load struct {
 }
 
 func startLoad(ctx context.Context, env *runner.Environment) (*load, error) {
-	l := &load{client: env.ControlPlane.Client, recorder: env.Recorder, namespace: "load", began: time.Now(),
+	l := &load{client: env.ControlPlane.Client, recorder: env.Recorder, began: time.Now(),
 		ended: make(chan struct{})}
-	if err := l.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: l.namespace}}); err != nil {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "load-"}}
+	if err := l.client.Create(ctx, namespace); err != nil {
 		return nil, err
 	}
+	l.namespace = namespace.Name
 	for i := range loadFoos {
 		foo := l.foo(i)
 		foo.Spec = samplev1alpha1.FooSpec{DeploymentName: foo.Name, Replicas: ptr.To[int32](1)}
