@@ -335,7 +335,8 @@ const hiddenFor = 15 * time.Second
 // Hide pauses the watches of some resources until Miss is called, for 15 s at most.
 func (p *Proxy) Hide(resources func(resource string) bool) { p.streams.hide(resources, hiddenFor) }
 
-// Miss expires all watches, so that the operator does not observe what happened since Hide, but only what exists now.
+// Miss expires the watches that Hide has paused, so that the operator does not observe what happened since then, but
+// only what exists now.
 func (p *Proxy) Miss(ctx context.Context) {
 	wait(ctx, p.streams.shortFor())
 	p.streams.miss()

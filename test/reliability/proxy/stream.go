@@ -25,8 +25,9 @@ type streams struct {
 }
 
 type stream struct {
-	watched string // see watchedBy
-	cancel  context.CancelFunc
+	resource string
+	watched  string // see watchedBy
+	cancel   context.CancelFunc
 }
 
 // watchedBy returns what a request watches: a resource in a namespace.
@@ -62,13 +63,16 @@ func (s *streams) shortFor() time.Duration {
 func (s *streams) expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.expireLocked()
+	s.expireThose(func(string) bool { return true })
 }
 
-func (s *streams) expireLocked() {
+// expireThose does so for some resources. The caller holds the lock.
+func (s *streams) expireThose(are func(resource string) bool) {
 	for stream := range s.open {
-		s.expired[stream.watched] = true
-		stream.cancel()
+		if are(stream.resource) {
+			s.expired[stream.watched] = true
+			stream.cancel()
+		}
 	}
 }
 
@@ -79,12 +83,12 @@ func (s *streams) hide(resources func(resource string) bool, d time.Duration) {
 	s.late, s.lateUntil = resources, time.Now().Add(d)
 }
 
-// miss ends the pause of hide, and expires all watches.
+// miss ends the pause of hide, and expires the watches of these resources.
 func (s *streams) miss() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lateUntil = time.Time{}
-	s.expireLocked()
+	s.expireThose(s.late)
 }
 
 // behind is how much longer watches of late resources are paused.
@@ -195,7 +199,7 @@ func (p *Proxy) watch(w http.ResponseWriter, r *http.Request, request *Request) 
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	open := &stream{watchedBy(request), cancel}
+	open := &stream{request.Resource, watchedBy(request), cancel}
 	defer p.streams.register(open)()
 	answer, err := p.send(ctx, r, nil)
 	if err != nil {
