@@ -312,7 +312,7 @@ func (s *suite) withStandby(fault proxy.Fault) []*runner.Plan {
 	chance := s.chance()
 	met := map[string]bool{} // by kind and sort, and by scenario
 	for _, scenario := range s.scenarios {
-		if scenario.HasAbsence() {
+		if scenario.HasAbsence() || scenario.Hides() { // a stopped leader does not open its watches again
 			continue
 		}
 		kind := kindOf(scenario)
