@@ -226,6 +226,11 @@ var violations = proof.Table{
 			"a Deployment that was created, and deleted before its watch showed it, stayed missing",
 			"the operator prefers its own write for 30 s to a cache that does not show it, and nothing was due after them",
 			"the operator: another pass is due then"},
+		{"2026-11-27", "memcached-delete / patch cache.example.com/memcacheds/status #1: apiserver-away, 1 of 11 runs",
+			"a Service was created a second time, for a Memcached that was deleted", "the deletion was not in the cache yet " +
+				"after the outage; the operator reads the owner live before it creates a child again, but knows only from the " +
+				"status that there were children, and no status had been written. The garbage collector deleted the Service",
+			"nothing yet"},
 	},
 }
 
