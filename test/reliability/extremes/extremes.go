@@ -139,12 +139,17 @@ func (s *stage) manyJobs(ctx context.Context) error {
 		return err
 	}
 	s.count(fmt.Sprintf("writes of the status while %d Jobs are created", manyJobs), len(s.writes(mark)), manyJobs/10)
-	s.atRest(ctx, "with that many Jobs")
+	if err := s.atRest(ctx, "with that many Jobs"); err != nil {
+		return err
+	}
 
 	youngest := slices.MaxFunc(jobs, func(a, b *batchv1.Job) int {
 		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 	})
-	pause(ctx, time.Until(youngest.CreationTimestamp.Add(time.Minute))) // younger ones are not deleted
+	// younger ones are not deleted
+	if err := measure.Pause(ctx, time.Until(youngest.CreationTimestamp.Add(time.Minute))); err != nil {
+		return err
+	}
 	mark = s.Audit.Now()
 	if err := each(jobs, func(job *batchv1.Job) error {
 		return jobstate.Finish(ctx, s.Client, job, batchv1.JobComplete)
@@ -164,8 +169,7 @@ func (s *stage) manyJobs(ctx context.Context) error {
 	}
 	s.count("deletions that are more than one for each Job", len(s.deletions(mark))-(manyJobs-1), 0)
 	s.count("errors in the log by then", strings.Count(s.operator.Logs(), `"level":"ERROR"`), 0)
-	s.atRest(ctx, "with one Job left")
-	return s.Client.Delete(ctx, cj)
+	return errors.Join(s.atRest(ctx, "with one Job left"), s.Client.Delete(ctx, cj))
 }
 
 // largestAnnotations creates resources with annotations of almost the size that the API server accepts.
@@ -236,18 +240,13 @@ func (s *stage) await(ctx context.Context, object client.Object, what string, do
 }
 
 // atRest counts the operator's writes while nothing changes.
-func (s *stage) atRest(ctx context.Context, when string) {
+func (s *stage) atRest(ctx context.Context, when string) error {
 	mark := s.Audit.Now()
-	pause(ctx, rest)
-	s.count("writes at rest "+when, len(s.writes(mark)), 0)
-}
-
-// pause waits for some time, or until the context is canceled.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
+	if err := measure.Pause(ctx, rest); err != nil {
+		return err
 	}
+	s.count("writes at rest "+when, len(s.writes(mark)), 0)
+	return nil
 }
 
 func (s *stage) writes(mark testenv.Mark) []testenv.Request {

@@ -72,7 +72,7 @@ func goroutines(run *Run, reference *Reference) []string {
 	watched := sets.New[string]()
 	for i := range run.Requests {
 		if request := &run.Requests[i]; request.Verb == "watch" {
-			watched.Insert(request.Namespace + "/" + request.Resource)
+			watched.Insert(request.Watched())
 		}
 	}
 	var found problems

@@ -68,6 +68,9 @@ func (r *Request) IsOld() bool {
 	return r.Verb == "list" && r.Rule == 0 && r.Fault != nil && r.Fault.Kind == Age
 }
 
+// Watched returns what a watch is for: a resource in a namespace.
+func (r *Request) Watched() string { return r.Namespace + "/" + r.Resource }
+
 // IsCreation reports whether the request has created an object, which an apply can, too.
 func (r *Request) IsCreation() bool {
 	return r.Status == http.StatusCreated

@@ -13,11 +13,11 @@ type streams struct {
 	mu          sync.Mutex
 	open        map[*stream]bool // whether it has begun
 	latest      time.Time        // when the last one has begun
-	watched     map[string]bool  // of which a watch has begun, see watchedBy
+	watched     map[string]bool  // of which a watch has begun, see [Request.Watched]
 	pausedUntil time.Time
 	lateUntil   time.Time         // of watches of late resources
 	late        func(string) bool // nil for none
-	expired     map[string]bool   // of which the next watch is answered with 410, see watchedBy
+	expired     map[string]bool   // of which the next watch is answered with 410, see [Request.Watched]
 	// the resource version of the state that is served instead of the present one; empty for none
 	old    string
 	oldFor time.Duration
@@ -26,12 +26,9 @@ type streams struct {
 
 type stream struct {
 	resource string
-	watched  string // see watchedBy
+	watched  string // see [Request.Watched]
 	cancel   context.CancelFunc
 }
-
-// watchedBy returns what a request watches: a resource in a namespace.
-func watchedBy(request *Request) string { return request.Namespace + "/" + request.Resource }
 
 // pause pauses all watches.
 func (s *streams) pause(d time.Duration) {
@@ -66,7 +63,7 @@ func (s *streams) expire() {
 	s.expireThose(func(string) bool { return true })
 }
 
-// expireThose does so for some resources. The caller holds the lock.
+// expireThose does what expire does, for some resources. The caller holds the lock.
 func (s *streams) expireThose(are func(resource string) bool) {
 	for stream := range s.open {
 		if are(stream.resource) {
@@ -192,14 +189,14 @@ func (s *streams) flow(ctx context.Context, resource string) {
 
 // watch forwards a watch.
 func (p *Proxy) watch(w http.ResponseWriter, r *http.Request, request *Request) {
-	if code := p.streams.refusal(r, watchedBy(request)); code != 0 {
+	if code := p.streams.refusal(r, request.Watched()); code != 0 {
 		p.answered(request, code, nil)
 		refuse(w, code, "a fault of the proxy")
 		return
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	open := &stream{request.Resource, watchedBy(request), cancel}
+	open := &stream{request.Resource, request.Watched(), cancel}
 	defer p.streams.register(open)()
 	answer, err := p.send(ctx, r, nil)
 	if err != nil {

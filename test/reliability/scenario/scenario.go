@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/example/memcached-operator/internal/child"
+	"github.com/example/memcached-operator/test/bench/measure"
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
@@ -182,9 +183,7 @@ func awaitThat(named client.Object, is func(client.Object) bool) Action {
 		if err != nil {
 			return err
 		}
-		_ = wait.PollUntilContextTimeout(ctx, time.Second, 500*time.Millisecond, false,
-			func(context.Context) (bool, error) { return false, nil })
-		return nil
+		return measure.Pause(ctx, 500*time.Millisecond)
 	}
 }
 
