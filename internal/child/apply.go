@@ -26,8 +26,8 @@ const absent = "1"
 // Pass is one reconciliation of the owner of children.
 type Pass struct {
 	Owner client.Object
-	// HadChildren reports whether the owner's children were created before. A missing child is then recreated only after a
-	// live read of the owner ([Client.Confirm]).
+	// HadChildren reports whether the owner's children may have been created before. A missing child is then created only
+	// after a live read of the owner ([Client.Confirm]).
 	HadChildren bool
 
 	isConfirmed bool

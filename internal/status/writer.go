@@ -81,26 +81,30 @@ func NewWriter(kind string, c client.Client, live client.Reader, clock clock.Pas
 }
 
 // Latest returns a copy of the cached resource or of the response to this writer's last status write, whichever is
-// newer. A status computed from an older copy would undo or repeat that write.
-func Latest[P client.Object](w *Writer, cached P) P {
+// newer. A status computed from an older copy would undo or repeat that write. IsNew reports whether this is the first
+// pass for the resource: it has no status, and Latest was not called for it before.
+func Latest[P client.Object](w *Writer, cached P) (latest P, isNew bool) {
 	newest, _ := w.recent.Newest(cached, true)
 	if newest.GetUID() != cached.GetUID() {
 		newest = cached // the response is for an earlier resource of that name
 	}
-	w.noteChange(newest)
-	return newest.DeepCopyObject().(P)
+	isNew = w.noteChange(newest)
+	return newest.DeepCopyObject().(P), isNew
 }
 
-// noteChange notes since when the status of a resource does not refer to its generation.
-func (w *Writer) noteChange(object client.Object) {
+// noteChange notes since when the status of a resource does not refer to its generation, and reports whether the
+// resource is new: the status refers to no generation, and no change was noted before.
+func (w *Writer) noteChange(object client.Object) (isNew bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	uid, generation := object.GetUID(), object.GetGeneration()
-	if w.observedGeneration(object) == generation {
+	uid, generation, observed := object.GetUID(), object.GetGeneration(), w.observedGeneration(object)
+	noted, isNoted := w.changes[uid]
+	if observed == generation {
 		delete(w.changes, uid)
-	} else if w.changes[uid].generation != generation {
+	} else if noted.generation != generation {
 		w.changes[uid] = change{generation, w.clock.Now()}
 	}
+	return observed == 0 && !isNoted
 }
 
 // noteStored observes the delay of a change when the status refers to it.

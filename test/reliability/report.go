@@ -230,7 +230,7 @@ var violations = proof.Table{
 			"a Service was created a second time, for a Memcached that was deleted", "the deletion was not in the cache yet " +
 				"after the outage; the operator reads the owner live before it creates a child again, but knows only from the " +
 				"status that there were children, and no status had been written. The garbage collector deleted the Service",
-			"nothing yet"},
+			"the operator: it also knows when it has had an earlier pass for the resource (foo-hidden-delete)"},
 	},
 }
 

@@ -154,7 +154,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, cj *tutorialv1.CronJob) (ctr
 	if !cj.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil // the garbage collector deletes its Jobs
 	}
-	before, known := status.Latest(r.status, cj), r.memory.of(cj)
+	before, _ := status.Latest(r.status, cj)
+	known := r.memory.of(cj)
 	syncCtx, cancel := context.WithTimeout(ctx, child.WriteTimeout)
 	defer cancel()
 	seen, err := r.sync(syncCtx, before, known)

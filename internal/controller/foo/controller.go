@@ -119,8 +119,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, foo *samplev1alpha1.Foo) (ct
 	if !foo.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil // the garbage collector deletes its Deployment
 	}
-	before := status.Latest(r.status, foo)
-	pass := &child.Pass{Owner: before, HadChildren: len(before.Status.Conditions) > 0}
+	before, isNew := status.Latest(r.status, foo)
+	pass := &child.Pass{Owner: before, HadChildren: !isNew}
 	writeCtx, cancel := context.WithTimeout(ctx, child.WriteTimeout)
 	defer cancel()
 	done := r.sync(writeCtx, pass, before)

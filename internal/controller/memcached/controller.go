@@ -145,8 +145,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, mc *cachev1alpha1.Memcached)
 	if !mc.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil // the garbage collector deletes its children
 	}
-	before := status.Latest(r.status, mc)
-	pass := &child.Pass{Owner: before, HadChildren: len(before.Status.Conditions) > 0}
+	before, isNew := status.Latest(r.status, mc)
+	pass := &child.Pass{Owner: before, HadChildren: !isNew}
 	writeCtx, cancel := context.WithTimeout(ctx, child.WriteTimeout)
 	defer cancel()
 	done := r.sync(writeCtx, pass, before)

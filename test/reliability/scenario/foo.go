@@ -38,6 +38,11 @@ func foos() []Scenario {
 			{Name: "create", Do: one.Do, Until: exists(history.Deployments, "web")},
 			{Name: "delete", Do: remove(newFoo("one")), Until: isEmpty},
 		}},
+		{Name: "foo-hidden-delete", IsOpen: true, Steps: []Step{
+			{Name: "create", Do: one.Do, Until: exists(history.Deployments, "web")},
+			{Name: "delete", Hidden: history.IsOwnKind, Do: inTurn(remove(newFoo("one")), awaitGone(newDeployment("web"))),
+				Until: isEmpty},
+		}},
 		{Name: "foo-recreate", IsPassing: true, Setup: []Step{one}, Steps: []Step{
 			{Name: "delete and create", Do: inTurn(remove(newFoo("one")), createFoo("one", "web", 2).Do),
 				Until: FooRuns("one", "web", 2)},
@@ -164,7 +169,9 @@ func changeDeployment(name string) Action {
 	})
 }
 
-func hasNoOwner(object client.Object) bool { return len(object.GetOwnerReferences()) == 0 }
+func hasNoOwner(object client.Object) bool {
+	return object != nil && len(object.GetOwnerReferences()) == 0
+}
 
 func scaleDeployment(name string) Action {
 	return edit(newDeployment(name), func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To[int32](2) })

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -169,16 +170,24 @@ const longestWait = time.Minute
 
 // await waits until an object exists, and a while longer, in which the operator may act.
 func await(object client.Object) Action {
-	return awaitThat(object, func(client.Object) bool { return true })
+	return awaitThat(object, func(found client.Object) bool { return found != nil })
 }
 
-// awaitThat waits until an object exists and has a property, and a while longer.
-func awaitThat(named client.Object, is func(client.Object) bool) Action {
+// awaitGone waits until an object does not exist, and a while longer.
+func awaitGone(object client.Object) Action {
+	return awaitThat(object, func(found client.Object) bool { return found == nil })
+}
+
+// awaitThat waits until an object, which is nil while it does not exist, has a property, and a while longer.
+func awaitThat(named client.Object, is func(found client.Object) bool) Action {
 	return func(ctx context.Context, s *Stage) error {
 		object := localCopy(s, named)
 		err := poll(ctx, func(ctx context.Context) (bool, error) {
 			err := s.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
-			return err == nil && is(object), client.IgnoreNotFound(err)
+			if apierrors.IsNotFound(err) {
+				return is(nil), nil
+			}
+			return err == nil && is(object), err
 		})
 		if err != nil {
 			return err
