@@ -18,7 +18,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -31,7 +30,6 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
 	"github.com/example/memcached-operator/internal/child"
@@ -169,12 +167,7 @@ func managerOptions(o *options, lease resourcelock.Interface) ctrl.Options {
 // controllerOptions returns the options of one controller. Failed passes are retried at least once a minute, so that a
 // resource recovers soon after, for example, a quota is raised.
 func controllerOptions() controller.Options {
-	return controller.Options{RateLimiter: backOff(time.Minute)}
-}
-
-// backOff retries a failed resource after 100 ms, and doubles the delay with each failure up to the longest.
-func backOff(longest time.Duration) workqueue.TypedRateLimiter[reconcile.Request] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](100*time.Millisecond, longest)
+	return controller.Options{RateLimiter: newBackOff(time.Minute, clock.RealClock{})}
 }
 
 func namespaces(names []string) map[string]cache.Config {

@@ -85,12 +85,13 @@ func Apply[T any, P Object[T], C Config[C]](ctx context.Context, c *Client, pass
 			return observed, nil
 		}
 	}
-	if mustConfirm(pass, observed) {
+	if mustConfirm(c, pass, observed) {
 		if err := c.Confirm(ctx, pass.Owner); err != nil {
 			return nil, err
 		}
 		pass.isConfirmed = true
 	}
+	c.current.Store(pass.Owner.GetUID(), nil)
 	answer, err := write(ctx, c, pass.Owner, named, observed, want)
 	if err != nil {
 		return nil, fmt.Errorf("applying %s %s: %w", c.kindOf(named), client.ObjectKeyFromObject(named), err)
@@ -110,16 +111,20 @@ func Apply[T any, P Object[T], C Config[C]](ctx context.Context, c *Client, pass
 }
 
 // mustConfirm reports whether a write needs a live read of the owner, which a pass does once: before it recreates a
-// child, and before it restores an owner reference, which the garbage collector may have removed on deletion of the
-// owner.
-func mustConfirm[T any, P Object[T]](pass *Pass, observed P) bool {
-	if pass.isConfirmed {
+// child; before it restores an owner reference, which the garbage collector may have removed on deletion of the owner;
+// and before this client's first change to a child of the owner, which a manager before it may have written for a newer
+// spec than the cache shows.
+func mustConfirm[T any, P Object[T]](c *Client, pass *Pass, observed P) bool {
+	switch {
+	case pass.isConfirmed:
 		return false
-	}
-	if observed == nil {
+	case observed == nil:
 		return pass.HadChildren
+	case metav1.GetControllerOfNoCopy(observed) == nil:
+		return true
 	}
-	return metav1.GetControllerOfNoCopy(observed) == nil
+	_, isCurrent := c.current.Load(pass.Owner.GetUID())
+	return !isCurrent
 }
 
 // complete adds to a configuration what every child has.
@@ -141,11 +146,12 @@ func write[T any, P Object[T], C Config[C]](
 	ctx context.Context, c *Client, owner client.Object, named, observed P, want C,
 ) (P, error) {
 	// ForceOwnership takes back fields that another writer has changed on the observed child, and only there: the UID
-	// makes the request fail if another object has that name now. Without an observed child, nothing may be overwritten.
-	// For the child of another custom resource, there would not even be a conflict: its fields have the same field owner.
+	// makes the request fail if another object has that name now, and the resource version if it arrives late, after the
+	// write of a manager that has a newer spec. Without an observed child, nothing may be overwritten. For the child of
+	// another custom resource, there would not even be a conflict: its fields have the same field owner.
 	var options []client.PatchOption
 	if observed != nil {
-		want = want.WithUID(observed.GetUID())
+		want = want.WithUID(observed.GetUID()).WithResourceVersion(observed.GetResourceVersion())
 		options = append(options, client.ForceOwnership)
 	} else {
 		want = want.WithResourceVersion(absent)

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -59,6 +60,10 @@ type Client struct {
 	live        client.Reader
 	recent      *recent.Objects
 	alterations alterations
+	// current holds the UIDs of the owners for which this client has written a child. Their cached specs are not older
+	// than those that an earlier manager may have written a child for. An owner is removed when one of its children is
+	// deleted.
+	current sync.Map
 }
 
 // Object is the pointer to an API type T.
@@ -278,6 +283,7 @@ func (c *Client) ForgetDeleted() predicate.Predicate {
 	return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
 		c.recent.Forget(e.Object)
 		c.alterations.forget(e.Object)
+		c.current.Delete(ownerOf(e.Object))
 		return true
 	}}
 }

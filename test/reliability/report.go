@@ -231,6 +231,25 @@ var violations = proof.Table{
 				"after the outage; the operator reads the owner live before it creates a child again, but knows only from the " +
 				"status that there were children, and no status had been written. The garbage collector deleted the Service",
 			"the operator: it also knows when it has had an earlier pass for the resource (foo-hidden-delete)"},
+		{"2026-11-27", "foo-handover / create events.k8s.io/events #3: 409", "one event ErrResourceExists, not two",
+			"the second Foo had its name before its status said that it was taken; all references happened to report that",
+			"the suite: where a name is taken for a moment, the fewest events are those of expected.yaml"},
+		{"2026-11-27", "memcached-tls / patch cache.example.com/memcacheds/status #2: age-more, 6 of 6 runs",
+			"the Deployment got the template of the spec before, and at once the current one again: pods were restarted",
+			"after a restart, the API server that listed Memcacheds was behind the one that listed Deployments",
+			"the operator: it reads the owner live before its first change to a child since it started"},
+		{"2026-11-27", "memcached-tls / patch apps/deployments #1: freeze", "likewise",
+			"the request of the frozen leader arrived after the new leader's, which was for a newer spec",
+			"the operator: a change to a child is for the version that was observed"},
+		{"2026-11-27", "memcached-tls / patch /services for 5s: 500, memcached-foreign and memcached-set-foreign / patch " +
+			"policy/poddisruptionbudgets for 5s: 500 and 403",
+			"everything had settled 26 to 60 s later than without faults, where 20 s are allowed",
+			"each failed pass doubled the delay of the next retry, those that events had triggered, too: 12 in the first 2 s",
+			"the operator: a pass that fails before the retry is due does not delay it (cmd/backoff.go)"},
+		{"2026-11-27", "foo-scaled-by-others / patch apps/deployments for 5s: 500, and foos/status for 5s: 403",
+			"a status said that a Foo matches its spec", "it did: the Foo leaves the number of pods to others, and the suite " +
+				"expected one pod, which it had had until 5 s before in all plans before",
+			"the suite: any number is right then"},
 	},
 }
 

@@ -125,6 +125,11 @@ func TestReferencesDiffer(t *testing.T) {
 	g.Expect(reference.FewestEvents).To(HaveKeyWithValue("Synced", 1))
 	g.Expect(reference.Writes).To(HaveKeyWithValue(proxy.Match{Verb: "create", Resource: "events.k8s.io/events"}, 1))
 	g.Expect(s.refer(played, run(4))).To(ConsistOf(HaveField("Oracle", "expected")))
+
+	passing := *played
+	passing.Name, passing.IsPassing = "foo-handover", true
+	g.Expect(s.refer(&passing, run(2))).To(BeEmpty())
+	g.Expect(s.references["foo-handover"].FewestEvents).To(HaveKeyWithValue("Synced", 1), "as expected.yaml allows")
 }
 
 func TestJudgeLoad(t *testing.T) {

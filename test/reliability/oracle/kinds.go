@@ -55,8 +55,14 @@ func (w *statusWrite) judgeWorkload() {
 func (w *statusWrite) matchesSpec(status *kinds.Status) bool {
 	resource := typed(w.kind, w.observed)
 	wanted, name := w.kind.Pods(resource), w.kind.ChildrenOf(resource)[0].GetName()
-	isRolledOut := recently(w, history.Deployments,
-		func(d *appsv1.Deployment) bool { return d.Name == name && history.IsRolledOut(d, wanted) }) ||
+	foo, isFoo := resource.(*samplev1alpha1.Foo)
+	othersScale := isFoo && foo.Spec.Replicas == nil
+	isRolledOut := recently(w, history.Deployments, func(d *appsv1.Deployment) bool {
+		if othersScale {
+			return d.Name == name && history.IsRolledOut(d, ptr.Deref(d.Spec.Replicas, 1))
+		}
+		return d.Name == name && history.IsRolledOut(d, wanted)
+	}) ||
 		recently(w, history.StatefulSets,
 			func(s *appsv1.StatefulSet) bool { return s.Name == name && history.IsSetRolledOut(s, wanted) })
 	return isRolledOut && (status.Ready == wanted || status.Nodes == nil)
