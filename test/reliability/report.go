@@ -248,7 +248,7 @@ var violations = proof.Table{
 			"the operator: a pass that fails before the retry is due does not delay it (cmd/backoff.go)"},
 		{"2026-11-27", "foo-scaled-by-others / patch apps/deployments for 5s: 500, and foos/status for 5s: 403",
 			"a status said that a Foo matches its spec", "it did: the Foo leaves the number of pods to others, and the suite " +
-				"expected one pod, which it had had until 5 s before in all plans before",
+				"expected one pod; in all other plans, it had one until 5 s before",
 			"the suite: any number is right then"},
 	},
 }
