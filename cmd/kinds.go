@@ -85,7 +85,7 @@ var kinds = []kind{
 		children:    cronjob.Children,
 		setup: func(mgr ctrl.Manager, c controller.Options, operands operands) error {
 			c.RateLimiter = newBackOff(10*time.Second, operands.clock) // a failure must not delay the next run for long
-			c.UsePriorityQueue = ptr.To(false)        // nor must status updates delay runs that are due: the queue is FIFO
+			c.UsePriorityQueue = ptr.To(false)                         // nor must status updates delay runs that are due: the queue is FIFO
 			return (&cronjob.Reconciler{Clock: operands.clock}).SetupWithManager(mgr, c)
 		},
 	},

@@ -123,13 +123,15 @@ func TestReferencesDiffer(t *testing.T) {
 	reference := s.references["foo-create"]
 	g.Expect(reference.Events).To(HaveKeyWithValue("Synced", 3))
 	g.Expect(reference.FewestEvents).To(HaveKeyWithValue("Synced", 1))
-	g.Expect(reference.Writes).To(HaveKeyWithValue(proxy.Match{Verb: "create", Resource: "events.k8s.io/events"}, 1))
+	match := proxy.Match{Verb: "create", Resource: "events.k8s.io/events"}
+	g.Expect(reference.Writes).To(HaveKeyWithValue(match, 1))
 	g.Expect(s.refer(played, run(4))).To(ConsistOf(HaveField("Oracle", "expected")))
 
 	passing := *played
 	passing.Name, passing.IsPassing = "foo-handover", true
 	g.Expect(s.refer(&passing, run(2))).To(BeEmpty())
 	g.Expect(s.references["foo-handover"].FewestEvents).To(HaveKeyWithValue("Synced", 1), "as expected.yaml allows")
+	g.Expect(s.references["foo-handover"].Writes).To(HaveKeyWithValue(match, 1))
 }
 
 func TestJudgeLoad(t *testing.T) {

@@ -154,6 +154,15 @@ func NewReference(run *Run) *Reference {
 	return r
 }
 
+// LeaveOut leaves out all events but the fewest of each reason.
+func (r *Reference) LeaveOut(expected map[string][2]int) {
+	match := proxy.Match{Verb: "create", Resource: eventResource}
+	for reason, bounds := range expected {
+		r.FewestEvents[reason] = bounds[0]
+		r.Writes[match] = max(0, r.Writes[match]-max(0, r.Events[reason]-bounds[0]))
+	}
+}
+
 const eventResource = "events.k8s.io/events"
 
 // isOfInterest reports whether a request is not about leader election.
