@@ -84,8 +84,9 @@ var kinds = []kind{
 		conditions:  func(o runtime.Object) []metav1.Condition { return o.(*tutorialv1.CronJob).Status.Conditions },
 		children:    cronjob.Children,
 		setup: func(mgr ctrl.Manager, c controller.Options, operands operands) error {
-			c.RateLimiter = newBackOff(10*time.Second, operands.clock) // a failure must not delay the next run for long
-			c.UsePriorityQueue = ptr.To(false)                         // nor must status updates delay runs that are due: the queue is FIFO
+			// Neither a failure nor status updates must delay runs that are due for long: the queue is FIFO.
+			c.RateLimiter = newBackOff(10*time.Second, operands.clock)
+			c.UsePriorityQueue = ptr.To(false)
 			return (&cronjob.Reconciler{Clock: operands.clock}).SetupWithManager(mgr, c)
 		},
 	},
