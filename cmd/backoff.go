@@ -12,11 +12,11 @@ import (
 // firstRetry is the delay of the first retry after a success.
 const firstRetry = 100 * time.Millisecond
 
-// backOff delays the retries of failed passes. Each delay of a resource is twice the one before, up to the longest, so
-// that trouble of a certain time is over for a resource after at most that time again.
+// backOff delays the retries of failed passes. Each delay of a resource is twice the one before, up to the longest, so a
+// resource recovers from trouble at most as long after it as the trouble lasted.
 //
 // A pass that an event triggers may fail, too, before the retry is due. It does not change when that is: with the rate
-// limiters of client-go, a few events in the first second of a rollout would delay the retry by a minute.
+// limiters of client-go, ten events in the first second of a rollout would delay the retry by a minute.
 type backOff struct {
 	longest time.Duration
 	clock   clock.PassiveClock
@@ -25,7 +25,7 @@ type backOff struct {
 	retries map[reconcile.Request]retry
 }
 
-// retry is the latest retry of a resource, which has failed since the last success.
+// retry is when a resource is due for its next pass, after how long a delay, and its failures since the last success.
 type retry struct {
 	due      time.Time
 	delay    time.Duration

@@ -84,8 +84,9 @@ var kinds = []kind{
 		conditions:  func(o runtime.Object) []metav1.Condition { return o.(*tutorialv1.CronJob).Status.Conditions },
 		children:    cronjob.Children,
 		setup: func(mgr ctrl.Manager, c controller.Options, operands operands) error {
-			// Neither a failure nor status updates must delay runs that are due for long: the queue is FIFO.
-			c.RateLimiter = newBackOff(10*time.Second, operands.clock)
+			// Runs that are due must not wait long: neither after a failure, nor behind status updates (a FIFO queue has no
+			// priorities).
+			c.RateLimiter = newBackOff(10*time.Second, clock.RealClock{})
 			c.UsePriorityQueue = ptr.To(false)
 			return (&cronjob.Reconciler{Clock: operands.clock}).SetupWithManager(mgr, c)
 		},

@@ -27,10 +27,11 @@ const absent = "1"
 type Pass struct {
 	Owner client.Object
 	// HadChildren reports whether the owner's children may have been created before. A missing child is then created only
-	// after a live read of the owner ([Client.Confirm]).
+	// after a live read of the owner.
 	HadChildren bool
 
-	isConfirmed bool
+	isConfirmed bool // confirm was called, and returned confirmErr
+	confirmErr  error
 	retryAfter  time.Duration
 }
 
@@ -45,6 +46,15 @@ func (p *Pass) retry(after time.Duration) {
 	if after > 0 && (p.retryAfter == 0 || after < p.retryAfter) {
 		p.retryAfter = after
 	}
+}
+
+// confirm is [Client.Confirm] for the owner, once in a pass: before a child is changed, or created again. An outdated
+// spec would restart pods, and a deleted owner, which may have orphaned its children on purpose, must not get any.
+func (p *Pass) confirm(ctx context.Context, c *Client) error {
+	if !p.isConfirmed {
+		p.isConfirmed, p.confirmErr = true, c.Confirm(ctx, p.Owner)
+	}
+	return p.confirmErr
 }
 
 // Config is the apply configuration C of a child.
@@ -85,13 +95,11 @@ func Apply[T any, P Object[T], C Config[C]](ctx context.Context, c *Client, pass
 			return observed, nil
 		}
 	}
-	if mustConfirm(c, pass, observed) {
-		if err := c.Confirm(ctx, pass.Owner); err != nil {
+	if observed != nil || pass.HadChildren {
+		if err := pass.confirm(ctx, c); err != nil {
 			return nil, err
 		}
-		pass.isConfirmed = true
 	}
-	c.current.Store(pass.Owner.GetUID(), nil)
 	answer, err := write(ctx, c, pass.Owner, named, observed, want)
 	if err != nil {
 		return nil, fmt.Errorf("applying %s %s: %w", c.kindOf(named), client.ObjectKeyFromObject(named), err)
@@ -108,23 +116,6 @@ func Apply[T any, P Object[T], C Config[C]](ctx context.Context, c *Client, pass
 	c.recent.Remember(answer)
 	pass.retry(c.recent.Expiry(answer))
 	return answer, nil
-}
-
-// mustConfirm reports whether a write needs a live read of the owner, which a pass does once: before it recreates a
-// child; before it restores an owner reference, which the garbage collector may have removed on deletion of the owner;
-// and before this client's first change to a child of the owner, which a manager before it may have written for a newer
-// spec than the cache shows.
-func mustConfirm[T any, P Object[T]](c *Client, pass *Pass, observed P) bool {
-	switch {
-	case pass.isConfirmed:
-		return false
-	case observed == nil:
-		return pass.HadChildren
-	case metav1.GetControllerOfNoCopy(observed) == nil:
-		return true
-	}
-	_, isCurrent := c.current.Load(pass.Owner.GetUID())
-	return !isCurrent
 }
 
 // complete adds to a configuration what every child has.
@@ -146,9 +137,9 @@ func write[T any, P Object[T], C Config[C]](
 	ctx context.Context, c *Client, owner client.Object, named, observed P, want C,
 ) (P, error) {
 	// ForceOwnership takes back fields that another writer has changed on the observed child, and only there: the UID
-	// makes the request fail if another object has that name now, and the resource version if it arrives late, after the
-	// write of a manager that has a newer spec. Without an observed child, nothing may be overwritten. For the child of
-	// another custom resource, there would not even be a conflict: its fields have the same field owner.
+	// makes the request fail if the child was deleted or replaced. The resource version makes it fail if it arrives late,
+	// after the write of another manager that has a newer spec. Without an observed child, nothing may be overwritten. For
+	// the child of another custom resource, there would not even be a conflict: its fields have the same field owner.
 	var options []client.PatchOption
 	if observed != nil {
 		want = want.WithUID(observed.GetUID()).WithResourceVersion(observed.GetResourceVersion())
@@ -164,6 +155,8 @@ func write[T any, P Object[T], C Config[C]](
 			err = errors.Join(err, readErr)
 		case observed == nil && found == nil && apierrors.IsConflict(err):
 			answer, err = send(ctx, c, named, want) // the object of that name has been deleted meanwhile
+		case isNewer(owner, observed, found) && apierrors.IsConflict(err):
+			answer, err = writeNewer(ctx, c, owner, named, want.WithResourceVersion(found.ResourceVersion), options)
 		default:
 			err = explain(c, owner, named, observed, found, err)
 		}
@@ -181,6 +174,27 @@ func write[T any, P Object[T], C Config[C]](
 	}
 	answer, err = send(ctx, c, named, want.WithResourceVersion(patched.GetResourceVersion()), options...)
 	return answer, recent.ExplainConflict(ctx, c.client, c.live, patched, err)
+}
+
+// isNewer reports whether the API server has another version of the observed child.
+func isNewer[T any, P Object[T]](owner client.Object, observed P, found *metav1.PartialObjectMetadata) bool {
+	return observed != nil && found != nil && found.UID == observed.GetUID() && IsControlled(found, owner) &&
+		found.ResourceVersion != observed.GetResourceVersion()
+}
+
+// writeNewer applies want over a newer version of a child than was observed. While pods are replaced, the cache may
+// always be behind the status of their workload, so waiting for it could take as long as the rollout. The owner is read
+// live after that version was: no other manager has written the version for a newer spec.
+func writeNewer[T any, P Object[T], C Config[C]](ctx context.Context, c *Client, owner client.Object, named P, want C,
+	options []client.PatchOption) (P, error) {
+	if err := c.Confirm(ctx, owner); err != nil {
+		return nil, err
+	}
+	answer, err := send(ctx, c, named, want, options...)
+	if apierrors.IsConflict(err) {
+		err = recent.Behind(c.client, named)
+	}
+	return answer, err
 }
 
 // explain returns a more specific error for a failed write, by the object that the API server has now: a

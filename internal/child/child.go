@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -60,10 +59,6 @@ type Client struct {
 	live        client.Reader
 	recent      *recent.Objects
 	alterations alterations
-	// current holds the UIDs of the owners for which this client has written a child. Their cached specs are not older
-	// than those that an earlier manager may have written a child for. An owner is removed when one of its children is
-	// deleted.
-	current sync.Map
 }
 
 // Object is the pointer to an API type T.
@@ -127,7 +122,8 @@ func List[T any, P Object[T]](ctx context.Context, c *Client, owner client.Objec
 
 // Confirm reads the owner of children live and returns a [*recent.BehindError] unless it has the observed UID and
 // generation. The cache of the owners can be older than that of the children. An owner whose change, or whose deletion
-// and recreation, is not in the cache would get back a child that it no longer needs, or lose one that it does.
+// and recreation, is not in the cache would get back a child that it no longer needs, lose one that it does, or have one
+// changed back to an earlier spec.
 func (c *Client) Confirm(ctx context.Context, owner client.Object) error {
 	found, err := recent.Live(ctx, c.client, c.live, owner)
 	if err != nil {
@@ -283,7 +279,6 @@ func (c *Client) ForgetDeleted() predicate.Predicate {
 	return predicate.Funcs{DeleteFunc: func(e event.DeleteEvent) bool {
 		c.recent.Forget(e.Object)
 		c.alterations.forget(e.Object)
-		c.current.Delete(ownerOf(e.Object))
 		return true
 	}}
 }

@@ -47,8 +47,45 @@ func TestDelayOfAChange(t *testing.T) {
 	w.noteStored(pod(5, 4))
 	w.noteStored(pod(5, 5))
 	w.noteStored(pod(5, 5))
+	Latest(w, pod(5, 5))
 	if diff := cmp.Diff(observer{2}, observed); diff != "" || len(w.changes) > 0 {
 		t.Errorf("delays (-want +got):\n%s\nnot reported: %v", diff, w.changes)
+	}
+}
+
+// A resource is new until its first pass, whether or not a status was written, and whether or not the cache shows it.
+func TestIsNew(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	w := newWriter(clock)
+	without, with := named("uid", 1), named("uid", 1)
+	with.(*corev1.Pod).Status.ObservedGeneration = 1
+	for _, step := range []struct {
+		name  string
+		do    func()
+		isNew bool
+	}{
+		{"first pass", func() {}, true},
+		{"no status was written", func() {}, false},
+		{"not within an hour either", func() {
+			for range 4 {
+				clock.SetTime(clock.Now().Add(20 * time.Minute))
+				Latest(w, without)
+				w.sweep(clock.Now())
+			}
+		}, false},
+		{"the cache does not show the status", func() { w.noteStored(with) }, false},
+		{"gone for an hour", func() {
+			clock.SetTime(clock.Now().Add(61 * time.Minute))
+			w.sweep(clock.Now())
+		}, true},
+	} {
+		step.do()
+		if _, isNew := Latest(w, without); isNew != step.isNew {
+			t.Errorf("%s: new is %t", step.name, isNew)
+		}
+	}
+	if _, isNew := Latest(w, with); isNew || len(w.changes) > 0 {
+		t.Errorf("with a status: new is %t; noted: %v", isNew, w.changes)
 	}
 }
 

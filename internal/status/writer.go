@@ -48,10 +48,11 @@ type Writer struct {
 	swept    time.Time
 }
 
-// change is a generation of a resource that its status does not refer to yet, and since when.
+// change is a generation of a resource that the status in the cache does not refer to yet.
 type change struct {
-	generation int64
-	since      time.Time
+	generation  int64
+	since, seen time.Time // its first and latest pass
+	isStored    bool      // the stored status refers to it
 }
 
 // pace is when the next progress update of a resource is due, and how long the one after it has to wait, as long as the
@@ -82,29 +83,33 @@ func NewWriter(kind string, c client.Client, live client.Reader, clock clock.Pas
 
 // Latest returns a copy of the cached resource or of the response to this writer's last status write, whichever is
 // newer. A status computed from an older copy would undo or repeat that write. IsNew reports whether this is the first
-// pass for the resource: it has no status, and Latest was not called for it before.
+// pass for the resource: it has no status, and this writer has not noted it before.
 func Latest[P client.Object](w *Writer, cached P) (latest P, isNew bool) {
 	newest, _ := w.recent.Newest(cached, true)
 	if newest.GetUID() != cached.GetUID() {
 		newest = cached // the response is for an earlier resource of that name
 	}
-	isNew = w.noteChange(newest)
+	isNew = w.noteChange(cached, newest)
 	return newest.DeepCopyObject().(P), isNew
 }
 
-// noteChange notes since when the status of a resource does not refer to its generation, and reports whether the
-// resource is new: the status refers to no generation, and no change was noted before.
-func (w *Writer) noteChange(object client.Object) (isNew bool) {
+// noteChange notes since when the status of a resource does not refer to its generation, until the cache shows a status
+// that does. It reports whether the resource is new: the status refers to no generation, and no change was noted.
+func (w *Writer) noteChange(cached, newest client.Object) (isNew bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	uid, generation, observed := object.GetUID(), object.GetGeneration(), w.observedGeneration(object)
+	now, uid, generation := w.clock.Now(), newest.GetUID(), newest.GetGeneration()
 	noted, isNoted := w.changes[uid]
-	if observed == generation {
+	switch {
+	case w.observedGeneration(cached) == generation:
 		delete(w.changes, uid)
-	} else if noted.generation != generation {
-		w.changes[uid] = change{generation, w.clock.Now()}
+	case noted.generation != generation:
+		w.changes[uid] = change{generation: generation, since: now, seen: now}
+	default:
+		noted.seen = now
+		w.changes[uid] = noted
 	}
-	return observed == 0 && !isNoted
+	return w.observedGeneration(newest) == 0 && !isNoted
 }
 
 // noteStored observes the delay of a change when the status refers to it.
@@ -113,9 +118,10 @@ func (w *Writer) noteStored(object client.Object) {
 	defer w.mu.Unlock()
 	uid := object.GetUID()
 	delete(w.rejected, uid)
-	if noted, ok := w.changes[uid]; ok && w.observedGeneration(object) >= noted.generation {
+	if noted, ok := w.changes[uid]; ok && !noted.isStored && w.observedGeneration(object) >= noted.generation {
 		w.delays.Observe(w.clock.Since(noted.since).Seconds())
-		delete(w.changes, uid)
+		noted.isStored = true
+		w.changes[uid] = noted
 	}
 }
 
@@ -232,7 +238,7 @@ func (w *Writer) sweep(now time.Time) {
 		}
 	}
 	for uid, change := range w.changes {
-		if now.Sub(change.since) > time.Hour {
+		if now.Sub(change.seen) > time.Hour {
 			delete(w.changes, uid)
 		}
 	}

@@ -131,6 +131,37 @@ var _ = Describe("With a cache that is behind, the operator", ownManager, SpecPr
 		Expect(recent.IsBehind(err)).To(BeTrue(), "%v", err)
 	})
 
+	It("does not create a deleted child that the cache still shows", func(ctx context.Context) {
+		owned := deletedChild(ctx)
+		owned.Spec.Selector = nil // a difference to repair
+		_, err := apply(ctx, frozen(owned), &child.Pass{Owner: owner})
+		Expect(recent.IsBehind(err)).To(BeTrue(), "%v", err)
+		Expect(isGone(owned)(ctx)).To(BeTrue())
+	})
+
+	It("changes a newer version of its child than was observed, but not for an outdated spec", func(ctx context.Context) {
+		older, err := apply(ctx, frozen(nil), &child.Pass{Owner: owner})
+		Expect(err).NotTo(HaveOccurred())
+		newer := older.DeepCopy()
+		edit(ctx, newer, func(service *corev1.Service) {
+			service.Labels = map[string]string{"new": "yes"}
+			service.Spec.Selector = map[string]string{"another": "yes"}
+		})
+		older.Spec.Selector = nil // a difference to repair
+
+		outdated := owner.DeepCopy()
+		owner.Spec.Size = 1
+		Expect(k8s.Update(ctx, owner)).To(Succeed())
+		_, err = apply(ctx, frozen(older), &child.Pass{Owner: outdated})
+		Expect(recent.IsBehind(err)).To(BeTrue(), "%v", err)
+		Expect(get(ctx, newer).Spec.Selector).To(HaveKey("another"))
+
+		changed, err := apply(ctx, frozen(older), &child.Pass{Owner: owner})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(changed.Spec.Selector).To(Equal(want().Spec.Selector))
+		Expect(changed.Labels).To(HaveKey("new"))
+	})
+
 	It("does not delete the object that replaced its child", func(ctx context.Context) {
 		owned := deletedChild(ctx)
 		unmanaged := createUnmanaged(ctx)

@@ -237,7 +237,7 @@ var violations = proof.Table{
 		{"2026-11-27", "memcached-tls / patch cache.example.com/memcacheds/status #2: age-more, 6 of 6 runs",
 			"the Deployment got the template of the spec before, and at once the current one again: pods were restarted",
 			"after a restart, the API server that listed Memcacheds was behind the one that listed Deployments",
-			"the operator: it reads the owner live before its first change to a child since it started"},
+			"the operator: it reads the owner live before it changes a child"},
 		{"2026-11-27", "memcached-tls / patch apps/deployments #1: freeze", "likewise",
 			"the request of the frozen leader arrived after the new leader's, which was for a newer spec",
 			"the operator: a change to a child is for the version that was observed"},

@@ -18,7 +18,8 @@ import (
 )
 
 // guarantee finds writes that changed, or could have changed, an object that the operator does not control: deletions,
-// status writes and forced applies without a UID, and writes to objects that it does not control.
+// status writes and forced applies without a UID, forced applies to any version, and writes to objects that it does not
+// control.
 func guarantee(run *Run, _ *Reference) []string {
 	owners := sets.New[types.UID]()
 	for _, version := range run.Versions {
@@ -48,6 +49,8 @@ func unguarded(run *Run, request *proxy.Request, owners sets.Set[types.UID]) str
 		return "is for any object of that name"
 	case request.Verb == "patch" && request.Force && request.OnlyUID == "":
 		return "takes fields by force, of any object of that name"
+	case request.Verb == "patch" && request.Force && request.OnlyRV == "":
+		return "takes fields by force, of any version"
 	case request.Resource == eventResource:
 		return ""
 	case request.Resource == history.Jobs && request.Verb == "patch":

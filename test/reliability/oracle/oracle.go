@@ -154,8 +154,8 @@ func NewReference(run *Run) *Reference {
 	return r
 }
 
-// LeaveOut leaves out all events but the fewest of each reason.
-func (r *Reference) LeaveOut(expected map[string][2]int) {
+// KeepFewestEvents leaves out all events but the fewest of each reason, wherever in the scenario they were.
+func (r *Reference) KeepFewestEvents(expected map[string][2]int) {
 	match := proxy.Match{Verb: "create", Resource: eventResource}
 	for reason, bounds := range expected {
 		r.FewestEvents[reason] = bounds[0]
