@@ -122,7 +122,7 @@ func List[T any, P Object[T]](ctx context.Context, c *Client, owner client.Objec
 
 // Confirm reads the owner of children live and returns a [*recent.BehindError] unless it has the observed UID and
 // generation. The cache of the owners can be older than that of the children. An owner whose change, or whose deletion
-// and recreation, is not in the cache would get back a child that it no longer needs, lose one that it does, or have one
+// and recreation, is not in the cache would get back a child that it no longer needs, lose one that it does, or see one
 // changed back to an earlier spec.
 func (c *Client) Confirm(ctx context.Context, owner client.Object) error {
 	found, err := recent.Live(ctx, c.client, c.live, owner)

@@ -38,6 +38,17 @@ func guarantee(run *Run, _ *Reference) []string {
 	return found
 }
 
+// addressee returns to what a write could be, if not only to one version of an object.
+func addressee(request *proxy.Request) string {
+	switch {
+	case request.OnlyUID == "":
+		return "any object of that name"
+	case request.OnlyRV == "":
+		return "any version"
+	}
+	return ""
+}
+
 // unguarded returns what is wrong with a write; nothing if it is safe.
 func unguarded(run *Run, request *proxy.Request, owners sets.Set[types.UID]) string {
 	switch parent, isStatus := strings.CutSuffix(request.Resource, "/status"); {
@@ -47,10 +58,8 @@ func unguarded(run *Run, request *proxy.Request, owners sets.Set[types.UID]) str
 		return unguardedToOwnKind(request, isStatus)
 	case request.Verb == "delete" && request.OnlyUID == "":
 		return "is for any object of that name"
-	case request.Verb == "patch" && request.Force && request.OnlyUID == "":
-		return "takes fields by force, of any object of that name"
-	case request.Verb == "patch" && request.Force && request.OnlyRV == "":
-		return "takes fields by force, of any version"
+	case request.Verb == "patch" && request.Force && addressee(request) != "":
+		return "takes fields by force, of " + addressee(request)
 	case request.Resource == eventResource:
 		return ""
 	case request.Resource == history.Jobs && request.Verb == "patch":
