@@ -12,8 +12,8 @@ import (
 // firstRetry is the delay of the first retry after a success.
 const firstRetry = 100 * time.Millisecond
 
-// backOff delays the retries of failed passes. Each delay of a resource is twice the one before, up to the longest. So a
-// resource recovers from trouble at most as long after it as the trouble lasted.
+// backOff delays the retries of failed passes. Each delay of a resource is twice the one before, up to the longest. So
+// it recovers from trouble at most as long after it as the trouble lasted.
 //
 // A pass that an event triggers may fail, too, before the retry is due. It does not change when that is: with the rate
 // limiters of client-go, ten events in the first second of a rollout would delay the retry by a minute.
