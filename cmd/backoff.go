@@ -13,7 +13,7 @@ import (
 const firstRetry = 100 * time.Millisecond
 
 // backOff delays the retries of failed passes. Each delay of a resource is twice the one before, up to the longest. So
-// it recovers from trouble at most as long after it as the trouble lasted.
+// the first retry after an outage comes at most as long after it as the outage lasted.
 //
 // A pass that an event triggers may fail, too, before the retry is due. It does not change when that is: with the rate
 // limiters of client-go, ten events in the first second of a rollout would delay the retry by a minute.
@@ -25,7 +25,7 @@ type backOff struct {
 	retries map[reconcile.Request]retry
 }
 
-// retry is when a resource is due for its next pass, after how long a delay, and its failures since the last success.
+// retry is when the next retry of a resource is due, its delay, and how many passes have failed since the last success.
 type retry struct {
 	due      time.Time
 	delay    time.Duration

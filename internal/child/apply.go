@@ -209,8 +209,6 @@ func explain[T any, P Object[T]](
 		return err
 	case observed == nil || found == nil || found.UID != observed.GetUID():
 		return recent.Behind(c.client, named)
-	case apierrors.IsConflict(err) && found.ResourceVersion != observed.GetResourceVersion():
-		return recent.Behind(c.client, named)
 	}
 	return err
 }

@@ -365,9 +365,12 @@ func everyDeployingKind(k kind) {
 			HaveKeyWithValue("selector", selector)))
 		_, template := testkinds.Workload(workload)
 		Expect(template.Annotations).To(HaveKey("kubectl.kubernetes.io/restartedAt"))
-		// Its controller rolls it out meanwhile, so the first write may be for an outdated version.
+		// Its controller rolls it out meanwhile, so a write may be for an outdated version. After a conflict, the operator
+		// reads the child.
+		all := requests(mark, ns, isOf(k.Children[0].Resource))
 		isDone := func(request testenv.Request) bool { return request.IsWrite() && request.Code < 300 }
 		Expect(requests(mark, ns, isOf(k.Children[0].Resource), isDone)).To(HaveLen(1))
+		Expect(len(all)).To(BeNumerically("<=", 1+2*len(requests(mark, ns, isOf(k.Children[0].Resource), isConflict))))
 	})
 
 	It("reports that the cluster cannot create its ReplicaSet, and recovers", func(ctx context.Context) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -112,7 +111,7 @@ var _ = Describe("The number of requests", ownManager, SpecPriority(3), func() {
 			perResource := map[string]int{}
 			for _, request := range all {
 				perResource[request.Verb+" "+request.Resource]++
-				if request.Code == http.StatusConflict {
+				if isConflict(request) {
 					count409++
 				}
 			}

@@ -256,6 +256,9 @@ func isOf(resource string) func(testenv.Request) bool {
 	return func(r testenv.Request) bool { return r.Resource == resource }
 }
 
+// isConflict is a filter for requests that were answered with 409.
+func isConflict(r testenv.Request) bool { return r.Code == http.StatusConflict }
+
 // isForbidden is a filter for requests that were answered with 403.
 func isForbidden(r testenv.Request) bool { return r.Code == http.StatusForbidden }
 
