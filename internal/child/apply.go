@@ -176,10 +176,11 @@ func write[T any, P Object[T], C Config[C]](
 	return answer, recent.ExplainConflict(ctx, c.client, c.live, patched, err)
 }
 
-// isNewer reports whether the API server has another version of the observed child.
+// isNewer reports whether the API server has another version of the observed child with the same spec. If another writer
+// has changed the spec, such as an autoscaler the number of pods, what the pass wants may be outdated.
 func isNewer[T any, P Object[T]](owner client.Object, observed P, found *metav1.PartialObjectMetadata) bool {
 	return observed != nil && found != nil && found.UID == observed.GetUID() && IsControlled(found, owner) &&
-		found.ResourceVersion != observed.GetResourceVersion()
+		found.ResourceVersion != observed.GetResourceVersion() && found.Generation == observed.GetGeneration()
 }
 
 // writeNewer applies want over a newer version of a child than was observed. While pods are replaced, the cache may
@@ -207,7 +208,7 @@ func explain[T any, P Object[T]](
 		return c.notControlled(named, found)
 	case observed == nil && found == nil:
 		return err
-	case observed == nil || found == nil || found.UID != observed.GetUID():
+	case observed == nil || found == nil || found.UID != observed.GetUID() || found.Generation != observed.GetGeneration():
 		return recent.Behind(c.client, named)
 	}
 	return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,8 +23,8 @@ import (
 	"github.com/example/memcached-operator/test/testenv"
 )
 
-// rejectedFor is longer than client-go itself retries a rejected request, which is about 10 s.
-const rejectedFor = 30 * time.Second
+// rejectedFor is much longer than client-go itself retries a rejected request, which is about 10 s.
+const rejectedFor = 2 * time.Minute
 
 // busyRequests are more than a level with 0 shares has seats.
 const busyRequests = 10
@@ -35,38 +36,53 @@ var _ = Describe("While the API server rejects requests", ownManager, func() {
 		ns := newNamespace(ctx)
 		objects := map[string]client.Object{}
 		for _, k := range kinds {
-			if k.Deploys {
-				objects[k.Title()] = k.create(ctx, k.Make(ns, k.objectName(), 1))
-			}
+			objects[k.Title()] = k.Make(ns, k.objectName(), 1)
+			Expect(k8s.Create(ctx, objects[k.Title()])).To(Succeed())
+		}
+		for _, k := range kinds {
+			Eventually(ctx, k.conditionsOf(objects[k.Title()])).Should(settled)
 		}
 		accept := overload(ctx)
 		mark := cp.Audit.Now()
 		for _, k := range kinds {
 			if k.Deploys {
 				edit(ctx, objects[k.Title()], func(object client.Object) { k.Resize(object, 2) })
+			} else {
+				k.due(ctx, objects[k.Title()])
 			}
 		}
 		time.Sleep(rejectedFor)
 		rejected := requests(mark, ns, isRejected)
-		Expect(rejected).NotTo(BeEmpty(), "the API server accepts all requests")
-		report(fmt.Sprintf("rejected requests of %d kinds in %s", len(objects), rejectedFor), len(rejected), 90)
+		for _, k := range kinds {
+			Expect(rejected).To(ContainElement(HaveField("Resource", HavePrefix(k.Children[0].Resource))),
+				"the API server accepts requests for children of a %s", k.Title())
+		}
+		report(fmt.Sprintf("rejected requests of %d kinds in %s", len(objects), rejectedFor), len(rejected),
+			len(objects)*int(rejectedFor.Seconds()))
 		accept()
 		for _, k := range kinds {
-			if k.Deploys {
-				Eventually(ctx, k.conditionsOf(objects[k.Title()])).WithTimeout(time.Minute).Should(settled)
-			}
+			Eventually(ctx, k.conditionsOf(objects[k.Title()])).WithTimeout(2 * time.Minute).Should(settled)
 		}
 	})
 })
 
 func isRejected(r testenv.Request) bool { return r.Code == http.StatusTooManyRequests }
 
-// overload makes requests of the operator for children share a level of priority and fairness with few seats, which
-// requests of another user occupy, because a webhook does not answer them. It waits until the API server rejects a
+// overload makes writes of the operator, to children and statuses, share a level of priority and fairness with few
+// seats, which requests of another user occupy, because a webhook does not answer them. It waits until the API server rejects a
 // request of the level.
 func overload(ctx context.Context) (accept func()) {
 	GinkgoHelper()
 	const busyUser = "busy"
+	groups := []string{} // without that of events
+	for _, k := range kinds {
+		groups = append(groups, k.GroupVersion.Group)
+		for _, child := range k.Children {
+			groups = append(groups, child.Group)
+		}
+	}
+	slices.Sort(groups)
+	groups = slices.Compact(groups)
 	level := &flowcontrolv1.PriorityLevelConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "few-seats"},
 		Spec: flowcontrolv1.PriorityLevelConfigurationSpec{Type: flowcontrolv1.PriorityLevelEnablementLimited,
 			Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{NominalConcurrencyShares: ptr.To[int32](0),
@@ -76,8 +92,8 @@ func overload(ctx context.Context) (accept func()) {
 		Spec: flowcontrolv1.FlowSchemaSpec{MatchingPrecedence: 2,
 			PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: level.Name},
 			Rules: []flowcontrolv1.PolicyRulesWithSubjects{{
-				ResourceRules: []flowcontrolv1.ResourcePolicyRule{{Verbs: []string{"create", "patch"},
-					APIGroups: []string{"apps"}, Resources: []string{rbacv1.ResourceAll}, Namespaces: []string{"*"}}},
+				ResourceRules: []flowcontrolv1.ResourcePolicyRule{{Verbs: []string{"create", "patch", "delete"},
+					APIGroups: groups, Resources: []string{rbacv1.ResourceAll}, Namespaces: []string{"*"}}},
 				Subjects: []flowcontrolv1.Subject{
 					{Kind: flowcontrolv1.SubjectKindServiceAccount, ServiceAccount: &flowcontrolv1.ServiceAccountSubject{
 						Namespace: testenv.OperatorNamespace, Name: testenv.OperatorServiceAccount}},

@@ -59,25 +59,47 @@ var _ = Describe("With a webhook in the cluster, the operator", func() {
 		}
 	}
 
-	It("reports a webhook that hangs within a minute", func(ctx context.Context) {
-		k := kinds[1]
-		released := make(chan struct{})
-		remove := webhook(ctx, ns, "apps", "deployments",
-			func(_ http.ResponseWriter, request *http.Request) *admissionv1.AdmissionResponse {
-				select {
-				case <-released:
-				case <-request.Context().Done():
-				}
-				return &admissionv1.AdmissionResponse{Allowed: true}
+	for _, k := range kinds {
+		It("reports within a minute that a webhook hangs for a "+k.Children[0].Kind+" of a "+k.Title(),
+			func(ctx context.Context) {
+				released := make(chan struct{})
+				remove := webhook(ctx, ns, k.Children[0].Group, k.Children[0].Resource,
+					func(_ http.ResponseWriter, request *http.Request) *admissionv1.AdmissionResponse {
+						select {
+						case <-released:
+						case <-request.Context().Done():
+						}
+						return &admissionv1.AdmissionResponse{Allowed: true}
+					})
+				object := k.Make(ns, "one", 1)
+				k.put(ctx, object)
+				Eventually(ctx, k.conditionsOf(object)).WithTimeout(time.Minute).
+					Should(HaveKeyWithValue("Degraded", "True/Error"))
+				Expect(k.message(object, "Degraded")).To(ContainSubstring(k.Children[0].Kind))
+				close(released)
+				remove(ctx)
+				Eventually(ctx, k.conditionsOf(object)).WithTimeout(time.Minute).Should(settled)
 			})
-		object := k.Make(ns, "one", 1)
-		Expect(k8s.Create(ctx, object)).To(Succeed())
-		Eventually(ctx, k.conditionsOf(object)).WithTimeout(time.Minute).Should(HaveKeyWithValue("Degraded", "True/Error"))
-		Expect(k.message(object, "Degraded")).To(ContainSubstring("applying Deployment"))
-		close(released)
-		remove(ctx)
-		Eventually(ctx, k.conditionsOf(object)).WithTimeout(time.Minute).Should(settled)
-	})
+
+		// As injectors of sidecars, and of labels for cost centers, do.
+		It("leaves alone what a webhook adds to a "+k.Children[0].Kind+" of a "+k.Title(), func(ctx context.Context) {
+			remove := mutatingWebhook(ctx, ns, k.Children[0].Group, k.Children[0].Resource,
+				`[{"op":"add","path":"/metadata/labels/injected","value":"yes"},
+				{"op":"add","path":"/spec/template/spec/hostname","value":"injected"}]`)
+			object := k.Make(ns, "one", 1)
+			k.put(ctx, object)
+			Eventually(ctx, k.conditionsOf(object)).Should(settled)
+			child := k.own(ctx, object)[0]
+			Expect(child.GetLabels()).To(HaveKeyWithValue(injected, "yes"))
+			for range 2 { // with the webhook, and without
+				mark := cp.Audit.Now()
+				time.Sleep(3 * time.Second)
+				Expect(requests(mark, ns, testenv.Request.IsWrite)).To(BeEmpty())
+				remove(ctx)
+			}
+			Expect(get(ctx, child).GetLabels()).To(HaveKeyWithValue(injected, "yes"))
+		})
+	}
 
 	It("repairs a child soon after the policy that altered it was deleted", func(ctx context.Context) {
 		k := kinds[1]
@@ -97,59 +119,117 @@ var _ = Describe("With a webhook in the cluster, the operator", func() {
 func webhook(ctx context.Context, namespace, group, resource string,
 	review func(http.ResponseWriter, *http.Request) *admissionv1.AdmissionResponse) (remove func(context.Context)) {
 	GinkgoHelper()
+	config := serve(func(w http.ResponseWriter, r *http.Request, isDryRun bool) *admissionv1.AdmissionResponse {
+		if isDryRun {
+			return &admissionv1.AdmissionResponse{Allowed: true, Warnings: []string{"asked"}}
+		}
+		return review(w, r)
+	})
+	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "webhook-" + namespace},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name: "webhook.example.com", ClientConfig: config, NamespaceSelector: only(namespace),
+			Rules:                   writesOf(group, resource),
+			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+			TimeoutSeconds:          ptr.To[int32](30),
+			AdmissionReviewVersions: []string{"v1"},
+		}},
+	}
+	remove = install(ctx, configuration)
+	warnings, warned := &warningRecorder{}, *cp.Config
+	warned.WarningHandler = warnings
+	c, err := client.New(&warned, client.Options{Scheme: k8s.Scheme()})
+	Expect(err).NotTo(HaveOccurred())
+	Eventually(ctx, func() []string {
+		Expect(c.Create(ctx, unmanaged(namespace, resource), client.DryRunAll)).To(Succeed())
+		return warnings.texts
+	}).Should(ContainElement("asked"), "the API server does not call the webhook")
+	return remove
+}
+
+// injected is a label that mutatingWebhook's patch must add.
+const injected = "injected"
+
+// mutatingWebhook adds a webhook that changes every write of a resource in a namespace by a JSON patch, which adds the
+// label injected, and waits until the API server calls it. It returns a function that removes the webhook, which is also
+// removed after the spec.
+func mutatingWebhook(ctx context.Context, namespace, group, resource, patch string) (remove func(context.Context)) {
+	GinkgoHelper()
+	config := serve(func(http.ResponseWriter, *http.Request, bool) *admissionv1.AdmissionResponse {
+		return &admissionv1.AdmissionResponse{Allowed: true, Patch: []byte(patch),
+			PatchType: ptr.To(admissionv1.PatchTypeJSONPatch)}
+	})
+	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "webhook-" + namespace},
+		Webhooks: []admissionregistrationv1.MutatingWebhook{{
+			Name: "webhook.example.com", ClientConfig: config, NamespaceSelector: only(namespace),
+			Rules:                   writesOf(group, resource),
+			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+			AdmissionReviewVersions: []string{"v1"},
+		}},
+	}
+	remove = install(ctx, configuration)
+	Eventually(ctx, func() map[string]string {
+		probe := unmanaged(namespace, resource)
+		probe.SetLabels(map[string]string{"probe": "yes"})
+		Expect(k8s.Create(ctx, probe, client.DryRunAll)).To(Succeed())
+		return probe.GetLabels()
+	}).Should(HaveKey(injected), "the API server does not call the webhook")
+	return remove
+}
+
+// serve serves a webhook until the end of the spec, and returns where.
+func serve(review func(w http.ResponseWriter, r *http.Request, isDryRun bool) *admissionv1.AdmissionResponse) (
+	config admissionregistrationv1.WebhookClientConfig) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var asked admissionv1.AdmissionReview
 		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		answer := &admissionv1.AdmissionResponse{Allowed: true}
-		if ptr.Deref(asked.Request.DryRun, false) {
-			answer.Warnings = []string{"asked"}
-		} else {
-			answer = review(w, r)
-		}
+		answer := review(w, r, ptr.Deref(asked.Request.DryRun, false))
 		answer.UID = asked.Request.UID
 		_ = json.NewEncoder(w).Encode(admissionv1.AdmissionReview{TypeMeta: asked.TypeMeta, Response: answer})
 	}))
 	DeferCleanup(server.Close)
-	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "webhook-" + namespace},
-		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name: "webhook.example.com",
-			ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: &server.URL,
-				CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})},
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
-			Rules: []admissionregistrationv1.RuleWithOperations{{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-				Rule: admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"},
-					Resources: []string{resource}},
-			}},
-			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
-			TimeoutSeconds:          ptr.To[int32](30),
-			AdmissionReviewVersions: []string{"v1"},
-		}},
-	}
+	return admissionregistrationv1.WebhookClientConfig{URL: &server.URL,
+		CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})}
+}
+
+func only(namespace string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}}
+}
+
+func writesOf(group, resource string) []admissionregistrationv1.RuleWithOperations {
+	return []admissionregistrationv1.RuleWithOperations{{
+		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+		Rule: admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"*"},
+			Resources: []string{resource}},
+	}}
+}
+
+// install creates the configuration of a webhook, and returns a function that deletes it. It is also deleted after the
+// spec.
+func install(ctx context.Context, configuration client.Object) (remove func(context.Context)) {
+	GinkgoHelper()
 	Expect(k8s.Create(ctx, configuration)).To(Succeed())
 	remove = func(ctx context.Context) {
 		GinkgoHelper()
 		Expect(client.IgnoreNotFound(k8s.Delete(ctx, configuration))).To(Succeed())
 	}
 	DeferCleanup(remove)
-	probe := map[string]func() client.Object{
-		"deployments":  func() client.Object { return testkinds.NewDeployment(namespace, "probe", 0) },
-		"statefulsets": func() client.Object { return testkinds.MemcachedSet.Unmanaged(namespace, "probe") },
-		"jobs":         func() client.Object { return testkinds.NewJob(namespace, "probe") },
-	}[resource]
-	warnings, config := &warningRecorder{}, *cp.Config
-	config.WarningHandler = warnings
-	c, err := client.New(&config, client.Options{Scheme: k8s.Scheme()})
-	Expect(err).NotTo(HaveOccurred())
-	Eventually(ctx, func() []string {
-		Expect(c.Create(ctx, probe(), client.DryRunAll)).To(Succeed())
-		return warnings.texts
-	}).Should(ContainElement("asked"), "the API server does not call the webhook")
 	return remove
+}
+
+// unmanaged returns an object of a resource that the operator does not control, to try a webhook with.
+func unmanaged(namespace, resource string) client.Object {
+	switch resource {
+	case "statefulsets":
+		return testkinds.MemcachedSet.Unmanaged(namespace, "probe")
+	case "jobs":
+		return testkinds.NewJob(namespace, "probe")
+	}
+	return testkinds.NewDeployment(namespace, "probe", 0)
 }
 
 // warningRecorder collects the warnings of the API server.

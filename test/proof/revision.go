@@ -3,7 +3,9 @@ package proof
 import (
 	"fmt"
 	"os/exec"
+	"runtime"
 	"strings"
+	"time"
 )
 
 // Operator returns the revision of a repository that is tested, and whether files other than documents differ from it.
@@ -31,5 +33,9 @@ func OperatorOf(root, program string) (string, error) {
 	return Operator(root)
 }
 
-// OperatorSetting returns the setting for the result of [Operator].
-func OperatorSetting(revision string) Setting { return Setting{Name: "revision", Value: revision} }
+// Run returns the settings of every page: the revision, as [Operator] returns it, the machine, and when it was measured.
+func Run(revision string, begun, ended time.Time) []Setting {
+	return []Setting{{"revision", revision}, {"CPUs", fmt.Sprint(runtime.NumCPU())},
+		{"begun", begun.UTC().Format("2006-01-02 15:04 MST")},
+		{"minutes", fmt.Sprintf("%.0f", ended.Sub(begun).Minutes())}}
+}

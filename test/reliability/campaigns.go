@@ -34,6 +34,9 @@ const (
 	sampleCampaign    = "sample"
 	rbacCampaign      = "rbac"
 	restCampaign      = "rest"
+	refusalsCampaign  = "refusals"
+	leadersCampaign   = "leaders"
+	cutOffCampaign    = "cut off"
 	outagesCampaign   = "outages"
 )
 
@@ -63,20 +66,22 @@ func (s *suite) campaigns() []campaign {
 	}
 	singles := campaign{name: singlesCampaign, what: "every write of every scenario, with a fault of every class",
 		plans: s.singles}
-	if s.stopsEarly { // for a seeded bug, in few scenarios
+	if s.isExhaustive {
 		singles.plans = s.everySingle
 	}
 	all := []campaign{
 		singles,
 		{name: "pairs", what: "two random faults in one scenario", plans: s.pairs},
-		{name: "refusals", what: "every sort of write refused for 5 s: only the operator itself tries again",
+		{name: refusalsCampaign, what: "every sort of write refused for 5 s: only the operator itself tries again",
 			plans: s.refusals},
 		{name: "storms", what: "a quarter of all requests fail for 10 s", plans: s.storms},
-		{name: "leaders", what: "the leader is frozen at a write until another one has led, and goes on",
+		{name: leadersCampaign, what: "the leader is frozen at a write until another one has led, and goes on",
 			plans: func() []*runner.Plan { return s.withStandby(proxy.Freezing) }},
-		{name: "cut off",
+		{name: cutOffCampaign,
 			what:  "the leader is cut off from the API server at a write until another one has led, and has to end",
 			plans: func() []*runner.Plan { return s.withStandby(proxy.Cutting) }},
+		{name: "everywhere", what: "operators of all namespaces: a fault of every class with each kind",
+			other: s.everywhere},
 		{name: restCampaign, what: "half a minute of rest, and another one in which every object is reconciled every second",
 			plans: s.rest},
 		{name: outagesCampaign, what: "the API server, or etcd, is killed at a write, and started again, under load",
@@ -180,7 +185,7 @@ func (s *suite) replayed() []*runner.Plan {
 
 // singles returns a plan for every write with a fault of every class. The writes of a sort, in all scenarios of a kind,
 // meet the faults of a class in turn, so that a sort that is frequent enough meets all of them; the seed chooses the
-// first.
+// first. The plans are shuffled, so that the first are a random sample.
 func (s *suite) singles() []*runner.Plan {
 	turns := map[string]uint64{} // by kind, sort and class
 	return s.atEveryWrite(func(kind string, match proxy.Match) []proxy.Fault {
@@ -199,10 +204,10 @@ func (s *suite) everySingle() []*runner.Plan {
 	return s.atEveryWrite(func(string, proxy.Match) []proxy.Fault { return proxy.Faults })
 }
 
-// atEveryWrite returns a plan for every write with each of the faults that are chosen for its kind and sort. They are
-// shuffled, so that the first results are a random sample.
+// atEveryWrite returns a plan for every write with each of the faults that are chosen for its kind and sort, shuffled.
 func (s *suite) atEveryWrite(choose func(kind string, match proxy.Match) []proxy.Fault) []*runner.Plan {
 	var plans []*runner.Plan
+	s.report.positions = 0
 	for _, scenario := range s.scenarios {
 		kind := kindOf(scenario)
 		positions := s.positions(scenario.Name)
@@ -273,7 +278,7 @@ func (s *suite) pairs() []*runner.Plan {
 }
 
 // refusals returns plans in which all writes of a sort fail for some time, as with an exhausted quota or a webhook that
-// is down. The sorts of all scenarios meet the codes in turn; for a seeded bug, in few scenarios, each meets all.
+// is down. The sorts of all scenarios meet the codes in turn; in an exhaustive run, each meets all.
 func (s *suite) refusals() []*runner.Plan {
 	codes := []int{http.StatusForbidden, http.StatusConflict, http.StatusInternalServerError}
 	var plans []*runner.Plan
@@ -281,7 +286,7 @@ func (s *suite) refusals() []*runner.Plan {
 	for _, scenario := range s.scenarios {
 		for _, match := range s.sorts(scenario.Name) {
 			chosen := codes
-			if !s.stopsEarly {
+			if !s.isExhaustive {
 				turn++
 				chosen = codes[turn%uint64(len(codes)):][:1]
 			}
@@ -306,7 +311,7 @@ func (s *suite) storms() []*runner.Plan {
 }
 
 // withStandby returns plans in which a fault stops the leader and a standby takes over, at one random write of each
-// sort of a kind, and at one of each scenario. For a seeded bug, in few scenarios, it is at each write.
+// sort of a kind, and at one of each scenario. In an exhaustive run, it is at each write.
 func (s *suite) withStandby(fault proxy.Fault) []*runner.Plan {
 	var plans []*runner.Plan
 	chance := s.chance()
@@ -320,7 +325,7 @@ func (s *suite) withStandby(fault proxy.Fault) []*runner.Plan {
 		chance.Shuffle(len(positions), func(i, j int) { positions[i], positions[j] = positions[j], positions[i] })
 		for _, position := range positions {
 			sort := kind + " " + position.Match.String()
-			if met[sort] && met[scenario.Name] && !s.stopsEarly {
+			if met[sort] && met[scenario.Name] && !s.isExhaustive {
 				continue
 			}
 			met[sort], met[scenario.Name] = true, true
@@ -330,6 +335,34 @@ func (s *suite) withStandby(fault proxy.Fault) []*runner.Plan {
 		}
 	}
 	return plans
+}
+
+// everywhere plays plans of singles, one for each kind and class of faults, with operators of all namespaces: one at a
+// time, on a control plane of their own, as such an operator would act on what other plans have left.
+func (s *suite) everywhere(ctx context.Context, r *campaignReport) (err error) {
+	shared := s.env
+	if s.env, err = runner.Start(ctx, shared.Program(), 1, false); err != nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, s.env.Stop())
+		s.env = shared
+	}()
+	met := map[string]bool{} // by kind and class
+	for _, plan := range s.singles() {
+		class := slices.IndexFunc(proxy.Classes, func(class []proxy.Fault) bool {
+			return slices.Contains(class, plan.Rules[0].Fault)
+		})
+		id := fmt.Sprintf("%s %d", kindOf(plan.Scenario), class)
+		if met[id] || plan.Scenario.Waits() || plan.Scenario.Before != nil {
+			continue
+		}
+		met[id], plan.IsEverywhere = true, true
+		if err := s.play(ctx, r, plan, false); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // rest returns all scenarios, with a long quiet period at the end.

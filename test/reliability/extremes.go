@@ -18,7 +18,7 @@ func (s *suite) extremes(ctx context.Context, r *campaignReport) error {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	counted, err := extremes.Run(ctx, s.manager, dir, s.logf)
-	result := &planReport{scenario: "all kinds", faults: "extreme sizes", fired: 1}
+	result := &planReport{scenario: "all kinds", faults: "extreme sizes", runs: 1, fired: 1}
 	if err != nil {
 		result.findings = []oracle.Finding{{Oracle: r.name, Text: err.Error()}}
 	}

@@ -50,6 +50,8 @@ type options struct {
 
 	timeout    time.Duration // how long the operator may take; 0 for the default, which is enough after any fault
 	stopsEarly bool          // ends at the first violation, prints no progress and keeps no evidence
+	// isExhaustive is for few scenarios: every fault at every write, where a whole run has one of each class.
+	isExhaustive bool
 }
 
 func parse() (*options, error) {
@@ -117,6 +119,7 @@ func run(ctx context.Context) (failed bool, err error) {
 	defer func() { err = errors.Join(err, s.env.Stop()) }()
 	s.logf("the control plane is running")
 	err = s.conductAll(ctx)
+	s.report.ended = time.Now()
 	if o.proof != "" && err == nil { // only a complete run writes a page
 		err = s.report.page().Write(o.proof)
 	}

@@ -16,10 +16,12 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/example/memcached-operator/test/proof"
 	"github.com/example/memcached-operator/test/reliability/oracle"
+	"github.com/example/memcached-operator/test/reliability/proxy"
 	"github.com/example/memcached-operator/test/reliability/runner"
 	"github.com/example/memcached-operator/test/reliability/schema"
 	"github.com/example/memcached-operator/test/testenv"
@@ -123,13 +125,34 @@ func newKiller(text string) (killer, error) {
 	k := killer{suite: suite, scenario: name, fault: fault}
 	_, patternErr := regexp.Compile(name)
 	_, faultErr := parseFaults(fault)
-	suites := []string{"schema", "scenario", "plan", singlesCampaign, "refusals", "storms", "leaders", outagesCampaign,
-		rbacCampaign}
+	suites := []string{"schema", "scenario", "plan", singlesCampaign, refusalsCampaign, "storms", leadersCampaign,
+		outagesCampaign, rbacCampaign}
 	if !slices.Contains(suites, suite) || name == "" ||
 		(fault != "") != (suite == "plan") || errors.Join(patternErr, faultErr) != nil {
 		return k, fmt.Errorf("%q is not a killer", text)
 	}
 	return k, nil
+}
+
+// covering returns the killer that plays what a whole run has for the scenario of a plan with one fault: not this fault,
+// but one of its class; ok is false for other killers.
+func (k killer) covering() (covering killer, ok bool) {
+	faults, err := parseFaults(k.fault)
+	if k.suite != "plan" || err != nil || len(faults.rules) != 1 || k.isOutage() {
+		return killer{}, false
+	}
+	covering = killer{suite: singlesCampaign, scenario: k.scenario}
+	switch rule := faults.rules[0]; {
+	case rule.Fault == proxy.Freezing:
+		covering.suite = leadersCampaign
+	case rule.Fault == proxy.Cutting:
+		covering.suite = cutOffCampaign
+	case rule.For == refusedTime:
+		covering.suite = refusalsCampaign
+	case rule.For > 0:
+		return killer{}, false
+	}
+	return covering, true
 }
 
 // timeout returns how long the operator may take.
@@ -172,13 +195,14 @@ func (l *lab) stop() error {
 }
 
 // ask runs a killer with a program, and with rules of the ClusterRole if they are not nil.
-func (l *lab) ask(ctx context.Context, k killer, program string, rules []rbacv1.PolicyRule) ([]oracle.Finding, error) {
+func (l *lab) ask(ctx context.Context, k killer, program string, rules []rbacv1.PolicyRule, isExhaustive bool) (
+	[]oracle.Finding, error) {
 	if k.suite == "schema" {
 		return l.transitions(ctx, k, program)
 	}
 	// No campaign is named "scenario", so that killer runs only the references.
 	s, err := newSuite(ctx, &options{manager: program, scenario: k.scenario, fault: k.fault, campaign: k.suite, times: 1,
-		seed: 1, timeout: k.timeout(), stopsEarly: true})
+		seed: mutantSeed, timeout: k.timeout(), stopsEarly: true, isExhaustive: isExhaustive})
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +247,11 @@ func (l *lab) transitions(ctx context.Context, k killer, program string) (found 
 	return found, l.cluster.Clear(ctx)
 }
 
-// hunt builds a mutant and runs its killers until one finds a violation.
+// mutantSeed is the seed of all random choices of killers. Those of transitions are not random.
+const mutantSeed = 1
+
+// hunt builds a mutant and runs its killers until one finds a violation. If that is a plan, it also runs the plans that
+// a whole run has instead.
 func (l *lab) hunt(ctx context.Context, m mutant) outcome {
 	begun := time.Now()
 	result := outcome{name: m.Name, pattern: m.Pattern}
@@ -238,9 +266,15 @@ func (l *lab) hunt(ctx context.Context, m mutant) outcome {
 			break
 		}
 		var k killer
-		if k, err = newKiller(text); err == nil {
-			result.findings, err = l.ask(ctx, k, program, rules)
-			result.killer = text
+		if k, err = newKiller(text); err != nil {
+			break
+		}
+		result.attempts = append(result.attempts, text)
+		result.findings, err = l.ask(ctx, k, program, rules, true)
+		if covering, ok := k.covering(); ok && err == nil && len(result.findings) > 0 {
+			var found []oracle.Finding
+			found, err = l.ask(ctx, covering, program, rules, false)
+			result.isCovered = ptr.To(len(found) > 0)
 		}
 	}
 	result.err = err
@@ -251,9 +285,9 @@ func (l *lab) hunt(ctx context.Context, m mutant) outcome {
 // control runs a killer with the operator without bugs.
 func (l *lab) control(ctx context.Context, text string) outcome {
 	k, err := newKiller(text)
-	result := outcome{killer: text, err: err}
+	result := outcome{attempts: []string{text}, err: err}
 	if err == nil {
-		result.findings, result.err = l.ask(ctx, k, l.env.Program(), nil)
+		result.findings, result.err = l.ask(ctx, k, l.env.Program(), nil, true)
 	}
 	return result
 }
@@ -319,7 +353,7 @@ func huntMutants(ctx context.Context, o *options) (failed bool, err error) {
 			return true, err
 		}
 	}
-	r.seconds = time.Since(r.begun).Seconds()
+	r.ended = time.Now()
 	err = r.page().Print(os.Stdout)
 	if o.proof != "" && err == nil {
 		err = r.page().Write(o.proof)

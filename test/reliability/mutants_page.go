@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -21,18 +20,27 @@ type mutantReport struct {
 	operator string         // as proof.Operator returns it
 	seeded   int            // bugs in mutants.yaml
 	atFirst  map[string]int // how many bugs have each of firstAttempts
-	seconds  float64
+	ended    time.Time
 	outcomes []outcome // of mutants
 	controls []outcome // of the operator without bugs
 }
 
 // outcome is the result of the killers of a mutant, or of a killer of the operator without bugs.
 type outcome struct {
-	name, pattern string // of the mutant; empty for none
-	killer        string // the last one that ran
-	findings      []oracle.Finding
+	name, pattern string           // of the mutant; empty for none
+	attempts      []string         // the killers that ran, in order
+	findings      []oracle.Finding // of the last one
+	isCovered     *bool            // whether the plans of a whole run found it, too; nil if they were not asked
 	seconds       float64
 	err           error
+}
+
+// killer returns the last killer that ran; empty for none.
+func (o outcome) killer() string {
+	if len(o.attempts) == 0 {
+		return ""
+	}
+	return o.attempts[len(o.attempts)-1]
 }
 
 // first returns the first finding, on one line; empty if there is none.
@@ -57,13 +65,13 @@ func (o outcome) oracles() []string {
 func (o outcome) String() string {
 	switch {
 	case o.err != nil:
-		return fmt.Sprintf("%s: %s failed: %.600v", cmp.Or(o.name, "no bug"), o.killer, o.err)
+		return fmt.Sprintf("%s: %s failed: %.600v", cmp.Or(o.name, "no bug"), o.killer(), o.err)
 	case o.name == "":
-		return fmt.Sprintf("no bug, %s: %s", o.killer, cmp.Or(o.first(), "found nothing"))
+		return fmt.Sprintf("no bug, %s: %s", o.killer(), cmp.Or(o.first(), "found nothing"))
 	case len(o.findings) == 0:
 		return o.name + ": NOT FOUND"
 	}
-	return fmt.Sprintf("%s: %.0f s, found by %s: %s", o.name, o.seconds, o.killer, o.first())
+	return fmt.Sprintf("%s: %.0f s, found by %s: %s", o.name, o.seconds, o.killer(), o.first())
 }
 
 func (r *mutantReport) killed() int { return len(killersOfEach(r.outcomes)) }
@@ -73,7 +81,7 @@ func killersOfEach(outcomes []outcome) []string {
 	var killers []string
 	for _, o := range outcomes {
 		if len(o.findings) > 0 {
-			killers = append(killers, o.killer)
+			killers = append(killers, o.killer())
 		}
 	}
 	return killers
@@ -98,19 +106,37 @@ func (r *mutantReport) alarms() []string {
 }
 
 func (r *mutantReport) page() *proof.Page {
-	table := proof.Table{Columns: []string{"seeded bug", "a pattern of", "found by", "oracles", "first finding", "s"}}
+	table := proof.Table{Columns: []string{"seeded bug", "a pattern of", "found by", "not found by", "by a whole run",
+		"oracles", "first finding", "s"}}
 	slices.SortFunc(r.outcomes, func(a, b outcome) int { return cmp.Compare(a.name, b.name) })
 	for _, o := range r.outcomes {
-		foundBy := o.killer
+		foundBy := o.killer()
 		switch {
 		case o.err != nil:
 			foundBy = "could not be tried"
 		case len(o.findings) == 0:
 			foundBy = "NOT FOUND"
 		}
-		table.Rows = append(table.Rows, []string{o.name, o.pattern, foundBy, strings.Join(o.oracles(), ", "), o.first(),
-			fmt.Sprintf("%.0f", o.seconds)})
+		inVain := o.attempts
+		if len(o.findings) > 0 {
+			inVain = inVain[:len(inVain)-1]
+		}
+		covered := ""
+		if o.isCovered != nil {
+			covered = map[bool]string{true: "found", false: "NOT FOUND"}[*o.isCovered]
+		}
+		table.Rows = append(table.Rows, []string{o.name, o.pattern, foundBy, strings.Join(inVain, "; "), covered,
+			strings.Join(o.oracles(), ", "), o.first(), fmt.Sprintf("%.0f", o.seconds)})
 	}
+	controls := proof.Table{Title: "Without bugs", Columns: []string{"part", "what it found"}}
+	for _, o := range r.controls {
+		found := cmp.Or(o.first(), "nothing")
+		if o.err != nil {
+			found = "could not be tried"
+		}
+		controls.Rows = append(controls.Rows, []string{o.killer(), found})
+	}
+	slices.SortFunc(controls.Rows, slices.Compare)
 	return &proof.Page{
 		Name:  "mutants",
 		Title: "Seeded bugs",
@@ -120,14 +146,12 @@ func (r *mutantReport) page() *proof.Page {
 				"with that bug until one finds it. They end at the first violation, and wait less long than for the pages of " +
 				"[faults](reliability.md) and [transitions](transitions.md), so each part that has found a bug then runs " +
 				"against the operator without bugs, and must find nothing. `make reliability` makes this page.",
+			"Where a single fault of a scenario has found a bug, the column of a whole run says whether the plans do that the " +
+				"page of faults has for this scenario: with a fault of each class at each write, and not every fault.",
 		},
-		Settings: []proof.Setting{
-			proof.OperatorSetting(r.operator),
-			{Name: "CPUs", Value: fmt.Sprint(runtime.NumCPU())},
-			{Name: "time", Value: fmt.Sprintf("%.0f s", r.seconds)},
-		},
+		Settings: append(proof.Run(r.operator, r.begun, r.ended), proof.Setting{Name: "seed", Value: fmt.Sprint(mutantSeed)}),
 		Claims:   r.claims(),
-		Sections: []proof.Section{{Title: "Seeded bugs", Tables: []proof.Table{table}}, r.atFirstSection()},
+		Sections: []proof.Section{{Title: "Seeded bugs", Tables: []proof.Table{table, controls}}, r.atFirstSection()},
 	}
 }
 
@@ -168,7 +192,46 @@ func (r *mutantReport) claims() []proof.Claim {
 	if killers := killersOf(r.outcomes); controls.Verdict == proof.Met && len(r.controls) < len(killers) {
 		controls.Verdict, controls.Note = proof.NotJudged, fmt.Sprintf("there are %d", len(killers))
 	}
-	return []proof.Claim{seeded, controls, r.claimOracles()}
+	return []proof.Claim{seeded, controls, r.claimCovered(), r.claimOracles(), r.claimAlone()}
+}
+
+// claimCovered claims that the plans of a whole run find the bugs that plans with one fault find.
+func (r *mutantReport) claimCovered() proof.Claim {
+	tried, found := 0, 0
+	for _, o := range r.outcomes {
+		if o.isCovered != nil {
+			tried++
+			if *o.isCovered {
+				found++
+			}
+		}
+	}
+	claim := proof.Claim{What: "bugs that one fault reveals, found by the plans of a whole run", Bar: "all",
+		Found: fmt.Sprintf("%d of %d", found, tried), Verdict: proof.Judge(found == tried)}
+	if tried == 0 {
+		claim.Verdict = proof.NotJudged
+	}
+	return claim
+}
+
+// soleOracles are those that close a gap: each must find a bug that no other oracle finds.
+var soleOracles = []string{"templates", "conflicts", oracle.Rest, "causes", "recovery"}
+
+// claimAlone claims that each of soleOracles finds a seeded bug alone.
+func (r *mutantReport) claimAlone() proof.Claim {
+	missing := slices.DeleteFunc(slices.Clone(soleOracles), func(name string) bool {
+		return slices.ContainsFunc(r.outcomes, func(o outcome) bool { return slices.Equal(o.oracles(), []string{name}) })
+	})
+	claim := proof.Claim{What: "of the oracles " + strings.Join(soleOracles, ", ") + ": found a bug that no other found",
+		Bar: "all", Found: fmt.Sprintf("%d of %d", len(soleOracles)-len(missing), len(soleOracles)),
+		Verdict: proof.Judge(len(missing) == 0)}
+	if len(missing) > 0 {
+		claim.Note = "not: " + strings.Join(missing, ", ")
+		if len(r.outcomes) < r.seeded {
+			claim.Verdict = proof.NotJudged
+		}
+	}
+	return claim
 }
 
 // oracles returns the names of all oracles, including those for references and permissions.

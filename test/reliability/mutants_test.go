@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/example/memcached-operator/test/proof"
 	"github.com/example/memcached-operator/test/reliability/oracle"
 )
@@ -46,8 +48,9 @@ func TestMutantsApply(t *testing.T) {
 
 func TestPageOfMutants(t *testing.T) {
 	r := &mutantReport{atFirst: map[string]int{"not found": 6}, outcomes: []outcome{
-		{name: "forgets", pattern: "28", killer: "scenario foo-create",
-			findings: []oracle.Finding{{Oracle: "end state", Text: "it | lacks\nall"}}},
+		{name: "forgets", pattern: "28", attempts: []string{"plan foo-scale / hang", "scenario foo-create"},
+			isCovered: new(bool),
+			findings:  []oracle.Finding{{Oracle: "end state", Text: "it | lacks\nall"}}},
 		{name: "lives", pattern: "1"},
 	}}
 	dir := t.TempDir()
@@ -58,7 +61,8 @@ func TestPageOfMutants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, expected := range []string{"1 of 2", "MISSED", `end state: it \| lacks |`, "NOT FOUND", "scenario | 6 |"} {
+	for _, expected := range []string{"1 of 2", "MISSED", `end state: it \| lacks |`, "NOT FOUND", "scenario | 6 |",
+		"| scenario foo-create | plan foo-scale / hang | NOT FOUND |"} {
 		if !strings.Contains(string(page), expected) {
 			t.Errorf("the page does not contain %q:\n%s", expected, page)
 		}
@@ -69,7 +73,7 @@ func TestPageOfMutants(t *testing.T) {
 func outcomesOf(killer string, oracles []string, alive int) []outcome {
 	outcomes := make([]outcome, alive, alive+len(oracles))
 	for _, name := range oracles {
-		outcomes = append(outcomes, outcome{name: name, killer: killer, findings: []oracle.Finding{{Oracle: name}}})
+		outcomes = append(outcomes, outcome{name: name, attempts: []string{killer}, findings: []oracle.Finding{{Oracle: name}}})
 	}
 	return outcomes
 }
@@ -89,18 +93,49 @@ func TestClaimsOfMutants(t *testing.T) {
 		{"all that were tried", 0, mutantReport{seeded: 41, outcomes: outcomesOf(killer, forty, 0)}, proof.NotJudged},
 		{"one lives", 0, mutantReport{seeded: 41, outcomes: outcomesOf(killer, forty, 1)}, proof.Missed},
 		{"too few", 0, mutantReport{seeded: 1, outcomes: outcomesOf(killer, forty[:1], 0)}, proof.Missed},
-		{"silent", 1, mutantReport{outcomes: outcomesOf(killer, forty, 0), controls: []outcome{{killer: killer}}}, proof.Met},
+		{"silent", 1, mutantReport{outcomes: outcomesOf(killer, forty, 0), controls: []outcome{{attempts: []string{killer}}}}, proof.Met},
 		{"no control", 1, mutantReport{outcomes: outcomesOf(killer, forty, 0)}, proof.NotJudged},
 		{"alarm", 1, mutantReport{outcomes: outcomesOf(killer, forty, 0),
-			controls: []outcome{{killer: killer, findings: alarm}}}, proof.Missed},
+			controls: []outcome{{attempts: []string{killer}, findings: alarm}}}, proof.Missed},
 		{"failure", 1, mutantReport{outcomes: outcomesOf(killer, forty, 0),
-			controls: []outcome{{killer: killer, err: errFound}}}, proof.Missed},
-		{"all oracles", 2, mutantReport{seeded: 99, outcomes: outcomesOf(killer, all, 0)}, proof.Met},
-		{"a blind oracle", 2, mutantReport{outcomes: outcomesOf(killer, all[1:], 0)}, proof.Missed},
-		{"not all mutants", 2, mutantReport{seeded: 99, outcomes: outcomesOf(killer, all[1:], 0)}, proof.NotJudged},
+			controls: []outcome{{attempts: []string{killer}, err: errFound}}}, proof.Missed},
+		{"covered", 2, mutantReport{outcomes: []outcome{{isCovered: ptr.To(true)}, {}}}, proof.Met},
+		{"not covered", 2, mutantReport{outcomes: []outcome{{isCovered: ptr.To(true)}, {isCovered: ptr.To(false)}}},
+			proof.Missed},
+		{"nothing to cover", 2, mutantReport{outcomes: outcomesOf(killer, forty, 0)}, proof.NotJudged},
+		{"all oracles", 3, mutantReport{seeded: 99, outcomes: outcomesOf(killer, all, 0)}, proof.Met},
+		{"a blind oracle", 3, mutantReport{outcomes: outcomesOf(killer, all[1:], 0)}, proof.Missed},
+		{"not all mutants", 3, mutantReport{seeded: 99, outcomes: outcomesOf(killer, all[1:], 0)}, proof.NotJudged},
+		{"each alone", 4, mutantReport{outcomes: outcomesOf(killer, soleOracles, 0)}, proof.Met},
+		{"only with others", 4, mutantReport{outcomes: []outcome{{findings: []oracle.Finding{{Oracle: "templates"},
+			{Oracle: "rest"}}}}}, proof.Missed},
 	} {
 		if claim := c.report.claims()[c.claim]; claim.Verdict != c.verdict {
 			t.Errorf("%s: %+v", c.name, claim)
+		}
+	}
+}
+
+// A killer with one fault has a campaign that plays faults of its class in the same scenario.
+func TestCovering(t *testing.T) {
+	for text, want := range map[string]string{
+		"plan foo-scale / patch apps/deployments #1: 500":                  singlesCampaign,
+		"plan foo-scale / patch apps/deployments for 5s: 500":              refusalsCampaign,
+		"plan foo-scale / patch apps/deployments for 45s: 500":             "",
+		"plan foo-scale / patch apps/deployments #1: freeze":               leadersCampaign,
+		"plan foo-scale / patch apps/deployments #1: cut-off":              cutOffCampaign,
+		"plan foo-scale / patch apps/deployments #1: etcd-away":            "",
+		"plan foo-scale / patch apps/deployments #1: 500;create x #1: 409": "",
+		"plan foo-create / storm 3":                                        "",
+		"scenario foo-scale":                                               "",
+	} {
+		k, err := newKiller(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		covering, ok := k.covering()
+		if covering.suite != want || ok != (want != "") || ok && covering.scenario != k.scenario {
+			t.Errorf("%s: %+v, %t", text, covering, ok)
 		}
 	}
 }

@@ -61,7 +61,8 @@ func (s *suite) outages(ctx context.Context, r *campaignReport) error {
 			}
 		}
 	}
-	r.plans = append(r.plans, &planReport{scenario: "load", faults: loadFaults, fired: happened, findings: busy.settle()})
+	r.plans = append(r.plans, &planReport{scenario: "load", faults: loadFaults, runs: 1, fired: happened,
+		findings: busy.settle()})
 	return nil
 }
 

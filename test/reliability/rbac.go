@@ -74,7 +74,7 @@ func (s *suite) rbac(ctx context.Context, r *campaignReport) error {
 		}
 	}
 	slices.Sort(report.unneeded)
-	result := &planReport{scenario: "rbac"}
+	result := &planReport{scenario: "rbac", runs: 1}
 	for what, list := range map[string][]string{"granted, and not needed": report.unneeded, "refused": s.report.refused,
 		"fails with all permissions": report.control} {
 		if len(list) > 0 {
@@ -153,7 +153,7 @@ func (s *suite) failure(ctx context.Context, r rights) (string, error) {
 		plan := &runner.Plan{Scenario: s.scenarios[found], ServiceAccount: r.name, Environment: r.environment,
 			Timeout: rbacTimeout}
 		reference := s.reference(scenarioName)
-		run, err := s.record(ctx, plan, reference)
+		run, _, err := s.record(ctx, plan, reference)
 		if err != nil {
 			return "", err
 		}

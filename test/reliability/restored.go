@@ -40,7 +40,7 @@ func (s *suite) restored(ctx context.Context, r *campaignReport) error {
 		for _, step := range settled.FindAllStringSubmatch(string(out), -1) {
 			s.report.restored.Rows = append(s.report.restored.Rows, []string{then, step[1], step[2]})
 		}
-		result := &planReport{scenario: "all kinds", faults: "etcd is restored, " + then, fired: 1}
+		result := &planReport{scenario: "all kinds", faults: "etcd is restored, " + then, runs: 1, fired: 1}
 		switch {
 		case err != nil && (then == restarting || !hasRestored.Match(out) || bug.Match(out)):
 			result.findings = []oracle.Finding{{Oracle: r.name, Text: fmt.Sprintf("%v\n%s", err, out)}}

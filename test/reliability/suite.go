@@ -62,7 +62,6 @@ func newSuite(ctx context.Context, o *options) (*suite, error) {
 		s.scenarios = slices.DeleteFunc(s.scenarios, func(s scenario.Scenario) bool { return s.Before != nil })
 		s.report.notJudged = append(s.report.notJudged, fmt.Sprintf("upgrades: %v", err))
 	}
-	s.report.notJudged = append(s.report.notJudged, "upgrades with CronJobs: make e2e has them")
 	if len(s.scenarios) == 0 {
 		return nil, fmt.Errorf("no scenario matches %q", o.scenario)
 	}
@@ -128,7 +127,7 @@ func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, 
 	if !isReference {
 		reference = s.reference(plan.Scenario.Name)
 	}
-	run, err := s.record(ctx, plan, reference)
+	run, runs, err := s.record(ctx, plan, reference)
 	if err != nil {
 		return err
 	}
@@ -145,8 +144,10 @@ func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, 
 		}
 		s.use(plan.Scenario.Name, run, requests)
 	}
-	p := &planReport{scenario: plan.Scenario.Name, faults: plan.Faults(), fired: run.Fired, findings: findings}
+	p := &planReport{scenario: plan.Scenario.Name, faults: plan.Faults(), runs: runs, fired: run.Fired,
+		findings: findings}
 	p.recovery, p.hasRecovery = oracle.Recovery(run, reference)
+	p.collected, p.hasCollected = oracle.Collected(run)
 	r.plans = append(r.plans, p)
 	if len(r.plans)%progressEvery == 0 {
 		s.logf("%s: %d plans", r.name, len(r.plans))
@@ -164,8 +165,9 @@ func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, 
 // status may report two changes in one write or in two.
 const tries = 8
 
-// record plays a plan, again if its faults have not occurred. Storms and outages are not repeated.
-func (s *suite) record(ctx context.Context, plan *runner.Plan, reference *oracle.Reference) (run *oracle.Run,
+// record plays a plan, again if its faults have not occurred, and returns the last run and how many there were. Storms
+// and outages are not repeated.
+func (s *suite) record(ctx context.Context, plan *runner.Plan, reference *oracle.Reference) (run *oracle.Run, runs int,
 	err error) {
 	if plan.ServiceAccount == "" {
 		plan.ServiceAccount = s.account
@@ -174,15 +176,16 @@ func (s *suite) record(ctx context.Context, plan *runner.Plan, reference *oracle
 		plan.Timeout = s.timeout
 	}
 	plan.Program = s.manager
-	for range tries {
+	for runs < tries {
 		if run, err = s.env.Play(ctx, plan, reference); err != nil {
-			return nil, fmt.Errorf("%s: %w", plan, err)
+			return nil, 0, fmt.Errorf("%s: %w", plan, err)
 		}
+		runs++
 		if run.Fired > 0 || len(plan.Rules) == 0 || plan.Outage != nil || len(oracle.Judge(run, reference)) > 0 {
 			break
 		}
 	}
-	return run, ctx.Err()
+	return run, runs, ctx.Err()
 }
 
 // replay returns the command that plays a plan again.

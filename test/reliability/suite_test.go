@@ -176,7 +176,8 @@ func TestPageOfFaults(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(dir, "reliability.md"))
 	g.Expect(string(page), err).To(And(ContainSubstring("plans with a violation"), ContainSubstring("1 of 2"),
 		ContainSubstring("| hang | 1 of 1 | 0 of 0 | 0 of 0 | 1 |"), ContainSubstring("## Campaigns"),
-		ContainSubstring("upgrades: there is no release |  |  | not judged |")))
+		ContainSubstring("upgrades: there is no release |  |  | not judged |"),
+		ContainSubstring("| singles | foo-create / patch apps/deployments #1: hang | rest | it writes |")))
 	g.Expect(r.violations()).To(Equal(1))
 	claims := r.claims()
 	g.Expect(claims[0].Verdict).To(Equal(proof.Missed))

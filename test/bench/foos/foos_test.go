@@ -32,7 +32,7 @@ func results(other string, times float64) *found {
 		f.Samples["creation"] = append(f.Samples["creation"], &measure.Sample{Program: name, Count: 100,
 			Requests: map[string]int{"patch foos/status": 200, "create events": 100},
 			Numbers: map[string]float64{requestsPerFoo: 3, requestsNoEvents: 2, foosPerSecond: 60 / cost,
-				cpuPerFoos: 2 * cost}})
+				cpuPerFoos: cost}})
 		for _, foos := range f.Scale.Sizes {
 			f.Samples["restart"] = append(f.Samples["restart"], &measure.Sample{Program: name, Count: foos,
 				Numbers: map[string]float64{requestsAll: 20, writes: 0, idleWrites: 0, changeCPU: 5,

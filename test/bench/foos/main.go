@@ -42,13 +42,15 @@ type scale struct {
 	Starts   int           // how often each of them is started
 	Changes  int           // the number of Foos that are scaled after each start
 	Idle     time.Duration // the time without changes after each start
+	// Failovers is how often a leader is ended by each signal.
+	Failovers int
 }
 
 // full is the scale of the page in docs/proof; short is enough to count requests; paired compares two builds in 10
 // minutes.
 var (
 	full = scale{Foos: 2000, Rounds: 10, Sizes: []int{1000, 10_000, 50_000}, Restarts: 6, Changes: 1000,
-		Idle: 100 * time.Second, Started: 10_000, Starts: 10}
+		Idle: 100 * time.Second, Started: 10_000, Starts: 10, Failovers: 6}
 	short = scale{Foos: 200, Rounds: 1, Sizes: []int{200}, Restarts: 1, Changes: 50, Idle: 10 * time.Second,
 		Started: 200, Starts: 1}
 	paired = scale{Foos: 400, Rounds: 10, Sizes: []int{100, 2000}, Restarts: 2, Started: 2000, Starts: 10}
@@ -85,7 +87,7 @@ func run(ctx context.Context, work string) (err error) {
 	if err := b.build(ctx); err != nil {
 		return err
 	}
-	f := &found{Scale: b.scale, Baseline: b.baseline, Samples: map[string]measure.Samples{}}
+	f := &found{Scale: b.scale, Baseline: b.baseline, Begun: time.Now(), Samples: map[string]measure.Samples{}}
 	if f.Operator, err = proof.Operator(testenv.Root()); err != nil {
 		return err
 	}
@@ -94,6 +96,7 @@ func run(ctx context.Context, work string) (err error) {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
+	f.Ended = time.Now()
 	if *file != "" {
 		if err := proof.Keep(*file, f); err != nil {
 			return err

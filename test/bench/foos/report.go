@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/example/memcached-operator/test/bench/measure"
 	"github.com/example/memcached-operator/test/proof"
@@ -18,13 +19,18 @@ const (
 	eventsBar        = 1.0  // events per Foo
 	startRequestsBar = 23   // requests of a restart, with watches and discovery
 	rateBar          = 3.0  // times the sample-controller's Foos per second
+	floorRateBar     = 0.75 // of the floor's Foos per second
 	cpuBar           = 0.5  // of the sample-controller's CPU time
+	cpuSecondsBar    = 1.2  // CPU s per 1,000 Foos
 	heapBar          = 4500 // bytes per Foo, with its Deployment
 	memoryBar        = 110  // MB, of the process that has settled with memoryFoos Foos
 	memoryFoos       = 10_000
 	startBar         = 1.0          // times the sample-controller's time until its caches are filled
 	startMemoryBar   = 2.0 / 3      // of the most memory that the sample-controller has had by then
 	syncedBar        = 4.0          // seconds until the caches are filled with Foos
+	newBar           = 1.0          // seconds from then until a Foo that was created meanwhile is ready
+	stoppedBar       = 5.0          // seconds without a leader after SIGTERM
+	killedBar        = 20.0         // likewise, after SIGKILL
 	p50Bar, p99Bar   = 0.015, 0.080 // seconds above the floor's latency
 	changeBar        = 1.15         // CPU time of a change with the most Foos, as a multiple of that with the fewest
 	baselineBar      = 1.10         // times the baseline's CPU time or heap
@@ -35,6 +41,8 @@ const (
 type found struct {
 	Scale    scale
 	Operator string // the Git revision of this operator
+	Begun    time.Time
+	Ended    time.Time
 	Baseline string // the build that replaces the sample-controller, if any
 	Settings []proof.Setting
 	Samples  map[string]measure.Samples // by section, in the order of the rounds
@@ -63,6 +71,8 @@ const (
 	idleCPU           = "CPU share while idle"
 	changeCPU         = "CPU ms per change"
 	requestsPerChange = "requests per change"
+	gapStopped        = "after SIGTERM, s"
+	gapKilled         = "after SIGKILL, s"
 )
 
 // section is one benchmark and its section of the page.
@@ -94,6 +104,10 @@ var sections = []section{
 			"Foos again. Finally, some Foos are scaled.", startTime),
 		numbers: []string{readyAfter, newAfter, allAfter, requestsAll, writes, startCPU, heap, memory, mostMemory,
 			idleRequests, idleWrites, idleCPU, changeCPU, requestsPerChange}},
+	{name: "failover", measure: measureFailovers, title: "Failover",
+		text: "Foos are created one after the other while the leader of two operators ends: the longest time until one is " +
+			"ready. docs/flags.md has the reasons for the parameters of the leader election.",
+		numbers: []string{gapStopped, gapKilled}},
 }
 
 var introduction = []string{
@@ -143,6 +157,10 @@ func (f *found) bars() []measure.Bar {
 		[]measure.Bar{
 			{What: "rate, times the sample-controller's", IsLeast: true, Limit: rateBar, Unjudged: f.unjudged("creation"),
 				Values: ratios("creation", foosPerSecond, sampleName)},
+			{What: "rate, as a share of the floor's", IsLeast: true, Limit: floorRateBar, Unjudged: f.unjudged("creation"),
+				Values: ratios("creation", foosPerSecond, floorName)},
+			{What: "CPU time of the controller per 1,000 Foos, s", Limit: cpuSecondsBar, Unjudged: f.unjudged("creation"),
+				Values: own("creation", cpuPerFoos, 0)},
 			{What: "CPU time of the controller, as a share of the sample-controller's", Limit: cpuBar,
 				Unjudged: f.unjudged("creation"), Values: ratios("creation", cpuPerFoos, sampleName)},
 			{What: "CPU time per 1,000 Foos, times the baseline's", Limit: baselineBar, Unjudged: f.unjudged("creation"),
@@ -157,6 +175,11 @@ func (f *found) bars() []measure.Bar {
 				Unjudged: f.unjudged("start"), Values: ratios("start", mostMemory, sampleName)},
 			{What: fmt.Sprintf("seconds until the caches are filled, with %d Foos", f.Scale.Started), Limit: syncedBar,
 				Unjudged: f.unjudged("start"), Values: own("start", readyAfter, 0)},
+			{What: fmt.Sprintf("seconds from then until a new Foo is ready, with %d Foos", memoryFoos), Limit: newBar,
+				Unjudged: f.unjudged("restart"), Values: measure.Differences(own("restart", newAfter, memoryFoos),
+					own("restart", readyAfter, memoryFoos))},
+			{What: "seconds without a leader after SIGTERM", Limit: stoppedBar, Values: own("failover", gapStopped, 0)},
+			{What: "seconds without a leader after SIGKILL", Limit: killedBar, Values: own("failover", gapKilled, 0)},
 			{What: fmt.Sprintf("memory with %d Foos, MB", memoryFoos), Limit: memoryBar,
 				Values: own("restart", memory, memoryFoos)},
 			{What: "bytes of heap per Foo, with its Deployment", Limit: heapBar, Values: f.heapPerFoo(ownName)},
@@ -197,7 +220,7 @@ func (f *found) heapPerFoo(program string) []float64 {
 // report prints the results, and writes the page to the directory, if any. Too many requests or writes are an error.
 func (f *found) report(out io.Writer, directory string) error {
 	page := &proof.Page{Name: "bench", Title: "What the operator costs", Text: introduction,
-		Settings: append(slices.Clone(f.Settings), proof.OperatorSetting(f.Operator))}
+		Settings: append(slices.Clone(f.Settings), proof.Run(f.Operator, f.Begun, f.Ended)...)}
 	if f.Baseline != "" {
 		page.Settings = append(page.Settings, proof.Setting{Name: baselineName, Value: f.Baseline})
 	}

@@ -65,9 +65,14 @@ func (p *Process) Stop() {
 	select {
 	case <-p.ended:
 	case <-time.After(20 * time.Second):
-		_ = p.command.Process.Kill()
-		<-p.ended
+		p.Kill()
 	}
+}
+
+// Kill sends SIGKILL, and waits until the process has terminated.
+func (p *Process) Kill() {
+	_ = p.command.Process.Kill() // it may have ended
+	<-p.ended
 }
 
 // CheckAlive returns an error, with the output, if the process has terminated.

@@ -87,10 +87,18 @@ func Run(ctx context.Context, program, dir string, log func(format string, value
 	if err != nil {
 		return nil, err
 	}
-	defer s.operator.Kill()
+	remove := confine(s.operator.PID(), limit)
+	enforced := "the bound is its limit, which the kernel enforces"
+	if remove == nil {
+		remove, enforced = func() error { return nil }, "the bound is its limit, which nothing enforces here"
+	}
+	defer func() {
+		s.operator.Kill()
+		err = errors.Join(err, remove())
+	}()
 	err = errors.Join(s.manyJobs(ctx), s.largestAnnotations(ctx), s.largestJobs(ctx))
 	_, most, memoryErr := measure.Memory(s.operator.PID())
-	s.count("memory of the operator at most, MiB; the bound is its limit", int(most>>20), int(limit>>20))
+	s.count("memory of the operator at most, MiB; "+enforced, int(most>>20), int(limit>>20))
 	if err != nil {
 		err = fmt.Errorf("%w\n%s", err, s.operator.Logs())
 	}

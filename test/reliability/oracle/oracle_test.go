@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
@@ -132,5 +134,39 @@ func TestJudgeLog(t *testing.T) {
 		if findings := Judge(&Run{AwayFrom: begin, Log: log + "\n"}, &Reference{}); len(findings) != count {
 			t.Errorf("%s: %v", log, findings)
 		}
+	}
+}
+
+// The garbage collector's time counts from the end of the outage, and only if it deletes children after that.
+func TestCollected(t *testing.T) {
+	version := func(kind, uid, owner string, seconds int64) history.Version {
+		object := &unstructured.Unstructured{Object: map[string]any{}}
+		object.SetUID(types.UID(uid))
+		if owner != "" {
+			object.SetOwnerReferences([]metav1.OwnerReference{{UID: types.UID(owner)}})
+		}
+		return history.Version{Key: history.Key{Resource: resources[kind]}, At: at(seconds), IsGone: true, Object: object}
+	}
+	foo := version("Foo", "a", "", 2)
+	for name, c := range map[string]struct {
+		versions []history.Version
+		away     int64
+		took     time.Duration
+		ok       bool
+	}{
+		"after the outage":      {[]history.Version{foo, version("Deployment", "b", "a", 9)}, 5, 4 * time.Second, true},
+		"before its end":        {[]history.Version{foo, version("Deployment", "b", "a", 4)}, 5, 0, false},
+		"of what was not owned": {[]history.Version{foo, version("Deployment", "b", "c", 9)}, 5, 0, false},
+		"of a living owner":     {[]history.Version{version("Deployment", "b", "a", 9)}, 5, 0, false},
+		"the last of several": {[]history.Version{version("Job", "c", "a", 12), foo, version("Deployment", "b", "a", 9)}, 5,
+			7 * time.Second, true},
+	} {
+		took, ok := Collected(&Run{Versions: c.versions, AwayFrom: at(c.away - 1), AwayTo: at(c.away)})
+		if took != c.took || ok != c.ok {
+			t.Errorf("%s: %s, %t", name, took, ok)
+		}
+	}
+	if _, ok := Collected(&Run{Versions: []history.Version{foo, version("Deployment", "b", "a", 9)}}); ok {
+		t.Error("there was no outage")
 	}
 }

@@ -16,10 +16,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/example/memcached-operator/test/kinds"
 	"github.com/example/memcached-operator/test/reliability/history"
 	"github.com/example/memcached-operator/test/reliability/proxy"
 	"github.com/example/memcached-operator/test/testenv"
@@ -125,6 +128,24 @@ func (e *Environment) Stop() error {
 // Program returns the path of the operator.
 func (e *Environment) Program() string {
 	return e.program
+}
+
+// clear deletes all resources of the operator's kinds, and all their children, in a namespace.
+func (e *Environment) clear(ctx context.Context, namespace string) error {
+	all := make([]client.Object, 0, len(kinds.All))
+	for _, k := range kinds.All {
+		all = append(all, k.New())
+	}
+	for _, child := range kinds.ChildResources() {
+		all = append(all, child.New())
+	}
+	for _, object := range all {
+		if err := e.ControlPlane.Client.DeleteAllOf(ctx, object, client.InNamespace(namespace),
+			client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // kubeconfig writes a kubeconfig for a proxy and a service account in the operator's namespace, and returns its path.

@@ -52,6 +52,9 @@ type Plan struct {
 	Program string
 	// ServiceAccount is that of the operator; empty for the one in config/rbac.
 	ServiceAccount string
+	// IsEverywhere has the operator watch all namespaces. Only plans of this sort may have the same environment, one at a
+	// time; each deletes its objects.
+	IsEverywhere bool
 	// Environment has additional environment variables of the operator.
 	Environment []string
 	// Rest is the length of each of the two quiet periods at the end, see rest; 0 for restQuiet.
@@ -117,6 +120,7 @@ func (e *Environment) prepare(ctx context.Context, plan *Plan) (*stage, error) {
 	s := &stage{e: e, plan: plan, empty: e.Recorder.Latest(), Stage: &scenario.Stage{
 		Client: e.ControlPlane.Client, Namespace: namespace.Name, Tick: lastTick(),
 	}}
+	s.Works = func(ctx context.Context) error { return s.manager.works(ctx, controllers) }
 	if plan.Scenario.Prepare != nil {
 		if err := plan.Scenario.Prepare(ctx, s.Stage); err != nil {
 			return nil, fmt.Errorf("preparing %s: %w", plan, err)
@@ -127,13 +131,17 @@ func (e *Environment) prepare(ctx context.Context, plan *Plan) (*stage, error) {
 }
 
 // Play plays a plan and returns its records. With a reference, it waits until the state equals that of the reference. A
-// failure of the operator is not an error. The objects are not deleted, as no operator watches them any more.
-func (e *Environment) Play(ctx context.Context, plan *Plan, reference *oracle.Reference) (*oracle.Run, error) {
+// failure of the operator is not an error. The objects are not deleted, as no operator watches them any more, except for
+// one that watches all namespaces.
+func (e *Environment) Play(ctx context.Context, plan *Plan, reference *oracle.Reference) (_ *oracle.Run, err error) {
 	s, err := e.prepare(ctx, plan)
 	if err != nil {
 		return nil, err
 	}
 	defer e.Recorder.Forget(s.Namespace)
+	if plan.IsEverywhere {
+		defer func() { err = errors.Join(err, e.clear(ctx, s.Namespace)) }()
+	}
 	s.reference = reference
 	e.active <- struct{}{}
 	defer func() { <-e.active }()
@@ -199,7 +207,10 @@ func (s *stage) program() string { return cmp.Or(s.plan.Program, s.e.program) }
 // namespaces, with caches of their own.
 func (s *stage) environment() []string {
 	watched := s.Namespace
-	if len(s.plan.Scenario.Name)%2 == 0 {
+	switch {
+	case s.plan.IsEverywhere:
+		watched = ""
+	case len(s.plan.Scenario.Name)%2 == 0:
 		watched += ",default"
 	}
 	return append([]string{"WATCH_NAMESPACE=" + watched}, s.plan.Environment...)

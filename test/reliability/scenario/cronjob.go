@@ -115,6 +115,11 @@ func cronJobs() []Scenario {
 			{Name: "fire", Until: ofJob(0, exists)},
 			{Name: "delete", Do: remove(newCronJob()), Until: isEmpty},
 		}},
+		// The former operator has created the Job, and the next one must not create another.
+		{Name: "cronjob-upgrade", Before: unchanged, Prepare: due, Setup: []Step{fire}, Steps: []Step{
+			{Name: "upgrade", Until: all(isRunning, jobCount(1))},
+			{Name: "complete", Do: complete, Until: hasSucceeded},
+		}},
 		{Name: "cronjob-recreate", Prepare: due, Setup: []Step{fire}, Steps: []Step{
 			{Name: "delete and create", Do: inTurn(remove(newCronJob()), createCronJob), Until: all(jobCount(0), isFine)},
 		}},

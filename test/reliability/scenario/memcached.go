@@ -106,6 +106,18 @@ func memcachedSets() []Scenario {
 				Do: edit(nodes, func(service *corev1.Service) { service.Spec.PublishNotReadyAddresses = false })},
 			{Name: "delete the children", Do: remove(workload, nodes), Until: runsTwo},
 		}},
+		{Name: "memcached-set-tls", Setup: []Step{created}, Steps: []Step{
+			{Name: "add TLS and metrics, and change the configuration", Until: all(runsTwo, setHasSidecar),
+				Do: edit(set, func(mc *cachev1alpha1.Memcached) {
+					mc.Spec.TLS, mc.Spec.Metrics = cachev1alpha1.TLS{SecretName: "web"}, &cachev1alpha1.Metrics{
+						Mode: cachev1alpha1.MetricsExporter}
+					mc.Spec.Config = &cachev1alpha1.MemcachedConfig{Threads: 2}
+				})},
+		}},
+		{Name: "memcached-set-upgrade", Before: unchanged, Setup: []Step{created}, Steps: []Step{
+			{Name: "upgrade", Until: all(runsTwo, holds(history.StatefulSets, "one", "been written once",
+				func(s *appsv1.StatefulSet) bool { return s.Generation == 1 }))},
+		}},
 		{Name: "memcached-set-foreign", Prepare: create(taken), Steps: []Step{
 			{Name: "create", Do: create(set), Until: reports(memcachedKey, "Available=True", "Degraded=True/NameTaken")},
 			{Name: "make room", Do: remove(nodes), Until: runsTwo},
@@ -201,6 +213,11 @@ func hasSidecar(stage *Stage, state history.State) string {
 		return len(d.Spec.Template.Spec.InitContainers) == want
 	})(stage, state)
 }
+
+// setHasSidecar checks that the template of the StatefulSet has the init containers of TLS and metrics.
+var setHasSidecar = holds(history.StatefulSets, "one", "2 init containers", func(s *appsv1.StatefulSet) bool {
+	return len(s.Spec.Template.Spec.InitContainers) == 2
+})
 
 // hasService checks that a Memcached has no problems and controls a Service of any name.
 func hasService(name string) Check {

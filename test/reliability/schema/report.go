@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -51,7 +50,7 @@ type Report struct {
 	Transitions, Rejections int
 	Resting                 int // settled resources that were watched
 	Results                 []Result
-	Seconds                 float64
+	Begun, Ended            time.Time
 	Violations              []string
 }
 
@@ -63,9 +62,8 @@ func (r *Report) add(words string, texts ...string) {
 
 // Try tests fields with the running manager.
 func (c *Cluster) Try(ctx context.Context, options Options) (*Report, error) {
-	begun := time.Now()
 	c.Timeout = options.Timeout
-	report := &Report{Seed: options.Seed, IsShort: options.Short}
+	report := &Report{Seed: options.Seed, IsShort: options.Short, Begun: time.Now()}
 	trials, err := c.trials(options, report)
 	if err != nil {
 		return nil, err
@@ -96,7 +94,7 @@ func (c *Cluster) Try(ctx context.Context, options Options) (*Report, error) {
 	report.add("remains although its owner is deleted: ", c.left(ctx)...)
 	report.add("the operator writes although everything is deleted: ", c.SettledWrites(ctx, restWindow)...)
 	report.add("the manager's log contains: ", c.Defects()...)
-	report.Seconds = time.Since(begun).Seconds()
+	report.Ended = time.Now()
 	return report, errors.Join(err, ctx.Err())
 }
 
@@ -177,13 +175,9 @@ func (r *Report) Page(operator string) *proof.Page {
 				"is compared with what the API server makes of the same template by hand. `make reliability` writes this page; " +
 				"test/README.md describes it.",
 		},
-		Settings: []proof.Setting{
-			proof.OperatorSetting(operator),
-			{Name: "CPUs", Value: fmt.Sprint(runtime.NumCPU())},
-			{Name: "seed", Value: fmt.Sprint(r.Seed)},
-			{Name: "form", Value: map[bool]string{true: "short", false: "full"}[r.IsShort]},
-			{Name: "time", Value: fmt.Sprintf("%.0f s", r.Seconds)},
-		},
+		Settings: append(proof.Run(operator, r.Begun, r.Ended),
+			proof.Setting{Name: "seed", Value: fmt.Sprint(r.Seed)},
+			proof.Setting{Name: "form", Value: map[bool]string{true: "short", false: "full"}[r.IsShort]}),
 		Claims:   r.claims(),
 		Sections: []proof.Section{{Title: "Fields", Tables: []proof.Table{table}}},
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -33,8 +32,18 @@ func fail(t *testing.T, what string) {
 	}
 }
 
-// TestMain writes a page of the results in the end, if a directory is named and all tests have run.
+// seedFlag is rapid's, which draws one itself if it is 0, and tells only who fails.
+const seedFlag = "rapid.seed"
+
+// TestMain chooses a seed, unless there is one, and writes a page of the results in the end, if a directory is named and
+// all tests have run.
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if seed := flag.Lookup(seedFlag).Value; seed.String() == "0" {
+		if err := seed.Set(fmt.Sprint(tally.began.UnixNano())); err != nil {
+			panic(err)
+		}
+	}
 	code := m.Run()
 	if *proofDir != "" {
 		if err := writePage(*proofDir); err != nil {
@@ -73,12 +82,8 @@ func newPage(operator string) *proof.Page {
 			"failed once is a test of its own. Each run draws other sequences. Jobs, failing requests, and " +
 			"what happens before everything settles are in [the scenarios](reliability.md). `make reliability` " +
 			"writes this page; test/README.md describes it."},
-		Settings: []proof.Setting{
-			proof.OperatorSetting(operator),
-			{Name: "begun", Value: tally.began.UTC().Format("2006-01-02 15:04 MST")},
-			{Name: "CPUs", Value: fmt.Sprint(runtime.NumCPU())},
-			{Name: "time", Value: fmt.Sprintf("%.0f s", time.Since(tally.began).Seconds())},
-		},
+		Settings: append(proof.Run(operator, tally.began, time.Now()),
+			proof.Setting{Name: "seed", Value: flag.Lookup(seedFlag).Value.String()}),
 		Claims: []proof.Claim{{
 			What: "sequences that end otherwise than resources without a past, or with a write after everything has settled; " +
 				"past failures that occur again; panics and data races in the logs of the managers",
