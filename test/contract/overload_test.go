@@ -26,6 +26,10 @@ import (
 // rejectedFor is much longer than client-go itself retries a rejected request, which is about 10 s.
 const rejectedFor = 2 * time.Minute
 
+// rejectedEach bounds the rejected requests for a resource in that time, as client-go and the operator wait longer and
+// longer.
+const rejectedEach = 40
+
 // busyRequests are more than a level with 0 shares has seats.
 const busyRequests = 10
 
@@ -40,7 +44,8 @@ var _ = Describe("While the API server rejects requests", ownManager, func() {
 			Expect(k8s.Create(ctx, objects[k.Title()])).To(Succeed())
 		}
 		for _, k := range kinds {
-			Eventually(ctx, k.conditionsOf(objects[k.Title()])).Should(settled)
+			Eventually(ctx, k.conditionsOf(objects[k.Title()])).Should(And(HaveKeyWithValue("Degraded", "False/AsExpected"),
+				HaveKeyWithValue("Progressing", HavePrefix("False/"))))
 		}
 		accept := overload(ctx)
 		mark := cp.Audit.Now()
@@ -58,7 +63,7 @@ var _ = Describe("While the API server rejects requests", ownManager, func() {
 				"the API server accepts requests for children of a %s", k.Title())
 		}
 		report(fmt.Sprintf("rejected requests of %d kinds in %s", len(objects), rejectedFor), len(rejected),
-			len(objects)*int(rejectedFor.Seconds()))
+			rejectedEach*len(objects))
 		accept()
 		for _, k := range kinds {
 			Eventually(ctx, k.conditionsOf(objects[k.Title()])).WithTimeout(2 * time.Minute).Should(settled)

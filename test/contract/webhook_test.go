@@ -81,23 +81,23 @@ var _ = Describe("With a webhook in the cluster, the operator", func() {
 				Eventually(ctx, k.conditionsOf(object)).WithTimeout(time.Minute).Should(settled)
 			})
 
-		// As injectors of sidecars, and of labels for cost centers, do.
+		// As injectors of sidecars do.
 		It("leaves alone what a webhook adds to a "+k.Children[0].Kind+" of a "+k.Title(), func(ctx context.Context) {
 			remove := mutatingWebhook(ctx, ns, k.Children[0].Group, k.Children[0].Resource,
-				`[{"op":"add","path":"/metadata/labels/injected","value":"yes"},
+				`[{"op":"add","path":"/metadata/annotations/injected","value":"yes"},
 				{"op":"add","path":"/spec/template/spec/hostname","value":"injected"}]`)
 			object := k.Make(ns, "one", 1)
 			k.put(ctx, object)
 			Eventually(ctx, k.conditionsOf(object)).Should(settled)
 			child := k.own(ctx, object)[0]
-			Expect(child.GetLabels()).To(HaveKeyWithValue(injected, "yes"))
+			Expect(child.GetAnnotations()).To(HaveKeyWithValue(injected, "yes"))
 			for range 2 { // with the webhook, and without
 				mark := cp.Audit.Now()
 				time.Sleep(3 * time.Second)
 				Expect(requests(mark, ns, testenv.Request.IsWrite)).To(BeEmpty())
 				remove(ctx)
 			}
-			Expect(get(ctx, child).GetLabels()).To(HaveKeyWithValue(injected, "yes"))
+			Expect(get(ctx, child).GetAnnotations()).To(HaveKeyWithValue(injected, "yes"))
 		})
 	}
 
@@ -147,11 +147,11 @@ func webhook(ctx context.Context, namespace, group, resource string,
 	return remove
 }
 
-// injected is a label that mutatingWebhook's patch must add.
+// injected is an annotation that mutatingWebhook's patch must add.
 const injected = "injected"
 
 // mutatingWebhook adds a webhook that changes every write of a resource in a namespace by a JSON patch, which adds the
-// label injected, and waits until the API server calls it. It returns a function that removes the webhook, which is also
+// annotation injected, and waits until the API server calls it. It returns a function that removes the webhook, which is also
 // removed after the spec.
 func mutatingWebhook(ctx context.Context, namespace, group, resource, patch string) (remove func(context.Context)) {
 	GinkgoHelper()
@@ -171,9 +171,9 @@ func mutatingWebhook(ctx context.Context, namespace, group, resource, patch stri
 	remove = install(ctx, configuration)
 	Eventually(ctx, func() map[string]string {
 		probe := unmanaged(namespace, resource)
-		probe.SetLabels(map[string]string{"probe": "yes"})
+		probe.SetAnnotations(map[string]string{"probe": "yes"})
 		Expect(k8s.Create(ctx, probe, client.DryRunAll)).To(Succeed())
-		return probe.GetLabels()
+		return probe.GetAnnotations()
 	}).Should(HaveKey(injected), "the API server does not call the webhook")
 	return remove
 }
