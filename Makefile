@@ -274,7 +274,7 @@ e2e: ## Run the end-to-end tests, on the cluster of "make cluster" or on yours (
 		go test -v -count=1 -timeout 80m ./test/e2e -ginkgo.timeout=75m -ginkgo.label-filter='!bench-rollout' -ginkgo.v=$(if $(V),true,false) $(if $(FOCUS),-ginkgo.focus '$(FOCUS)' -ginkgo.fail-on-empty)
 
 .PHONY: bench-rollout
-bench-rollout: ## Measure what the users of a cache notice; write docs/proof/rollout.md (50 minutes, root).
+bench-rollout: ## Measure what the users of a cache notice; write docs/proof/rollout.md (75 minutes, root).
 	@$(RUN_PARTS) 'Building what bench-rollout needs. Logs: $(CACHE)/log/bench-rollout' $(IMAGE_PARTS)
 	@$(CLUSTER_ENV); TEST_WORK='$(IMAGES)' OPERATOR_SDK='$(OPERATOR_SDK)' KUBECTL='$(KUBECTL)' PROOF='$(CURDIR)/docs/proof' \
 		go test -v -count=1 -timeout 150m ./test/e2e -ginkgo.timeout=145m -ginkgo.label-filter=bench-rollout
@@ -354,7 +354,7 @@ programs: linux
 BENCH = KUBEBUILDER_ASSETS='$(ASSETS)' go run ./test/bench/foos --programs='$(CACHE)/bench'
 
 .PHONY: bench
-bench: control-plane ## Compare the operator with the sample-controller; write docs/proof/bench.md (hours, idle machine).
+bench: control-plane ## Compare the operator with the sample-controller; write docs/proof/bench.md (2 hours, idle machine).
 	@$(BENCH) --proof=docs/proof
 
 .PHONY: bench-short

@@ -29,6 +29,9 @@ type Pass struct {
 	// HadChildren reports whether the owner's children may have been created before. A missing child is then created only
 	// after a live read of the owner.
 	HadChildren bool
+	// IsTentative reports whether what the pass wants depends on the observed status of children, such as an image that is
+	// held back while pods are available.
+	IsTentative bool
 
 	isConfirmed bool // confirm was called, and returned confirmErr
 	confirmErr  error
@@ -73,7 +76,7 @@ type Config[C any] interface {
 // sent. A configuration is used once: Apply adds the owner reference and the operator's annotations.
 //
 // An object that the owner does not control is not written; the error is then a [*NotControlledError]. It is a
-// [*recent.BehindError] if the API server has another object than was observed.
+// [*recent.BehindError] if the API server has another object, or version of it, than was observed.
 func Apply[T any, P Object[T], C Config[C]](ctx context.Context, c *Client, pass *Pass, observed P, want C) (P, error) {
 	named := P(new(T))
 	named.SetNamespace(*want.GetNamespace())
@@ -100,7 +103,7 @@ func Apply[T any, P Object[T], C Config[C]](ctx context.Context, c *Client, pass
 			return nil, err
 		}
 	}
-	answer, err := write(ctx, c, pass.Owner, named, observed, want)
+	answer, err := write(ctx, c, pass, named, observed, want)
 	if err != nil {
 		return nil, fmt.Errorf("applying %s %s: %w", c.kindOf(named), client.ObjectKeyFromObject(named), err)
 	}
@@ -134,7 +137,7 @@ func complete[C Config[C]](c *Client, owner, named client.Object, want C) (C, er
 
 // write applies want over the child that was observed, or creates it.
 func write[T any, P Object[T], C Config[C]](
-	ctx context.Context, c *Client, owner client.Object, named, observed P, want C,
+	ctx context.Context, c *Client, pass *Pass, named, observed P, want C,
 ) (P, error) {
 	// ForceOwnership takes back fields that another writer has changed on the observed child, and only there: the UID
 	// makes the request fail if the child was deleted or replaced. The resource version makes it fail if it arrives late,
@@ -155,10 +158,10 @@ func write[T any, P Object[T], C Config[C]](
 			err = errors.Join(err, readErr)
 		case observed == nil && found == nil && apierrors.IsConflict(err):
 			answer, err = send(ctx, c, named, want) // the object of that name has been deleted meanwhile
-		case isNewer(owner, observed, found) && apierrors.IsConflict(err):
-			answer, err = writeNewer(ctx, c, owner, named, want.WithResourceVersion(found.ResourceVersion), options)
+		case apierrors.IsConflict(err) && canRepeat(pass, observed, found):
+			answer, err = writeNewer(ctx, c, pass.Owner, named, want.WithResourceVersion(found.ResourceVersion), options)
 		default:
-			err = explain(c, owner, named, observed, found, err)
+			err = explain(c, pass, named, observed, found, err)
 		}
 	}
 	if observed == nil || !apierrors.IsInvalid(err) {
@@ -176,11 +179,17 @@ func write[T any, P Object[T], C Config[C]](
 	return answer, recent.ExplainConflict(ctx, c.client, c.live, patched, err)
 }
 
-// isNewer reports whether the API server has another version of the observed child with the same spec. If another writer
-// has changed the spec, such as an autoscaler the number of pods, what the pass wants may be outdated.
-func isNewer[T any, P Object[T]](owner client.Object, observed P, found *metav1.PartialObjectMetadata) bool {
-	return observed != nil && found != nil && found.UID == observed.GetUID() && IsControlled(found, owner) &&
-		found.ResourceVersion != observed.GetResourceVersion() && found.Generation == observed.GetGeneration()
+// canRepeat reports whether what a pass wants holds for the version of the observed child that the API server has now,
+// too. It may not if another writer has changed the spec, such as an autoscaler the number of pods. Services have no
+// generation, but what a pass wants of them depends on their owner only.
+func canRepeat[T any, P Object[T]](pass *Pass, observed P, found *metav1.PartialObjectMetadata) bool {
+	return observed != nil && !pass.IsTentative && !isReplaced(observed, found) && IsControlled(found, pass.Owner) &&
+		found.ResourceVersion != observed.GetResourceVersion()
+}
+
+// isReplaced reports whether the API server has another object than the observed one, none, or one with another spec.
+func isReplaced[T any, P Object[T]](observed P, found *metav1.PartialObjectMetadata) bool {
+	return found == nil || found.UID != observed.GetUID() || found.Generation != observed.GetGeneration()
 }
 
 // writeNewer applies want over a newer version of a child than was observed. While pods are replaced, the cache may
@@ -199,16 +208,18 @@ func writeNewer[T any, P Object[T], C Config[C]](ctx context.Context, c *Client,
 }
 
 // explain returns a more specific error for a failed write, by the object that the API server has now: a
-// [*NotControlledError], a [*recent.BehindError], or err itself, such as a conflict that a webhook returns.
+// [*NotControlledError], a [*recent.BehindError] if the pass has not observed that object or that version, or err
+// itself, such as a conflict that a webhook returns.
 func explain[T any, P Object[T]](
-	c *Client, owner client.Object, named, observed P, found *metav1.PartialObjectMetadata, err error,
+	c *Client, pass *Pass, named, observed P, found *metav1.PartialObjectMetadata, err error,
 ) error {
 	switch {
-	case found != nil && !IsControlled(found, owner):
+	case found != nil && !IsControlled(found, pass.Owner):
 		return c.notControlled(named, found)
 	case observed == nil && found == nil:
 		return err
-	case observed == nil || found == nil || found.UID != observed.GetUID() || found.Generation != observed.GetGeneration():
+	case observed == nil || isReplaced(observed, found),
+		apierrors.IsConflict(err) && found.ResourceVersion != observed.GetResourceVersion():
 		return recent.Behind(c.client, named)
 	}
 	return err

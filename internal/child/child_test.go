@@ -198,3 +198,33 @@ func TestShortUIDs(t *testing.T) {
 		t.Error("the prefix of a UID of two characters is not the UID")
 	}
 }
+
+func TestCanRepeat(t *testing.T) {
+	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "owner"}}
+	child := metav1.ObjectMeta{UID: "1", ResourceVersion: "7", Generation: 2,
+		OwnerReferences: []metav1.OwnerReference{{UID: "owner", Controller: ptr.To(true)}}}
+	type object = metav1.PartialObjectMetadata
+	for name, test := range map[string]struct {
+		change      func(found *object)
+		isTentative bool
+		want        bool
+	}{
+		"a newer status":                     {func(*object) {}, false, true},
+		"a newer status, and it matters":     {func(*object) {}, true, false},
+		"another number of pods":             {func(found *object) { found.Generation = 3 }, false, false},
+		"another object of the same name":    {func(found *object) { found.UID = "2" }, false, false},
+		"the observed version":               {func(found *object) { found.ResourceVersion = "7" }, false, false},
+		"an object that it does not control": {func(found *object) { found.OwnerReferences = nil }, false, false},
+	} {
+		found := &object{ObjectMeta: *child.DeepCopy()}
+		found.ResourceVersion = "8"
+		test.change(found)
+		pass := &Pass{Owner: owner, IsTentative: test.isTentative}
+		if got := canRepeat(pass, &appsv1.Deployment{ObjectMeta: child}, found); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	if canRepeat[appsv1.Deployment](&Pass{Owner: owner}, nil, &object{}) {
+		t.Error("nothing was observed")
+	}
+}

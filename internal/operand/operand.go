@@ -90,6 +90,9 @@ func (h *HoldOff) left() time.Duration {
 	return h.Delay
 }
 
+// IsOver reports whether running workloads get another image.
+func (h *HoldOff) IsOver() bool { return h.left() <= 0 }
+
 // For returns the image for the container of that name in a workload; running is the spec of its pods, nil if none is
 // available. If the hold-off keeps another image than i.Name, wait is how long it still does.
 func (i Image) For(running *corev1.PodSpec, container string) (name string, wait time.Duration) {

@@ -33,8 +33,9 @@ func OperatorOf(root, program string) (string, error) {
 	return Operator(root)
 }
 
-// Run returns the settings of every page: the revision, as [Operator] returns it, the machine, and when it was measured.
-func Run(revision string, begun, ended time.Time) []Setting {
+// RunSettings returns the settings of every page: the revision, as [Operator] returns it, the number of CPUs, and when
+// it was measured.
+func RunSettings(revision string, begun, ended time.Time) []Setting {
 	return []Setting{{"revision", revision}, {"CPUs", fmt.Sprint(runtime.NumCPU())},
 		{"begun", begun.UTC().Format("2006-01-02 15:04 MST")},
 		{"minutes", fmt.Sprintf("%.0f", ended.Sub(begun).Minutes())}}

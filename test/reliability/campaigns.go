@@ -29,15 +29,15 @@ const (
 
 // Campaigns that other code refers to by name.
 const (
-	referenceCampaign = "references"
-	singlesCampaign   = "singles"
-	sampleCampaign    = "sample"
-	rbacCampaign      = "rbac"
-	restCampaign      = "rest"
-	refusalsCampaign  = "refusals"
-	leadersCampaign   = "leaders"
-	cutOffCampaign    = "cut off"
-	outagesCampaign   = "outages"
+	referenceCampaign  = "references"
+	singlesCampaign    = "singles"
+	sampleCampaign     = "sample"
+	rbacCampaign       = "rbac"
+	restCampaign       = "rest"
+	refusalsCampaign   = "refusals"
+	leadersCampaign    = "leaders"
+	everywhereCampaign = "everywhere"
+	outagesCampaign    = "outages"
 )
 
 // campaign is a set of plans of the same sort.
@@ -77,10 +77,10 @@ func (s *suite) campaigns() []campaign {
 		{name: "storms", what: "a quarter of all requests fail for 10 s", plans: s.storms},
 		{name: leadersCampaign, what: "the leader is frozen at a write until another one has led, and goes on",
 			plans: func() []*runner.Plan { return s.withStandby(proxy.Freezing) }},
-		{name: cutOffCampaign,
+		{name: "cut off",
 			what:  "the leader is cut off from the API server at a write until another one has led, and has to end",
 			plans: func() []*runner.Plan { return s.withStandby(proxy.Cutting) }},
-		{name: "everywhere", what: "operators of all namespaces: a fault of every class with each kind",
+		{name: everywhereCampaign, what: "operators of all namespaces: a fault of every class with each kind",
 			other: s.everywhere},
 		{name: restCampaign, what: "half a minute of rest, and another one in which every object is reconciled every second",
 			plans: s.rest},
@@ -340,13 +340,15 @@ func (s *suite) withStandby(fault proxy.Fault) []*runner.Plan {
 // everywhere plays plans of singles, one for each kind and class of faults, with operators of all namespaces: one at a
 // time, on a control plane of their own, as such an operator would act on what other plans have left.
 func (s *suite) everywhere(ctx context.Context, r *campaignReport) (err error) {
-	shared := s.env
-	if s.env, err = runner.Start(ctx, shared.Program(), 1, false); err != nil {
+	own, err := runner.Start(ctx, s.env.Program(), 1, false)
+	if err != nil {
 		return err
 	}
+	shared := s.env
+	s.env = own
 	defer func() {
-		err = errors.Join(err, s.env.Stop())
 		s.env = shared
+		err = errors.Join(err, own.Stop())
 	}()
 	met := map[string]bool{} // by kind and class
 	for _, plan := range s.singles() {

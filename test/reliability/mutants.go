@@ -134,25 +134,20 @@ func newKiller(text string) (killer, error) {
 	return k, nil
 }
 
-// covering returns the killer that plays what a whole run has for the scenario of a plan with one fault: not this fault,
-// but one of its class; ok is false for other killers.
+// covering returns the killer that has the scenario of a plan with one fault, with the faults that a whole run would
+// choose: not this fault at this write, but one of its class; ok is false for other killers.
 func (k killer) covering() (covering killer, ok bool) {
 	faults, err := parseFaults(k.fault)
-	if k.suite != "plan" || err != nil || len(faults.rules) != 1 || k.isOutage() {
+	if k.suite != "plan" || err != nil || len(faults.rules) != 1 {
 		return killer{}, false
 	}
-	covering = killer{suite: singlesCampaign, scenario: k.scenario}
 	switch rule := faults.rules[0]; {
-	case rule.Fault == proxy.Freezing:
-		covering.suite = leadersCampaign
-	case rule.Fault == proxy.Cutting:
-		covering.suite = cutOffCampaign
 	case rule.For == refusedTime:
-		covering.suite = refusalsCampaign
-	case rule.For > 0:
-		return killer{}, false
+		return killer{suite: refusalsCampaign, scenario: k.scenario}, true
+	case rule.Nth > 0 && slices.Contains(proxy.Faults, rule.Fault):
+		return killer{suite: singlesCampaign, scenario: k.scenario}, true
 	}
-	return covering, true
+	return killer{}, false
 }
 
 // timeout returns how long the operator may take.
@@ -195,8 +190,8 @@ func (l *lab) stop() error {
 }
 
 // ask runs a killer with a program, and with rules of the ClusterRole if they are not nil.
-func (l *lab) ask(ctx context.Context, k killer, program string, rules []rbacv1.PolicyRule, isExhaustive bool) (
-	[]oracle.Finding, error) {
+func (l *lab) ask(ctx context.Context, k killer, program string, rules []rbacv1.PolicyRule,
+	isExhaustive bool) ([]oracle.Finding, error) {
 	if k.suite == "schema" {
 		return l.transitions(ctx, k, program)
 	}
@@ -250,8 +245,8 @@ func (l *lab) transitions(ctx context.Context, k killer, program string) (found 
 // mutantSeed is the seed of all random choices of killers. Those of transitions are not random.
 const mutantSeed = 1
 
-// hunt builds a mutant and runs its killers until one finds a violation. If that is a plan, it also runs the plans that
-// a whole run has instead.
+// hunt builds a mutant and runs its killers until one finds a violation. If that has one fault, it also runs the killer
+// that covering returns.
 func (l *lab) hunt(ctx context.Context, m mutant) outcome {
 	begun := time.Now()
 	result := outcome{name: m.Name, pattern: m.Pattern}
@@ -273,8 +268,9 @@ func (l *lab) hunt(ctx context.Context, m mutant) outcome {
 		result.findings, err = l.ask(ctx, k, program, rules, true)
 		if covering, ok := k.covering(); ok && err == nil && len(result.findings) > 0 {
 			var found []oracle.Finding
-			found, err = l.ask(ctx, covering, program, rules, false)
-			result.isCovered = ptr.To(len(found) > 0)
+			if found, err = l.ask(ctx, covering, program, rules, false); err == nil {
+				result.isCovered = ptr.To(len(found) > 0)
+			}
 		}
 	}
 	result.err = err

@@ -117,15 +117,15 @@ func (r *mutantReport) page() *proof.Page {
 		case len(o.findings) == 0:
 			foundBy = "NOT FOUND"
 		}
-		inVain := o.attempts
+		missedBy := o.attempts
 		if len(o.findings) > 0 {
-			inVain = inVain[:len(inVain)-1]
+			missedBy = missedBy[:len(missedBy)-1]
 		}
 		covered := ""
 		if o.isCovered != nil {
 			covered = map[bool]string{true: "found", false: "NOT FOUND"}[*o.isCovered]
 		}
-		table.Rows = append(table.Rows, []string{o.name, o.pattern, foundBy, strings.Join(inVain, "; "), covered,
+		table.Rows = append(table.Rows, []string{o.name, o.pattern, foundBy, strings.Join(missedBy, "; "), covered,
 			strings.Join(o.oracles(), ", "), o.first(), fmt.Sprintf("%.0f", o.seconds)})
 	}
 	controls := proof.Table{Title: "Without bugs", Columns: []string{"part", "what it found"}}
@@ -146,10 +146,12 @@ func (r *mutantReport) page() *proof.Page {
 				"with that bug until one finds it. They end at the first violation, and wait less long than for the pages of " +
 				"[faults](reliability.md) and [transitions](transitions.md), so each part that has found a bug then runs " +
 				"against the operator without bugs, and must find nothing. `make reliability` makes this page.",
-			"Where a single fault of a scenario has found a bug, the column of a whole run says whether the plans do that the " +
-				"page of faults has for this scenario: with a fault of each class at each write, and not every fault.",
+			"Where a single fault has found a bug, the column of a whole run says whether faults of that scenario do that are " +
+				"chosen as for the page of faults: one of each class at each write, and not every one; or each sort of write " +
+				"refused with one code.",
 		},
-		Settings: append(proof.Run(r.operator, r.begun, r.ended), proof.Setting{Name: "seed", Value: fmt.Sprint(mutantSeed)}),
+		Settings: append(proof.RunSettings(r.operator, r.begun, r.ended),
+			proof.Setting{Name: "seed", Value: fmt.Sprint(mutantSeed)}),
 		Claims:   r.claims(),
 		Sections: []proof.Section{{Title: "Seeded bugs", Tables: []proof.Table{table, controls}}, r.atFirstSection()},
 	}
@@ -195,7 +197,7 @@ func (r *mutantReport) claims() []proof.Claim {
 	return []proof.Claim{seeded, controls, r.claimCovered(), r.claimOracles(), r.claimAlone()}
 }
 
-// claimCovered claims that the plans of a whole run find the bugs that plans with one fault find.
+// claimCovered claims that faults which a whole run would choose find the bugs that one fault finds.
 func (r *mutantReport) claimCovered() proof.Claim {
 	tried, found := 0, 0
 	for _, o := range r.outcomes {
@@ -206,25 +208,25 @@ func (r *mutantReport) claimCovered() proof.Claim {
 			}
 		}
 	}
-	claim := proof.Claim{What: "bugs that one fault reveals, found by the plans of a whole run", Bar: "all",
-		Found: fmt.Sprintf("%d of %d", found, tried), Verdict: proof.Judge(found == tried)}
-	if tried == 0 {
+	claim := proof.Claim{What: "bugs that one fault reveals, found by the faults that a whole run would choose",
+		Bar: "all", Found: fmt.Sprintf("%d of %d", found, tried), Verdict: proof.Judge(found == tried)}
+	if found == tried && (tried == 0 || len(r.outcomes) < r.seeded) {
 		claim.Verdict = proof.NotJudged
 	}
 	return claim
 }
 
-// soleOracles are those that close a gap: each must find a bug that no other oracle finds.
+// soleOracles are those that close a gap: each must find a bug in a plan in which no other oracle finds anything.
 var soleOracles = []string{"templates", "conflicts", oracle.Rest, "causes", "recovery"}
 
-// claimAlone claims that each of soleOracles finds a seeded bug alone.
+// claimAlone claims that each of soleOracles finds a seeded bug alone, in the plan that ends the search.
 func (r *mutantReport) claimAlone() proof.Claim {
 	missing := slices.DeleteFunc(slices.Clone(soleOracles), func(name string) bool {
 		return slices.ContainsFunc(r.outcomes, func(o outcome) bool { return slices.Equal(o.oracles(), []string{name}) })
 	})
-	claim := proof.Claim{What: "of the oracles " + strings.Join(soleOracles, ", ") + ": found a bug that no other found",
-		Bar: "all", Found: fmt.Sprintf("%d of %d", len(soleOracles)-len(missing), len(soleOracles)),
-		Verdict: proof.Judge(len(missing) == 0)}
+	claim := proof.Claim{Bar: "all", What: "of the oracles " + strings.Join(soleOracles, ", ") +
+		": alone in the first plan that found a bug", Verdict: proof.Judge(len(missing) == 0),
+		Found: fmt.Sprintf("%d of %d", len(soleOracles)-len(missing), len(soleOracles))}
 	if len(missing) > 0 {
 		claim.Note = "not: " + strings.Join(missing, ", ")
 		if len(r.outcomes) < r.seeded {

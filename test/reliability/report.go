@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -129,17 +128,11 @@ func (r *campaignReport) counts() (fired, violations int) {
 	return fired, violations
 }
 
-// print prints the results.
+// print prints the results, but for what only a whole run has.
 func (r *report) print(w io.Writer) error {
-	var violations strings.Builder
-	for _, finding := range r.findings() {
-		text, _, _ := strings.Cut(finding.String(), "\n")
-		fmt.Fprintf(&violations, "VIOLATION %s\n", text)
-	}
 	page := r.page()
-	page.Sections = page.Sections[:3] // the rest is for a whole run
-	_, err := io.WriteString(w, violations.String())
-	return errors.Join(page.Print(w), err)
+	page.Sections = page.Sections[:3]
+	return page.Print(w)
 }
 
 func (r *report) page() *proof.Page {
@@ -154,28 +147,29 @@ func (r *report) page() *proof.Page {
 			"The operator is the program that users run, with their defaults, but with the race detector; it watches one " +
 				"namespace, or two in about half of the scenarios, serves no metrics, runs a new image at once " +
 				"(`--image-delay=0`), and takes part in an election only where the leader is frozen or cut off. In the " +
-				"campaigns everywhere, restored and extremes it watches all namespaces. The comparison leaves out what the server " +
-				"generates, and how Kubernetes' own controllers report their work (test/reliability/history/normal.go). The " +
-				"operator's hash of an applied object, and times that mean nothing to the scenario, have to be there with any " +
+				"campaigns everywhere, restored and extremes it watches all namespaces. The comparison leaves out what the " +
+				"server generates, and how Kubernetes' own controllers report their work " +
+				"(test/reliability/history/normal.go). The operator's hash of an applied object, and times that mean nothing to the scenario, have to be there with any " +
 				"value.",
 		},
-		Settings: append(proof.Run(r.operator, r.begun, r.ended),
+		Settings: append(proof.RunSettings(r.operator, r.begun, r.ended),
 			proof.Setting{Name: "seed", Value: fmt.Sprint(r.seed)},
 			proof.Setting{Name: "form", Value: map[bool]string{true: "short", false: "full"}[r.isShort]}),
 		Claims: r.claims(),
 		Sections: []proof.Section{
 			{Title: "Campaigns", Tables: []proof.Table{r.campaignTable()}, Text: []string{"Faults count as occurred in a " +
 				"plan in which every one of its faults has: of two, the first may prevent the write of the second, and a " +
-				"storm may hit nothing. A plan whose fault has not occurred is played again, " +
-				fmt.Sprintf("up to %d times; ", tries) + "one with a violation never is. An outage is for many plans; it has occurred in the one at whose write it was. The " +
+				"storm may hit nothing. A plan in which no fault has occurred is played " + fmt.Sprintf("up to %d times ", tries) +
+				"in all, except for storms and outages; one with a violation is played once. An outage is for many plans; it " +
+				"has occurred in the one at whose write it was. The " +
 				"campaign rbac is one plan, in which each permission is taken away in turn."}},
-			{Title: "Violations", Tables: []proof.Table{r.violationTable()}, Text: []string{"Those of this run; none if the " +
-				"table is empty."}},
-			{Title: "Recovery", Tables: []proof.Table{r.recoveryTable(), r.collectorTable()}, Text: []string{"How much later than without faults " +
-				"everything had settled, in seconds, counted from the end of the last fault of a step: when the request was " +
-				"answered, or the API server or etcd was ready again. The singles by fault, the others by campaign. The " +
-				"operator leaves the children of a deleted resource to Kubernetes' garbage collector, which has to recover from " +
-				"an outage, too."}},
+			{Title: "Violations of this run", Tables: []proof.Table{r.violationTable()}, Text: []string{"There are none " +
+				"if the table is empty."}},
+			{Title: "Recovery", Tables: []proof.Table{r.recoveryTable(), r.collectorTable()}, Text: []string{
+				"How much later than without faults everything had settled, in seconds, counted from the end of the last fault of " +
+					"a step: when the request was answered, or the API server or etcd was ready again. The singles by fault, the others by campaign. The " +
+					"operator leaves the children of a deleted resource to Kubernetes' garbage collector, which has to recover from " +
+					"an outage, too: its times count from the end of the outage, or from the deletion if that was later."}},
 			{Title: "Every write, every class of faults", Tables: []proof.Table{r.matrix()}, Text: []string{"Plans of the " +
 				"campaign singles by kind and fault, and in how many of them the fault occurred. Faults of a class look alike " +
 				"to the operator, so each write meets one of each class (`Classes` in test/reliability/proxy/rule.go), and the " +
@@ -257,8 +251,8 @@ var violations = proof.Table{
 				"expected one pod; in all other plans, it had one until 5 s before",
 			"the suite: any number is right then"},
 		{"2026-11-27", "foo-scaled-by-others / patch apps/deployments #1: delay, and #3: 429 and expire-watches",
-			"the number of pods that another client had set was reverted", "after a conflict, a change of a child is sent once " +
-				"more since fcaa88c; it had been computed before the other client's write",
+			"the number of pods that another client had set was reverted", "after a conflict, a change of a child is sent " +
+				"once more since fcaa88c; it had been computed before the other client's write",
 			"the operator: only if the spec of the child is the same as before"},
 		{"2026-11-27", "cronjob-hidden / create batch/jobs #1: kill-after", "a scheduled time was run twice",
 			"on a machine that was busy with two runs of the suite, the Job was deleted before the next operator had started: " +
@@ -323,10 +317,10 @@ func (r *report) violationTable() proof.Table {
 	return table
 }
 
-// collectorTable has how long the garbage collector has needed in each plan with an outage, by the part that was away.
+// collectorTable has how long the garbage collector has needed in each plan with an outage.
 func (r *report) collectorTable() proof.Table {
-	table := proof.Table{Title: "From the end of an outage until the garbage collector had deleted all children of a " +
-		"deleted resource", Columns: []string{"plan", "s"}}
+	table := proof.Table{Title: "How long after an outage the garbage collector deleted children of deleted resources, " +
+		"the last one", Columns: []string{"plan", "s"}}
 	for _, plan := range r.plans() {
 		if plan.hasCollected {
 			table.Rows = append(table.Rows, []string{plan.String(), fmt.Sprintf("%.1f", plan.collected.Seconds())})

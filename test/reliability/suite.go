@@ -191,7 +191,7 @@ func (s *suite) record(ctx context.Context, plan *runner.Plan, reference *oracle
 // replay returns the command that plays a plan again.
 func replay(plan *runner.Plan, campaign string) string {
 	what := fmt.Sprintf("--fault='%s'", plan.Faults())
-	if plan.Faults() == "" {
+	if plan.Faults() == "" || plan.IsEverywhere {
 		what = fmt.Sprintf("--campaign='%s'", campaign)
 	}
 	return fmt.Sprintf(`make reliability ARGS="--scenario=%s %s"`, plan.Scenario.Name, what)
@@ -199,7 +199,7 @@ func replay(plan *runner.Plan, campaign string) string {
 
 // keep writes the records of a failed plan, and the command that replays it, to a new directory.
 func (s *suite) keep(plan *runner.Plan, campaign string, run *oracle.Run, findings []oracle.Finding) error {
-	dir := filepath.Join(s.evidence, run.Namespace)
+	dir := filepath.Join(s.evidence, campaign, run.Namespace) // a campaign may have its own namespaces
 	s.logf("VIOLATION %s\n%s\nreplay: %s\nrecords: %s", plan, findings[0], replay(plan, campaign), dir)
 	var requests, versions, text strings.Builder
 	for _, request := range run.Requests {

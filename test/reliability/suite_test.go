@@ -185,7 +185,7 @@ func TestPageOfFaults(t *testing.T) {
 	var printed strings.Builder
 	g.Expect(r.print(&printed)).To(Succeed())
 	g.Expect(printed.String()).To(
-		ContainSubstring("VIOLATION rest: (foo-create / patch apps/deployments #1: hang) it writes\n"))
+		MatchRegexp("singles +foo-create / patch apps/deployments #1: hang +rest +it writes\n"))
 }
 
 func TestCoverageNeedsFaultsThatOccurred(t *testing.T) {

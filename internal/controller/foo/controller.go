@@ -120,7 +120,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, foo *samplev1alpha1.Foo) (ct
 		return ctrl.Result{}, nil // the garbage collector deletes its Deployment
 	}
 	before, isNew := status.Latest(r.status, foo)
-	pass := &child.Pass{Owner: before, HadChildren: !isNew}
+	pass := &child.Pass{Owner: before, HadChildren: !isNew, IsTentative: !r.Image.HoldOff.IsOver()}
 	writeCtx, cancel := context.WithTimeout(ctx, child.WriteTimeout)
 	defer cancel()
 	done := r.sync(writeCtx, pass, before)

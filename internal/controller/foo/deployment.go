@@ -44,9 +44,8 @@ func deployment(foo *samplev1alpha1.Foo, name string, observed *appsv1.Deploymen
 		want.Spec.WithReplicas(*foo.Spec.Replicas)
 	case observed != nil && observed.Spec.Replicas != nil:
 		// If an apply that set the count is followed by one without it, the API server resets it to 1. So the observed
-		// count is applied; the resource version makes the API server refuse that if it was scaled meanwhile.
+		// count is applied; child.Apply fails if it was scaled meanwhile.
 		want.Spec.WithReplicas(*observed.Spec.Replicas)
-		want.WithResourceVersion(observed.ResourceVersion)
 	default:
 		want.Spec.WithReplicas(1)
 	}

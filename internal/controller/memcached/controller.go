@@ -146,7 +146,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, mc *cachev1alpha1.Memcached)
 		return ctrl.Result{}, nil // the garbage collector deletes its children
 	}
 	before, isNew := status.Latest(r.status, mc)
-	pass := &child.Pass{Owner: before, HadChildren: !isNew}
+	pass := &child.Pass{Owner: before, HadChildren: !isNew, IsTentative: !r.Image.HoldOff.IsOver()}
 	writeCtx, cancel := context.WithTimeout(ctx, child.WriteTimeout)
 	defer cancel()
 	done := r.sync(writeCtx, pass, before)

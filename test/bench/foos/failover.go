@@ -17,11 +17,11 @@ func measureFailovers(ctx context.Context, p *plane) (measure.Samples, error) {
 		return nil, err
 	}
 	o := p.observe(ctx, namespace)
-	var leader *controller
-	defer func() { leader.Stop() }()
-	if leader, err = p.startReady(ctx, operator, namespace); err != nil {
+	leader, err := p.startReady(ctx, operator, namespace)
+	if err != nil {
 		return nil, err
 	}
+	defer func() { leader.Stop() }()
 	// so that it leads before there is a standby
 	if _, err := p.createFoos(ctx, namespace, "warm", o, load{count: warmUp, pending: paced}); err != nil {
 		return nil, err

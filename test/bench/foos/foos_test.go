@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -39,6 +40,12 @@ func results(other string, times float64) *found {
 					heap: 10 + 0.004*float64(foos)}})
 		}
 	}
+	for range 2 {
+		f.Samples["creation"] = append(f.Samples["creation"], &measure.Sample{Program: floorName, Count: 100,
+			Numbers: map[string]float64{foosPerSecond: 75}})
+		f.Samples[failoverSection] = append(f.Samples[failoverSection], &measure.Sample{Program: ownName, Count: 1,
+			Numbers: map[string]float64{gapStopped: 3, gapKilled: 18}})
+	}
 	return f
 }
 
@@ -57,20 +64,26 @@ func TestBars(t *testing.T) {
 	for name, test := range map[string]struct {
 		results func() *found
 		change  func(*found)
+		missed  string // the bar
 		isError bool
 	}{
-		"a request per Foo too many":      {sampled, more("creation", requestsNoEvents, 0.01), true},
-		"an event per Foo too many":       {sampled, more("creation", requestsPerFoo, 0.01), true},
-		"a write while idle":              {sampled, more("restart", idleWrites, 1), true},
-		"a write of a restart":            {sampled, more("restart", writes, 1), true},
-		"requests of a restart":           {sampled, more("restart", requestsAll, 4), true},
-		"a lower rate":                    {sampled, more("creation", foosPerSecond, -20), false},
-		"more CPU time":                   {sampled, more("creation", cpuPerFoos, 2), false},
-		"a change among many costs more":  {sampled, more("restart", changeCPU, 1), false},
-		"more heap":                       {sampled, more("restart", heap, 1), false},
-		"more requests than the baseline": {baseline, more("restart", requestsAll, 1), true},
-		"more CPU than the baseline":      {baseline, more("creation", cpuPerFoos, 0.3), false},
-		"more heap than the baseline":     {baseline, more("restart", heap, 0.9), false},
+		"a request per Foo too many": {sampled, more("creation", requestsNoEvents, 0.01), requestsNoEvents, true},
+		"an event per Foo too many": {sampled, more("creation", requestsPerFoo, 0.01), "requests per Foo, with events",
+			true},
+		"a write while idle":              {sampled, more("restart", idleWrites, 1), "writes while idle", true},
+		"a write of a restart":            {sampled, more("restart", writes, 1), "writes of a restart", true},
+		"requests of a restart":           {sampled, more("restart", requestsAll, 4), "requests of a restart", true},
+		"a lower rate":                    {sampled, more("creation", foosPerSecond, -5), "of the floor's", false},
+		"a rate like another's":           {sampled, more("creation", foosPerSecond, -20), "times the sample-", false},
+		"more CPU time":                   {sampled, more("creation", cpuPerFoos, 0.3), "per 1,000 Foos, s", false},
+		"CPU time like another's":         {sampled, more("creation", cpuPerFoos, 2), "as a share of the sample-", false},
+		"a change among many costs more":  {sampled, more("restart", changeCPU, 1), "CPU time of a change", false},
+		"more heap":                       {sampled, more("restart", heap, 1), "bytes of heap", false},
+		"a Lease that is not released":    {sampled, more(failoverSection, gapStopped, 15), "after SIGTERM", false},
+		"a Lease that lasts longer":       {sampled, more(failoverSection, gapKilled, 15), "after SIGKILL", false},
+		"more requests than the baseline": {baseline, more("restart", requestsAll, 1), "with the baseline", true},
+		"more CPU than the baseline":      {baseline, more("creation", cpuPerFoos, 0.15), "times the baseline's", false},
+		"more heap than the baseline":     {baseline, more("restart", heap, 0.9), "heap per Foo, times the", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := test.results()
@@ -81,8 +94,11 @@ func TestBars(t *testing.T) {
 			}
 			test.change(f)
 			out.Reset()
-			if err := f.report(&out, ""); (err != nil) != test.isError ||
-				!strings.Contains(out.String(), string(proof.Missed)) {
+			err := f.report(&out, "")
+			isMissed := slices.ContainsFunc(strings.Split(out.String(), "\n"), func(line string) bool {
+				return strings.Contains(line, test.missed) && strings.Contains(line, string(proof.Missed))
+			})
+			if (err != nil) != test.isError || !isMissed {
 				t.Errorf("after the change: %v\n%s", err, out.String())
 			}
 		})

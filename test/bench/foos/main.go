@@ -92,6 +92,9 @@ func run(ctx context.Context, work string) (err error) {
 		return err
 	}
 	for _, s := range sections {
+		if s.name == failoverSection && b.Failovers == 0 {
+			continue
+		}
 		if err := b.measure(ctx, s, f); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}

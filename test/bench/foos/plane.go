@@ -123,7 +123,7 @@ func (p *plane) settings() ([]proof.Setting, error) {
 		return nil, err
 	}
 	return []proof.Setting{
-		{Name: "machine", Value: fmt.Sprintf("%d CPUs, %s/%s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)},
+		{Name: "platform", Value: runtime.GOOS + "/" + runtime.GOARCH},
 		{Name: "Go", Value: runtime.Version()},
 		{Name: "Kubernetes", Value: version.GitVersion},
 		{Name: "etcd", Value: fmt.Sprintf("--unsafe-no-fsync, %v", etcdFlags)}, // the first is set by testenv

@@ -85,6 +85,8 @@ type section struct {
 	isPerFoo bool // the request table shows requests per Foo, not per round
 }
 
+const failoverSection = "failover" // a scale may leave it out
+
 var sections = []section{
 	{name: "creation", measure: measureCreations, title: "Creation",
 		text: fmt.Sprintf("Foos are created, at most %d of them pending at a time. The latencies p50 and p99 are from the "+
@@ -104,7 +106,7 @@ var sections = []section{
 			"Foos again. Finally, some Foos are scaled.", startTime),
 		numbers: []string{readyAfter, newAfter, allAfter, requestsAll, writes, startCPU, heap, memory, mostMemory,
 			idleRequests, idleWrites, idleCPU, changeCPU, requestsPerChange}},
-	{name: "failover", measure: measureFailovers, title: "Failover",
+	{name: failoverSection, measure: measureFailovers, title: "Failover",
 		text: "Foos are created one after the other while the leader of two operators ends: the longest time until one is " +
 			"ready. docs/flags.md has the reasons for the parameters of the leader election.",
 		numbers: []string{gapStopped, gapKilled}},
@@ -175,11 +177,11 @@ func (f *found) bars() []measure.Bar {
 				Unjudged: f.unjudged("start"), Values: ratios("start", mostMemory, sampleName)},
 			{What: fmt.Sprintf("seconds until the caches are filled, with %d Foos", f.Scale.Started), Limit: syncedBar,
 				Unjudged: f.unjudged("start"), Values: own("start", readyAfter, 0)},
-			{What: fmt.Sprintf("seconds from then until a new Foo is ready, with %d Foos", memoryFoos), Limit: newBar,
+			{What: fmt.Sprintf("seconds from filled caches until a new Foo is ready, with %d Foos", memoryFoos), Limit: newBar,
 				Unjudged: f.unjudged("restart"), Values: measure.Differences(own("restart", newAfter, memoryFoos),
 					own("restart", readyAfter, memoryFoos))},
-			{What: "seconds without a leader after SIGTERM", Limit: stoppedBar, Values: own("failover", gapStopped, 0)},
-			{What: "seconds without a leader after SIGKILL", Limit: killedBar, Values: own("failover", gapKilled, 0)},
+			{What: "seconds without a leader after SIGTERM", Limit: stoppedBar, Values: own(failoverSection, gapStopped, 0)},
+			{What: "seconds without a leader after SIGKILL", Limit: killedBar, Values: own(failoverSection, gapKilled, 0)},
 			{What: fmt.Sprintf("memory with %d Foos, MB", memoryFoos), Limit: memoryBar,
 				Values: own("restart", memory, memoryFoos)},
 			{What: "bytes of heap per Foo, with its Deployment", Limit: heapBar, Values: f.heapPerFoo(ownName)},
@@ -220,7 +222,7 @@ func (f *found) heapPerFoo(program string) []float64 {
 // report prints the results, and writes the page to the directory, if any. Too many requests or writes are an error.
 func (f *found) report(out io.Writer, directory string) error {
 	page := &proof.Page{Name: "bench", Title: "What the operator costs", Text: introduction,
-		Settings: append(slices.Clone(f.Settings), proof.Run(f.Operator, f.Begun, f.Ended)...)}
+		Settings: append(proof.RunSettings(f.Operator, f.Begun, f.Ended), f.Settings...)}
 	if f.Baseline != "" {
 		page.Settings = append(page.Settings, proof.Setting{Name: baselineName, Value: f.Baseline})
 	}

@@ -81,7 +81,7 @@ func (all Samples) groups() []Samples {
 }
 
 // Tables returns a table of numbers, with those of one program as multiples of the others', and a table of requests per
-// object or per round.
+// object or per round, if any were counted.
 func (all Samples) Tables(own string, names []string, isPerObject bool) []proof.Table {
 	t := proof.Table{Columns: append([]string{"program", "objects"}, names...)}
 	hasOthers := all.Others() > 0
@@ -125,6 +125,9 @@ func (all Samples) Tables(own string, names []string, isPerObject bool) []proof.
 				return Ratios(of.Numbers(number), other.Numbers(number))
 			})
 		}
+	}
+	if !slices.ContainsFunc(requests, func(counted map[string]int) bool { return len(counted) > 0 }) {
+		return []proof.Table{t}
 	}
 	return []proof.Table{t, RequestTable("Requests", heads, requests, by)}
 }

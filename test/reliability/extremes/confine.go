@@ -9,7 +9,7 @@ import (
 )
 
 // confine limits the memory of a process as that of a container is limited, by a cgroup. It returns a function that
-// removes the cgroup when the process ends; nil if this user or this machine cannot make one.
+// removes the cgroup once the process has ended; nil if this user or this machine cannot make one.
 func confine(pid int, limit int64) (remove func() error) {
 	for _, version := range []struct{ root, limit string }{
 		{"/sys/fs/cgroup/memory", "memory.limit_in_bytes"}, // version 1
@@ -19,8 +19,10 @@ func confine(pid int, limit int64) (remove func() error) {
 		if err != nil {
 			continue
 		}
-		err = errors.Join(set(filepath.Join(group, version.limit), limit),
-			set(filepath.Join(group, "cgroup.procs"), int64(pid)))
+		err = set(filepath.Join(group, version.limit), limit)
+		if err == nil {
+			err = set(filepath.Join(group, "cgroup.procs"), int64(pid))
+		}
 		if err == nil {
 			return func() error { return removeSoon(group) }
 		}

@@ -13,7 +13,7 @@ import (
 // Bounds of Recovery, by what has happened. Each leaves time for a machine that is busy with other plans.
 const (
 	retryBound   = 10 * time.Second // one or two requests failed, or were late: retries are due after 0.1 and 0.2 s
-	restartBound = 15 * time.Second // the operator was killed: the next one starts, and lists everything
+	restartBound = 15 * time.Second // the operator was killed, as by all faults of age: the next one lists everything
 	backoffBound = 20 * time.Second // more requests failed: after a storm of 10 s, a retry may be due after 12.8 s
 	standbyBound = 45 * time.Second // a lease expires after 15 s, and a standby looks every 2 to 4.4 s
 	outageBound  = 45 * time.Second // Kubernetes' controllers have to recover, too
@@ -44,10 +44,10 @@ func bound(run *Run) time.Duration {
 }
 
 // recovery finds recoveries that take longer than their bound. Those that wait for the garbage collector after an
-// outage have none: see Collected.
+// outage have none.
 func recovery(run *Run, reference *Reference) []string {
 	late, ok := Recovery(run, reference)
-	if !ok || !run.AwayTo.IsZero() && (run.IsOpen || run.IsPassing) {
+	if _, waited := Collected(run); waited || !ok {
 		return nil
 	}
 	var found problems
@@ -82,8 +82,8 @@ func Recovery(run *Run, reference *Reference) (late time.Duration, ok bool) {
 	return late, ok
 }
 
-// Collected returns how long after an outage Kubernetes' garbage collector had deleted all children of deleted
-// resources; ok is false if there was no outage, or it had nothing to delete after it.
+// Collected returns how long after an outage, or the later deletion of its owner, the last child was gone that
+// Kubernetes' garbage collector deleted after the outage; ok is false if there was none.
 func Collected(run *Run) (took time.Duration, ok bool) {
 	deleted := map[types.UID]time.Time{}
 	for _, version := range run.Versions {

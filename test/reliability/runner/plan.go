@@ -52,8 +52,8 @@ type Plan struct {
 	Program string
 	// ServiceAccount is that of the operator; empty for the one in config/rbac.
 	ServiceAccount string
-	// IsEverywhere has the operator watch all namespaces. Only plans of this sort may have the same environment, one at a
-	// time; each deletes its objects.
+	// IsEverywhere has the operator watch all namespaces. An environment may play only such plans, one at a time; each
+	// deletes its objects.
 	IsEverywhere bool
 	// Environment has additional environment variables of the operator.
 	Environment []string
@@ -120,7 +120,8 @@ func (e *Environment) prepare(ctx context.Context, plan *Plan) (*stage, error) {
 	s := &stage{e: e, plan: plan, empty: e.Recorder.Latest(), Stage: &scenario.Stage{
 		Client: e.ControlPlane.Client, Namespace: namespace.Name, Tick: lastTick(),
 	}}
-	s.Works = func(ctx context.Context) error { return s.manager.works(ctx, controllers) }
+	// Whether it does is for the oracles to judge.
+	s.AwaitOperator = func(ctx context.Context) { _ = s.manager.works(ctx, controllers) }
 	if plan.Scenario.Prepare != nil {
 		if err := plan.Scenario.Prepare(ctx, s.Stage); err != nil {
 			return nil, fmt.Errorf("preparing %s: %w", plan, err)
@@ -131,8 +132,8 @@ func (e *Environment) prepare(ctx context.Context, plan *Plan) (*stage, error) {
 }
 
 // Play plays a plan and returns its records. With a reference, it waits until the state equals that of the reference. A
-// failure of the operator is not an error. The objects are not deleted, as no operator watches them any more, except for
-// one that watches all namespaces.
+// failure of the operator is not an error. The objects are not deleted, as no operator watches them any more, unless it
+// is one of all namespaces.
 func (e *Environment) Play(ctx context.Context, plan *Plan, reference *oracle.Reference) (_ *oracle.Run, err error) {
 	s, err := e.prepare(ctx, plan)
 	if err != nil {

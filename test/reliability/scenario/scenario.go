@@ -92,8 +92,8 @@ type Step struct {
 type Stage struct {
 	Client    client.Client // acts as a user
 	Namespace string
-	// Works waits until the operator's controllers have started.
-	Works func(context.Context) error
+	// AwaitOperator waits until the operator's controllers have started, or for longestWait.
+	AwaitOperator func(context.Context)
 	// Tick is the latest scheduled time of CronJobs, which are due every hour, or from a step with BeforeTick the next
 	// one. The one after that is after the scenario's end.
 	Tick time.Time
@@ -170,18 +170,18 @@ func orphan(objects ...client.Object) Action {
 // the step reports what is missing.
 const longestWait = time.Minute
 
-// await waits until an object exists, a while longer, in which the operator may act or be killed, and until it works. So
-// it observes the object, even if its request had no answer.
+// await waits until an object exists, then for half a second, in which the operator may act or be killed, and then
+// until its controllers run. So it observes the object, even if its request had no answer.
 func await(object client.Object) Action {
 	return awaitThat(object, func(found client.Object) bool { return found != nil })
 }
 
-// awaitGone waits until an object does not exist, as await does.
+// awaitGone waits as await does, until an object does not exist.
 func awaitGone(object client.Object) Action {
 	return awaitThat(object, func(found client.Object) bool { return found == nil })
 }
 
-// awaitThat waits until an object, which is nil while it does not exist, has a property, as await does.
+// awaitThat waits as await does, until an object, which is nil while it does not exist, has a property.
 func awaitThat(named client.Object, is func(found client.Object) bool) Action {
 	return func(ctx context.Context, s *Stage) error {
 		object := localCopy(s, named)
@@ -196,7 +196,8 @@ func awaitThat(named client.Object, is func(found client.Object) bool) Action {
 			err = measure.Pause(ctx, 500*time.Millisecond)
 		}
 		if err == nil {
-			err = s.Works(ctx)
+			s.AwaitOperator(ctx)
+			err = ctx.Err()
 		}
 		return err
 	}

@@ -175,7 +175,7 @@ func (r *Report) Page(operator string) *proof.Page {
 				"is compared with what the API server makes of the same template by hand. `make reliability` writes this page; " +
 				"test/README.md describes it.",
 		},
-		Settings: append(proof.Run(operator, r.Begun, r.Ended),
+		Settings: append(proof.RunSettings(operator, r.Begun, r.Ended),
 			proof.Setting{Name: "seed", Value: fmt.Sprint(r.Seed)},
 			proof.Setting{Name: "form", Value: map[bool]string{true: "short", false: "full"}[r.IsShort]}),
 		Claims:   r.claims(),

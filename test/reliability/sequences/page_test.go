@@ -32,11 +32,11 @@ func fail(t *testing.T, what string) {
 	}
 }
 
-// seedFlag is rapid's, which draws one itself if it is 0, and tells only who fails.
+// seedFlag is rapid's. If it is 0, rapid draws a seed, and prints it only if a test fails.
 const seedFlag = "rapid.seed"
 
-// TestMain chooses a seed, unless there is one, and writes a page of the results in the end, if a directory is named and
-// all tests have run.
+// TestMain chooses a seed, unless there is one, and writes a page of the results in the end, if a directory is named
+// and all tests have run.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if seed := flag.Lookup(seedFlag).Value; seed.String() == "0" {
@@ -82,7 +82,7 @@ func newPage(operator string) *proof.Page {
 			"failed once is a test of its own. Each run draws other sequences. Jobs, failing requests, and " +
 			"what happens before everything settles are in [the scenarios](reliability.md). `make reliability` " +
 			"writes this page; test/README.md describes it."},
-		Settings: append(proof.Run(operator, tally.began, time.Now()),
+		Settings: append(proof.RunSettings(operator, tally.began, time.Now()),
 			proof.Setting{Name: "seed", Value: flag.Lookup(seedFlag).Value.String()}),
 		Claims: []proof.Claim{{
 			What: "sequences that end otherwise than resources without a past, or with a write after everything has settled; " +
