@@ -149,8 +149,8 @@ func (r *report) page() *proof.Page {
 				"(`--image-delay=0`), and takes part in an election only where the leader is frozen or cut off. In the " +
 				"campaigns everywhere, restored and extremes it watches all namespaces. The comparison leaves out what the " +
 				"server generates, and how Kubernetes' own controllers report their work " +
-				"(test/reliability/history/normal.go). The operator's hash of an applied object, and times that mean nothing to the scenario, have to be there with any " +
-				"value.",
+				"(test/reliability/history/normal.go). The operator's hash of an applied object, and times that mean nothing " +
+				"to the scenario, have to be there with any value.",
 		},
 		Settings: append(proof.RunSettings(r.operator, r.begun, r.ended),
 			proof.Setting{Name: "seed", Value: fmt.Sprint(r.seed)},
@@ -166,8 +166,9 @@ func (r *report) page() *proof.Page {
 			{Title: "Violations of this run", Tables: []proof.Table{r.violationTable()}, Text: []string{"There are none " +
 				"if the table is empty."}},
 			{Title: "Recovery", Tables: []proof.Table{r.recoveryTable(), r.collectorTable()}, Text: []string{
-				"How much later than without faults everything had settled, in seconds, counted from the end of the last fault of " +
-					"a step: when the request was answered, or the API server or etcd was ready again. The singles by fault, the others by campaign. The " +
+				"How much later than without faults everything had settled, in seconds, counted from the end of the last fault " +
+					"of a step: when the request was answered, or the API server or etcd was ready again. The singles by fault, " +
+					"the others by campaign. The " +
 					"operator leaves the children of a deleted resource to Kubernetes' garbage collector, which has to recover from " +
 					"an outage, too: its times count from the end of the outage, or from the deletion if that was later."}},
 			{Title: "Every write, every class of faults", Tables: []proof.Table{r.matrix()}, Text: []string{"Plans of the " +
