@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
@@ -28,7 +29,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
@@ -36,6 +36,7 @@ import (
 	"github.com/example/memcached-operator/internal/controller/foo"
 	"github.com/example/memcached-operator/internal/controller/memcached"
 	"github.com/example/memcached-operator/internal/metrics"
+	"github.com/example/memcached-operator/internal/metricsauth"
 	"github.com/example/memcached-operator/internal/operand"
 	"github.com/example/memcached-operator/internal/slim"
 )
@@ -153,15 +154,23 @@ func managerOptions(o *options, lease resourcelock.Interface) ctrl.Options {
 		RenewDeadline:                       ptr.To(renewDeadline),
 		RetryPeriod:                         ptr.To(retryPeriod),
 		LeaderElectionReleaseOnCancel:       true, // safe: the process exits when the manager stops
-		Metrics: metricsserver.Options{
-			BindAddress:    o.metricsAddress,
-			SecureServing:  true,
-			FilterProvider: filters.WithAuthenticationAndAuthorization,
-			CertDir:        o.metricsCertDir,
-		},
-		HealthProbeBindAddress: o.probeAddress,
-		PprofBindAddress:       o.pprofAddress,
+		Metrics:                             metricsOptions(o),
+		HealthProbeBindAddress:              o.probeAddress,
+		PprofBindAddress:                    o.pprofAddress,
 	}
+}
+
+func metricsOptions(o *options) metricsserver.Options {
+	server := metricsserver.Options{
+		BindAddress:    o.metricsAddress,
+		SecureServing:  true,
+		FilterProvider: metricsauth.NewFilter,
+		CertDir:        o.metricsCertDir,
+	}
+	if server.CertDir == "" {
+		server.TLSOpts = []func(*tls.Config){selfSign}
+	}
+	return server
 }
 
 // controllerOptions returns the options of one controller. Failed passes are retried at least once a minute, so that a

@@ -301,16 +301,27 @@ var _ = Describe("The running manager", func() {
 		}
 		code, body := scrape(scraper)
 		Expect(code).To(Equal(http.StatusOK))
-		Expect(body).To(ContainSubstring("controller_runtime_reconcile_total"))
+		Expect(body).To(ContainSubstring("controller_runtime_"))
 
-		code, _ = scrape("")
-		Expect(code).To(Equal(http.StatusUnauthorized))
+		for _, wrong := range []string{"", "wrong", scraper + "x"} {
+			code, body = scrape(wrong)
+			Expect(code).To(Equal(http.StatusUnauthorized))
+			Expect(body).To(Equal("Unauthorized\n"))
+		}
 		Expect(k8s.Create(ctx,
 			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "unauthorized"}})).To(Succeed())
 		unauthorized, err := cp.Token(ctx, "default", "unauthorized")
 		Expect(err).NotTo(HaveOccurred())
-		code, _ = scrape(unauthorized)
-		Expect(code).To(Equal(http.StatusForbidden))
+		mark := cp.Audit.Now()
+		for range 3 {
+			code, body = scrape(unauthorized)
+			Expect(code).To(Equal(http.StatusForbidden))
+			Expect(body).To(Equal("Forbidden\n"))
+		}
+		Expect(cp.Audit.Since(mark, func(r testenv.Request) bool {
+			return r.User == testenv.OperatorUser &&
+				(r.Resource == "tokenreviews" || r.Resource == "subjectaccessreviews")
+		})).To(HaveLen(2), "answers are used again")
 	})
 
 	It("reconciles the samples, and can be installed from one file", func(ctx context.Context) {
