@@ -11,6 +11,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"k8s.io/utils/clock"
 )
 
 // selfSign has a server use a new self-signed certificate, which is made for its first connection. Controller-runtime
@@ -26,7 +28,7 @@ func newCertificate() (*tls.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := time.Now()
+	now := clock.RealClock{}.Now()
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(now.UnixNano()),
 		Subject:      pkix.Name{CommonName: "memcached-operator"},
