@@ -16,7 +16,7 @@ import (
 )
 
 // selfSign has a server use a new self-signed certificate, which is made for its first connection. Controller-runtime
-// would make one when the manager starts, with an RSA key: a tenth of the CPU time of a start with 10,000 Foos.
+// would make one when the manager starts, with an RSA key, which takes much CPU time.
 func selfSign(config *tls.Config) {
 	certificate := sync.OnceValues(newCertificate)
 	config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificate() }
@@ -38,6 +38,8 @@ func newCertificate() (*tls.Certificate, error) {
 		NotAfter:     now.AddDate(10, 0, 0),
 		KeyUsage:     x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+
+		BasicConstraintsValid: true,
 	}
 	encoded, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {

@@ -29,7 +29,7 @@ type Pass struct {
 	// HadChildren reports whether the owner's children may have been created before. A missing child is then created only
 	// after a live read of the owner.
 	HadChildren bool
-	// IsTentative reports whether what the pass wants depends on the observed status of children, such as an image that is
+	// IsTentative reports whether what the pass wants of a child depends on the observed status, such as an image that is
 	// held back while pods are available.
 	IsTentative bool
 

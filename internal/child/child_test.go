@@ -210,7 +210,7 @@ func TestCanRepeat(t *testing.T) {
 		want        bool
 	}{
 		"a newer status":                     {func(*object) {}, false, true},
-		"a newer status, and it matters":     {func(*object) {}, true, false},
+		"a newer status, a tentative pass":   {func(*object) {}, true, false},
 		"another number of pods":             {func(found *object) { found.Generation = 3 }, false, false},
 		"another object of the same name":    {func(found *object) { found.UID = "2" }, false, false},
 		"the observed version":               {func(found *object) { found.ResourceVersion = "7" }, false, false},

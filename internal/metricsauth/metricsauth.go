@@ -1,6 +1,6 @@
-// Package metricsauth serves metrics only to clients whom the roles of the cluster allow to read them. The filter of
-// controller-runtime does the same with k8s.io/apiserver, which is a third of the manager's program, and of the pages
-// of it that are in memory.
+// Package metricsauth authenticates and authorizes clients of the metrics endpoint with TokenReviews and
+// SubjectAccessReviews. The filter of controller-runtime does the same, but imports k8s.io/apiserver, which is a third of
+// the binary.
 package metricsauth
 
 import (
@@ -26,8 +26,8 @@ const (
 	// allowedFor and deniedFor are how long an answer is used again for requests with the same token.
 	allowedFor = time.Minute
 	deniedFor  = 10 * time.Second
-	// mostAnswers bounds the answers that are kept.
-	mostAnswers = 1000
+	// maxAnswers is how many answers are kept.
+	maxAnswers = 1000
 	// timeout is how long the API server may take for both answers.
 	timeout = 10 * time.Second
 )
@@ -39,16 +39,18 @@ type authorizer struct {
 	answers *cache.LRUExpireCache // HTTP codes by key
 }
 
-// key is what an answer depends on. It has the hash of a token, so that no memory dump contains tokens.
-type key struct {
-	token      [sha256.Size]byte
-	verb, path string
+// key is a hash of what an answer depends on: the token, the verb and the path. So the cache holds no tokens, and clients
+// cannot fill it with long texts.
+type key [sha256.Size]byte
+
+func keyOf(token, verb, path string) key {
+	return sha256.Sum256([]byte(token + "\x00" + verb + "\x00" + path))
 }
 
 // NewFilter returns a filter for the metrics server. A client must send a token of the cluster ("Authorization: Bearer
 // TOKEN"), of a user whom a role allows the verb, such as get, for the path as a non-resource URL. Without such a token
-// the answer is 401, without such a role 403, and 500 if the API server does not tell. The manager needs the permission
-// to create TokenReviews and SubjectAccessReviews.
+// the answer is 401, without such a role 403, and 500 if a review fails. Only GET and HEAD are allowed. The manager needs
+// the permission to create TokenReviews and SubjectAccessReviews.
 func NewFilter(config *rest.Config, httpClient *http.Client) (metricsserver.Filter, error) {
 	authentication, err := authenticationclient.NewForConfigAndClient(config, httpClient)
 	if err != nil {
@@ -59,38 +61,41 @@ func NewFilter(config *rest.Config, httpClient *http.Client) (metricsserver.Filt
 		return nil, err
 	}
 	a := &authorizer{tokens: authentication.TokenReviews(), access: authorization.SubjectAccessReviews(),
-		answers: cache.NewLRUExpireCache(mostAnswers)}
+		answers: cache.NewLRUExpireCache(maxAnswers)}
 	return func(log logr.Logger, handler http.Handler) (http.Handler, error) {
 		return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 			code, err := a.answer(request)
-			switch {
-			case err != nil:
-				log.Error(err, "The API server does not tell whether a client may read metrics")
-				http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
-			case code != http.StatusOK:
-				http.Error(w, http.StatusText(code), code)
-			default:
-				handler.ServeHTTP(w, request)
+			if err != nil && request.Context().Err() == nil { // the client is still there
+				log.Error(err, "Failed to check whether a client may read metrics")
 			}
+			if code != http.StatusOK {
+				http.Error(w, http.StatusText(code), code)
+				return
+			}
+			request.Header.Del("Authorization")
+			handler.ServeHTTP(w, request)
 		}), nil
 	}, nil
 }
 
-// answer returns the HTTP code for a request: 200 if it is allowed, 401 or 403.
+// answer returns the HTTP code for a request: 200 if it is allowed, 401, 403 or 405, and 500 with an error.
 func (a *authorizer) answer(request *http.Request) (code int, err error) {
+	if request.Method != http.MethodGet && request.Method != http.MethodHead {
+		return http.StatusMethodNotAllowed, nil
+	}
 	scheme, token, _ := strings.Cut(request.Header.Get("Authorization"), " ")
-	token = strings.TrimSpace(token)
-	if !strings.EqualFold(scheme, "Bearer") || token == "" {
+	if !strings.EqualFold(scheme, "Bearer") || token == "" || strings.Contains(token, " ") {
 		return http.StatusUnauthorized, nil
 	}
-	by := key{sha256.Sum256([]byte(token)), strings.ToLower(request.Method), request.URL.Path}
+	verb, path := strings.ToLower(request.Method), request.URL.Path
+	by := keyOf(token, verb, path)
 	if known, ok := a.answers.Get(by); ok {
 		return known.(int), nil
 	}
 	ctx, cancel := context.WithTimeout(request.Context(), timeout)
 	defer cancel()
-	if code, err = a.ask(ctx, token, by); err != nil {
-		return 0, err
+	if code, err = a.review(ctx, token, verb, path); err != nil {
+		return http.StatusInternalServerError, err
 	}
 	keep := deniedFor
 	if code == http.StatusOK {
@@ -100,8 +105,8 @@ func (a *authorizer) answer(request *http.Request) (code int, err error) {
 	return code, nil
 }
 
-// ask asks the API server whose token it is, and whether that user has the permission.
-func (a *authorizer) ask(ctx context.Context, token string, by key) (code int, err error) {
+// review asks the API server whose token it is, and whether that user has the permission.
+func (a *authorizer) review(ctx context.Context, token, verb, path string) (code int, err error) {
 	review, err := a.tokens.Create(ctx, &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 	if err != nil {
@@ -117,7 +122,7 @@ func (a *authorizer) ask(ctx context.Context, token string, by key) (code int, e
 	}
 	access, err := a.access.Create(ctx, &authorizationv1.SubjectAccessReview{
 		Spec: authorizationv1.SubjectAccessReviewSpec{User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
-			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: by.path, Verb: by.verb}},
+			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: verb}},
 	}, metav1.CreateOptions{})
 	switch {
 	case err != nil:

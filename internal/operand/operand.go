@@ -90,8 +90,12 @@ func (h *HoldOff) left() time.Duration {
 	return h.Delay
 }
 
-// IsOver reports whether running workloads get another image.
-func (h *HoldOff) IsOver() bool { return h.left() <= 0 }
+// DependsOnPods reports whether For returns another image for a workload with this pod spec if it has available pods
+// than if it has none.
+func (i Image) DependsOnPods(spec *corev1.PodSpec, container string) bool {
+	kept, _ := i.For(spec, container)
+	return kept != i.Name
+}
 
 // For returns the image for the container of that name in a workload; running is the spec of its pods, nil if none is
 // available. If the hold-off keeps another image than i.Name, wait is how long it still does.

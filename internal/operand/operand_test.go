@@ -59,5 +59,8 @@ func TestImageKeepsTag(t *testing.T) {
 		if got, wait := image.For(pods, "it"); got != want || wait != 0 {
 			t.Errorf("%s: %s, wait %s; want %s", running, got, wait, want)
 		}
+		if depends := image.DependsOnPods(pods, "it"); depends != (want == image.Tagged) {
+			t.Errorf("%s: the image depends on whether pods are available: %t", running, depends)
+		}
 	}
 }

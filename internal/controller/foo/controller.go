@@ -120,7 +120,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, foo *samplev1alpha1.Foo) (ct
 		return ctrl.Result{}, nil // the garbage collector deletes its Deployment
 	}
 	before, isNew := status.Latest(r.status, foo)
-	pass := &child.Pass{Owner: before, HadChildren: !isNew, IsTentative: !r.Image.HoldOff.IsOver()}
+	pass := &child.Pass{Owner: before, HadChildren: !isNew}
 	writeCtx, cancel := context.WithTimeout(ctx, child.WriteTimeout)
 	defer cancel()
 	done := r.sync(writeCtx, pass, before)
@@ -157,7 +157,7 @@ func (r *Reconciler) sync(ctx context.Context, pass *child.Pass, foo *samplev1al
 	if err != nil {
 		return result{err: err}
 	}
-	image, wait := r.Image.For(runningPods(observed.current), containerName)
+	image, wait := r.image(pass, observed.current)
 	done := result{deployment: observed.serving(foo), wait: wait}
 
 	want := deployment(foo, foo.Spec.DeploymentName, observed.current, r.Platform, image)
@@ -249,13 +249,22 @@ func (r *Reconciler) deleteFormer(ctx context.Context, foo *samplev1alpha1.Foo, 
 	return errors.Join(errs...)
 }
 
+// image returns the image for a Deployment, nil for one that does not exist, and how long the hold-off still keeps another
+// one. The next child that the pass applies is this Deployment.
+func (r *Reconciler) image(pass *child.Pass, observed *appsv1.Deployment) (name string, wait time.Duration) {
+	running := runningPods(observed)
+	pass.IsTentative = observed != nil && running == nil &&
+		r.Image.DependsOnPods(&observed.Spec.Template.Spec, containerName)
+	return r.Image.For(running, containerName)
+}
+
 // keepFormer applies the spec of a Foo to its Deployments of other names: they stay in service while
 // spec.deploymentName is taken.
 func (r *Reconciler) keepFormer(
 	ctx context.Context, pass *child.Pass, foo *samplev1alpha1.Foo, former []*appsv1.Deployment, done *result,
 ) {
 	for _, has := range former {
-		image, wait := r.Image.For(runningPods(has), containerName)
+		image, wait := r.image(pass, has)
 		done.wait = status.Sooner(done.wait, wait)
 		kept, err := child.Apply(ctx, r.children, pass, has, deployment(foo, has.Name, has, r.Platform, image))
 		done.err = errors.Join(done.err, err)

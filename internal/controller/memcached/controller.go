@@ -146,7 +146,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, mc *cachev1alpha1.Memcached)
 		return ctrl.Result{}, nil // the garbage collector deletes its children
 	}
 	before, isNew := status.Latest(r.status, mc)
-	pass := &child.Pass{Owner: before, HadChildren: !isNew, IsTentative: !r.Image.HoldOff.IsOver()}
+	pass := &child.Pass{Owner: before, HadChildren: !isNew}
 	writeCtx, cancel := context.WithTimeout(ctx, child.WriteTimeout)
 	defer cancel()
 	done := r.sync(writeCtx, pass, before)
@@ -193,7 +193,7 @@ func (r *Reconciler) sync(ctx context.Context, pass *child.Pass, mc *cachev1alph
 	if isPaused(mc) || done.invalid != nil {
 		return done
 	}
-	pods, wait := r.pods(mc, observed.workload)
+	pods, wait := r.pods(pass, mc, observed.workload)
 	done.wait = wait
 	template, err := podTemplate(mc, settings, pods)
 	if err != nil {
@@ -219,8 +219,13 @@ func (r *Reconciler) sync(ctx context.Context, pass *child.Pass, mc *cachev1alph
 }
 
 // pods returns what the builders need to know, and how long the image hold-off still keeps an old image.
-func (r *Reconciler) pods(mc *cachev1alpha1.Memcached, workload workloadObject) (known pods, wait time.Duration) {
+func (r *Reconciler) pods(pass *child.Pass, mc *cachev1alpha1.Memcached, workload workloadObject) (known pods,
+	wait time.Duration) {
 	running := runningPods(workload)
+	if spec := podSpecOf(workload); spec != nil && running == nil {
+		pass.IsTentative = r.AgentImage.DependsOnPods(spec, agentName) ||
+			mc.Spec.Image == "" && r.Image.DependsOnPods(spec, containerName)
+	}
 	agentImage, agentWait := r.AgentImage.For(running, agentName)
 	image, wait := mc.Spec.Image, time.Duration(0)
 	if image == "" {

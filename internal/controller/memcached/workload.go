@@ -59,15 +59,26 @@ func applyStatefulSet(ctx context.Context, c *child.Client, pass *child.Pass, ob
 
 // runningPods returns the pod spec of a workload with available pods; nil for any other.
 func runningPods(object workloadObject) *corev1.PodSpec {
+	available := int32(0)
 	switch object := object.(type) {
 	case *appsv1.Deployment:
-		if object.Status.AvailableReplicas > 0 {
-			return &object.Spec.Template.Spec
-		}
+		available = object.Status.AvailableReplicas
 	case *appsv1.StatefulSet:
-		if object.Status.AvailableReplicas > 0 {
-			return &object.Spec.Template.Spec
-		}
+		available = object.Status.AvailableReplicas
+	}
+	if available == 0 {
+		return nil
+	}
+	return podSpecOf(object)
+}
+
+// podSpecOf returns the pod spec of a workload; nil for none.
+func podSpecOf(object workloadObject) *corev1.PodSpec {
+	switch object := object.(type) {
+	case *appsv1.Deployment:
+		return &object.Spec.Template.Spec
+	case *appsv1.StatefulSet:
+		return &object.Spec.Template.Spec
 	}
 	return nil
 }
