@@ -1,6 +1,6 @@
 // Package metricsauth authenticates and authorizes clients of the metrics endpoint with TokenReviews and
-// SubjectAccessReviews. The filter of controller-runtime does the same, but imports k8s.io/apiserver, which is a third of
-// the binary.
+// SubjectAccessReviews. The filter of controller-runtime does the same, but imports k8s.io/apiserver, which is a third
+// of the binary.
 package metricsauth
 
 import (
@@ -39,8 +39,8 @@ type authorizer struct {
 	answers *cache.LRUExpireCache // HTTP codes by key
 }
 
-// key is a hash of what an answer depends on: the token, the verb and the path. So the cache holds no tokens, and clients
-// cannot fill it with long texts.
+// key is a hash of what an answer depends on: the token, the verb and the path. So the cache holds no tokens, and
+// clients cannot fill it with long texts.
 type key [sha256.Size]byte
 
 func keyOf(token, verb, path string) key {
@@ -49,8 +49,8 @@ func keyOf(token, verb, path string) key {
 
 // NewFilter returns a filter for the metrics server. A client must send a token of the cluster ("Authorization: Bearer
 // TOKEN"), of a user whom a role allows the verb, such as get, for the path as a non-resource URL. Without such a token
-// the answer is 401, without such a role 403, and 500 if a review fails. Only GET and HEAD are allowed. The manager needs
-// the permission to create TokenReviews and SubjectAccessReviews.
+// the answer is 401, without such a role 403, and 500 if a review fails. Only GET and HEAD are allowed. The manager
+// needs the permission to create TokenReviews and SubjectAccessReviews.
 func NewFilter(config *rest.Config, httpClient *http.Client) (metricsserver.Filter, error) {
 	authentication, err := authenticationclient.NewForConfigAndClient(config, httpClient)
 	if err != nil {

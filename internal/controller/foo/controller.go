@@ -249,8 +249,8 @@ func (r *Reconciler) deleteFormer(ctx context.Context, foo *samplev1alpha1.Foo, 
 	return errors.Join(errs...)
 }
 
-// image returns the image for a Deployment, nil for one that does not exist, and how long the hold-off still keeps another
-// one. The next child that the pass applies is this Deployment.
+// image returns the image for a Deployment, nil for one that does not exist, and how long the hold-off still keeps
+// another image. The next child that the pass applies is this Deployment.
 func (r *Reconciler) image(pass *child.Pass, observed *appsv1.Deployment) (name string, wait time.Duration) {
 	running := runningPods(observed)
 	pass.IsTentative = observed != nil && running == nil &&
