@@ -566,7 +566,7 @@ func refuse(ctx context.Context, namespace string, operation admissionregistrati
 func in(namespace, group, resource string,
 	operations ...admissionregistrationv1.OperationType) *admissionregistrationv1.MatchResources {
 	return &admissionregistrationv1.MatchResources{
-		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
+		NamespaceSelector: only(namespace),
 		ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
 			RuleWithOperations: admissionregistrationv1.RuleWithOperations{
 				Operations: operations,
@@ -577,15 +577,23 @@ func in(namespace, group, resource string,
 	}
 }
 
-// put creates a policy and its binding, and returns a function that removes them. They are removed after the spec.
-func put(ctx context.Context, policy, binding client.Object) (remove func(context.Context)) {
+// only selects a namespace.
+func only(namespace string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}}
+}
+
+// put creates a policy and its binding, or the configuration of a webhook, and returns a function that removes them,
+// the last one first. They are removed after the spec.
+func put(ctx context.Context, objects ...client.Object) (remove func(context.Context)) {
 	GinkgoHelper()
-	Expect(k8s.Create(ctx, policy)).To(Succeed())
-	Expect(k8s.Create(ctx, binding)).To(Succeed())
+	for _, object := range objects {
+		Expect(k8s.Create(ctx, object)).To(Succeed())
+	}
 	remove = func(ctx context.Context) {
 		GinkgoHelper()
-		Expect(client.IgnoreNotFound(k8s.Delete(ctx, binding))).To(Succeed())
-		Expect(client.IgnoreNotFound(k8s.Delete(ctx, policy))).To(Succeed())
+		for _, object := range slices.Backward(objects) {
+			Expect(client.IgnoreNotFound(k8s.Delete(ctx, object))).To(Succeed())
+		}
 	}
 	DeferCleanup(remove)
 	return remove

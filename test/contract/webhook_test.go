@@ -14,7 +14,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -128,7 +127,7 @@ func webhook(ctx context.Context, namespace string, k kind,
 			AdmissionReviewVersions: []string{"v1"},
 		}},
 	}
-	remove = install(ctx, configuration)
+	remove = put(ctx, configuration)
 	warnings, warned := &warningRecorder{}, *cp.Config
 	warned.WarningHandler = warnings
 	c, err := client.New(&warned, client.Options{Scheme: k8s.Scheme()})
@@ -160,7 +159,7 @@ func mutatingWebhook(ctx context.Context, namespace string, k kind, patch string
 			AdmissionReviewVersions: []string{"v1"},
 		}},
 	}
-	install(ctx, configuration)
+	put(ctx, configuration)
 	Eventually(ctx, func() map[string]string {
 		probe := k.Unmanaged(namespace, "probe")
 		probe.SetAnnotations(map[string]string{"probe": "yes"})
@@ -187,29 +186,12 @@ func serve(review func(w http.ResponseWriter, r *http.Request, isDryRun bool) *a
 		CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})}
 }
 
-func only(namespace string) *metav1.LabelSelector {
-	return &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}}
-}
-
 func writesOf(k kind) []admissionregistrationv1.RuleWithOperations {
 	return []admissionregistrationv1.RuleWithOperations{{
 		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
 		Rule: admissionregistrationv1.Rule{APIGroups: []string{k.Children[0].Group}, APIVersions: []string{"*"},
 			Resources: []string{k.Children[0].Resource}},
 	}}
-}
-
-// install creates the configuration of a webhook, and returns a function that deletes it. It is also deleted after the
-// spec.
-func install(ctx context.Context, configuration client.Object) (remove func(context.Context)) {
-	GinkgoHelper()
-	Expect(k8s.Create(ctx, configuration)).To(Succeed())
-	remove = func(ctx context.Context) {
-		GinkgoHelper()
-		Expect(client.IgnoreNotFound(k8s.Delete(ctx, configuration))).To(Succeed())
-	}
-	DeferCleanup(remove)
-	return remove
 }
 
 // warningRecorder collects the warnings of the API server.

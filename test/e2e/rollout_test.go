@@ -354,7 +354,7 @@ func observe(ctx context.Context, caches []*cache, e event) map[string]effect {
 			lasted := time.Since(began)
 			time.Sleep(rolloutTail)
 			seen := c.since(ctx, began)
-			Expect(len(seen)).To(BeNumerically(">=", int(lasted/userInterval)), "users of %s have told nothing for a while",
+			Expect(len(seen)).To(BeNumerically(">=", int(lasted/userInterval)), "users of %s reported no results for a while",
 				c.name)
 			noticed := effectOf(seen)
 			noticed.seconds = lasted.Seconds()

@@ -29,15 +29,14 @@ const (
 
 // Campaigns that other code refers to by name.
 const (
-	referenceCampaign  = "references"
-	singlesCampaign    = "singles"
-	sampleCampaign     = "sample"
-	rbacCampaign       = "rbac"
-	restCampaign       = "rest"
-	refusalsCampaign   = "refusals"
-	leadersCampaign    = "leaders"
-	everywhereCampaign = "everywhere"
-	outagesCampaign    = "outages"
+	referenceCampaign = "references"
+	singlesCampaign   = "singles"
+	sampleCampaign    = "sample"
+	rbacCampaign      = "rbac"
+	restCampaign      = "rest"
+	refusalsCampaign  = "refusals"
+	leadersCampaign   = "leaders"
+	outagesCampaign   = "outages"
 )
 
 // campaign is a set of plans of the same sort.
@@ -80,7 +79,7 @@ func (s *suite) campaigns() []campaign {
 		{name: "cut off",
 			what:  "the leader is cut off from the API server at a write until another one has led, and has to end",
 			plans: func() []*runner.Plan { return s.withStandby(proxy.Cutting) }},
-		{name: everywhereCampaign, what: "operators of all namespaces: a fault of every class with each kind",
+		{name: "everywhere", what: "operators of all namespaces: a fault of every class with each kind",
 			other: s.everywhere},
 		{name: restCampaign, what: "half a minute of rest, and another one in which every object is reconciled every second",
 			plans: s.rest},

@@ -218,7 +218,8 @@ func (r *Reconciler) sync(ctx context.Context, pass *child.Pass, mc *cachev1alph
 	return done
 }
 
-// pods returns what the builders need to know, and how long the image hold-off still keeps an old image.
+// pods returns what the builders need to know, and how long the image hold-off still keeps an old image. The pass is
+// tentative if that depends on whether pods are available.
 func (r *Reconciler) pods(pass *child.Pass, mc *cachev1alpha1.Memcached, workload workloadObject) (known pods,
 	wait time.Duration) {
 	running := runningPods(workload)

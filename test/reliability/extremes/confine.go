@@ -9,7 +9,7 @@ import (
 )
 
 // confine limits the memory of a process as that of a container is limited, by a cgroup. It returns a function that
-// removes the cgroup once the process has ended; nil if this user or this machine cannot make one.
+// removes the cgroup after the end of the process; nil if this user or this machine cannot make one.
 func confine(pid int, limit int64) (remove func() error) {
 	for _, version := range []struct{ root, limit string }{
 		{"/sys/fs/cgroup/memory", "memory.limit_in_bytes"}, // version 1
