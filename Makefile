@@ -192,7 +192,8 @@ lint: $(GOLANGCI_LINT) ## Run golangci-lint.
 
 .PHONY: unit
 unit: kubectl ## Run the tests that need no API server.
-	@KUBECTL='$(KUBECTL)' go test -race $(if $(V),-v) $(if $(FOCUS),-run '$(FOCUS)') $$(go list ./... | grep -v -e /test/contract -e /test/e2e -e /test/scorecard)
+	@KUBECTL='$(KUBECTL)' go test -race -short $(if $(V),-v) $(if $(FOCUS),-run '$(FOCUS)') $$(go list ./... | grep -v -e /test/contract -e /test/e2e -e /test/scorecard)
+	@go test $(if $(V),-v) -run '$(or $(FOCUS),^TestSimulation$$)' ./internal/controller/cronjob # has no goroutines
 	@cd cmd/agent && CGO_ENABLED=0 go test -trimpath $(if $(V),-v) $(if $(FOCUS),-run '$(FOCUS)') ./...
 	@cd test/cluster && CGO_ENABLED=0 go test -trimpath $(if $(V),-v) $(if $(FOCUS),-run '$(FOCUS)') ./...
 	@cd test/reliability/security && KUBECTL='$(KUBECTL)' CGO_ENABLED=0 go test -trimpath $(if $(V),-v) $(if $(FOCUS),-run '$(FOCUS)') ./...

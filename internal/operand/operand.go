@@ -90,28 +90,39 @@ func (h *HoldOff) left() time.Duration {
 	return h.Delay
 }
 
-// DependsOnPods reports whether For returns another image for a workload with this pod spec if it has available pods
-// than if it has none.
-func (i Image) DependsOnPods(spec *corev1.PodSpec, container string) bool {
-	kept, _ := i.For(spec, container)
-	return kept != i.Name
+// Choice is an image that was chosen for a container.
+type Choice struct {
+	Name string
+	// Wait is how long the hold-off still keeps Name instead of the operator's image; 0 if it does not.
+	Wait time.Duration
+	// IsTentative reports whether Name would be another image if pods of the workload were available.
+	IsTentative bool
 }
 
-// For returns the image for the container of that name in a workload; running is the spec of its pods, nil if none is
-// available. If the hold-off keeps another image than i.Name, wait is how long it still does.
-func (i Image) For(running *corev1.PodSpec, container string) (name string, wait time.Duration) {
-	wait = i.HoldOff.left()
-	if running == nil {
-		return i.Name, 0
+// For chooses the image for the container of that name in a workload with this pod spec; nil for a workload that does
+// not exist. Only available pods are kept from another image.
+func (i Image) For(spec *corev1.PodSpec, isAvailable bool, container string) Choice {
+	running := i.forRunning(spec, container)
+	if isAvailable {
+		return running
 	}
-	for _, c := range slices.Concat(running.Containers, running.InitContainers) {
+	return Choice{Name: i.Name, IsTentative: running.Name != i.Name}
+}
+
+// forRunning is For a workload with available pods.
+func (i Image) forRunning(spec *corev1.PodSpec, container string) Choice {
+	wait := i.HoldOff.left()
+	if spec == nil {
+		return Choice{Name: i.Name}
+	}
+	for _, c := range slices.Concat(spec.Containers, spec.InitContainers) {
 		switch {
 		case c.Name != container || c.Image == i.Name:
 		case c.Image == i.Tagged:
-			return i.Tagged, 0
+			return Choice{Name: i.Tagged}
 		case wait > 0:
-			return c.Image, wait
+			return Choice{Name: c.Image, Wait: wait}
 		}
 	}
-	return i.Name, 0
+	return Choice{Name: i.Name}
 }

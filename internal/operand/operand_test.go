@@ -29,23 +29,31 @@ func TestImageFor(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		holdOff *HoldOff
-		running *corev1.PodSpec
-		want    string
-		wait    time.Duration
+		spec    *corev1.PodSpec
+		want    Choice // while pods are available
+		// isTentative reports whether the choice is tentative while no pods are available.
+		isTentative bool
 	}{
-		{"during the hold-off, another image", leading(20 * time.Second), with("it", "old:1"), "old:1", 40 * time.Second},
-		{"before Start, another image", holdOff(time.Minute), with("it", "old:1"), "old:1", time.Minute},
+		{"during the hold-off, another image", leading(20 * time.Second), with("it", "old:1"),
+			Choice{Name: "old:1", Wait: 40 * time.Second}, true},
+		{"before Start, another image", holdOff(time.Minute), with("it", "old:1"),
+			Choice{Name: "old:1", Wait: time.Minute}, true},
 		{"during the hold-off, another image of a sidecar", leading(0),
-			&corev1.PodSpec{InitContainers: []corev1.Container{{Name: "it", Image: "old:1"}}}, "old:1", time.Minute},
-		{"during the hold-off, the same image", leading(0), with("it", "new:1"), "new:1", 0},
-		{"during the hold-off, no pods", leading(0), nil, "new:1", 0},
-		{"during the hold-off, no such container", leading(0), with("else", "old:1"), "new:1", 0},
-		{"hold-off over, another image", leading(time.Minute), with("it", "old:1"), "new:1", 0},
-		{"no delay, before Start", holdOff(0), with("it", "old:1"), "new:1", 0},
+			&corev1.PodSpec{InitContainers: []corev1.Container{{Name: "it", Image: "old:1"}}},
+			Choice{Name: "old:1", Wait: time.Minute}, true},
+		{"during the hold-off, the same image", leading(0), with("it", "new:1"), Choice{Name: "new:1"}, false},
+		{"during the hold-off, no workload", leading(0), nil, Choice{Name: "new:1"}, false},
+		{"during the hold-off, no such container", leading(0), with("else", "old:1"), Choice{Name: "new:1"}, false},
+		{"hold-off over, another image", leading(time.Minute), with("it", "old:1"), Choice{Name: "new:1"}, false},
+		{"no delay, before Start", holdOff(0), with("it", "old:1"), Choice{Name: "new:1"}, false},
 	} {
 		image := Image{Name: "new:1", HoldOff: test.holdOff}
-		if got, wait := image.For(test.running, "it"); got != test.want || wait != test.wait {
-			t.Errorf("%s: %s, wait %s; want %s, %s", test.name, got, wait, test.want, test.wait)
+		if got := image.For(test.spec, true, "it"); got != test.want {
+			t.Errorf("%s: %+v; want %+v", test.name, got, test.want)
+		}
+		want := Choice{Name: "new:1", IsTentative: test.isTentative}
+		if got := image.For(test.spec, false, "it"); got != want {
+			t.Errorf("%s, no available pods: %+v; want %+v", test.name, got, want)
 		}
 	}
 }
@@ -56,11 +64,11 @@ func TestImageKeepsTag(t *testing.T) {
 		image := Image{Name: "it@sha256:1", Tagged: "it:1",
 			HoldOff: &HoldOff{Clock: clocktesting.NewFakePassiveClock(time.Now())}}
 		pods := &corev1.PodSpec{Containers: []corev1.Container{{Name: "it", Image: running}}}
-		if got, wait := image.For(pods, "it"); got != want || wait != 0 {
-			t.Errorf("%s: %s, wait %s; want %s", running, got, wait, want)
+		if got := image.For(pods, true, "it"); got != (Choice{Name: want}) {
+			t.Errorf("%s: %+v; want %s", running, got, want)
 		}
-		if depends := image.DependsOnPods(pods, "it"); depends != (want == image.Tagged) {
-			t.Errorf("%s: the image depends on whether pods are available: %t", running, depends)
+		if got := image.For(pods, false, "it"); got != (Choice{Name: image.Name, IsTentative: want == image.Tagged}) {
+			t.Errorf("%s, no available pods: %+v", running, got)
 		}
 	}
 }

@@ -32,7 +32,7 @@ const (
 // calendar below have nothing in common with schedule.go and robfig but the tables of the zones.
 func TestSimulation(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes a minute")
+		t.Skip("it takes 20 s, and minutes with the race detector")
 	}
 	sim := &simulation{T: t, rand: rand.New(rand.NewPCG(*simSeed, 0)), calendar: newCalendar()}
 	names := zoneNames(t)

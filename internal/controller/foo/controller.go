@@ -157,10 +157,11 @@ func (r *Reconciler) sync(ctx context.Context, pass *child.Pass, foo *samplev1al
 	if err != nil {
 		return result{err: err}
 	}
-	image, wait := r.image(pass, observed.current)
-	done := result{deployment: observed.serving(foo), wait: wait}
+	image := r.Image.For(podSpecOf(observed.current), isAvailable(observed.current), containerName)
+	pass.IsTentative = image.IsTentative
+	done := result{deployment: observed.serving(foo), wait: image.Wait}
 
-	want := deployment(foo, foo.Spec.DeploymentName, observed.current, r.Platform, image)
+	want := deployment(foo, foo.Spec.DeploymentName, observed.current, r.Platform, image.Name)
 	applied, err := child.Apply(ctx, r.children, pass, observed.current, want)
 	if err == nil {
 		done.deployment, done.isApplied = applied, true
@@ -249,24 +250,16 @@ func (r *Reconciler) deleteFormer(ctx context.Context, foo *samplev1alpha1.Foo, 
 	return errors.Join(errs...)
 }
 
-// image returns the image for a Deployment, nil for one that does not exist, and how long the hold-off still keeps
-// another image. The next child that the pass applies is this Deployment.
-func (r *Reconciler) image(pass *child.Pass, observed *appsv1.Deployment) (name string, wait time.Duration) {
-	running := runningPods(observed)
-	pass.IsTentative = observed != nil && running == nil &&
-		r.Image.DependsOnPods(&observed.Spec.Template.Spec, containerName)
-	return r.Image.For(running, containerName)
-}
-
 // keepFormer applies the spec of a Foo to its Deployments of other names: they stay in service while
 // spec.deploymentName is taken.
 func (r *Reconciler) keepFormer(
 	ctx context.Context, pass *child.Pass, foo *samplev1alpha1.Foo, former []*appsv1.Deployment, done *result,
 ) {
 	for _, has := range former {
-		image, wait := r.image(pass, has)
-		done.wait = status.Sooner(done.wait, wait)
-		kept, err := child.Apply(ctx, r.children, pass, has, deployment(foo, has.Name, has, r.Platform, image))
+		image := r.Image.For(podSpecOf(has), isAvailable(has), containerName)
+		pass.IsTentative = image.IsTentative
+		done.wait = status.Sooner(done.wait, image.Wait)
+		kept, err := child.Apply(ctx, r.children, pass, has, deployment(foo, has.Name, has, r.Platform, image.Name))
 		done.err = errors.Join(done.err, err)
 		if kept != nil && kept.UID == done.deployment.UID {
 			done.deployment = kept

@@ -71,10 +71,15 @@ func podSpec(platform operand.Platform, image string) *corev1ac.PodSpecApplyConf
 	return pod.WithContainers(container)
 }
 
-// runningPods returns the pod spec of a Deployment with available pods; nil for any other.
-func runningPods(deployment *appsv1.Deployment) *corev1.PodSpec {
-	if deployment == nil || deployment.Status.AvailableReplicas == 0 {
+// podSpecOf returns the pod spec of a Deployment; nil for none.
+func podSpecOf(deployment *appsv1.Deployment) *corev1.PodSpec {
+	if deployment == nil {
 		return nil
 	}
 	return &deployment.Spec.Template.Spec
+}
+
+// isAvailable reports whether a Deployment, which may be nil, has available pods.
+func isAvailable(deployment *appsv1.Deployment) bool {
+	return deployment != nil && deployment.Status.AvailableReplicas > 0
 }

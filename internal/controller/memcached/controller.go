@@ -193,9 +193,10 @@ func (r *Reconciler) sync(ctx context.Context, pass *child.Pass, mc *cachev1alph
 	if isPaused(mc) || done.invalid != nil {
 		return done
 	}
-	pods, wait := r.pods(pass, mc, observed.workload)
-	done.wait = wait
-	template, err := podTemplate(mc, settings, pods)
+	image, agentImage := r.images(mc, observed.workload)
+	pass.IsTentative = image.IsTentative || agentImage.IsTentative
+	done.wait = status.Sooner(image.Wait, agentImage.Wait)
+	template, err := podTemplate(mc, settings, pods{r.Platform, image.Name, agentImage.Name})
 	if err != nil {
 		return result{err: err}
 	}
@@ -218,21 +219,14 @@ func (r *Reconciler) sync(ctx context.Context, pass *child.Pass, mc *cachev1alph
 	return done
 }
 
-// pods returns what the builders need to know, and how long the image hold-off still keeps an old image. The pass is
-// tentative if that depends on whether pods are available.
-func (r *Reconciler) pods(pass *child.Pass, mc *cachev1alpha1.Memcached, workload workloadObject) (known pods,
-	wait time.Duration) {
-	running := runningPods(workload)
-	if spec := podSpecOf(workload); spec != nil && running == nil {
-		pass.IsTentative = r.AgentImage.DependsOnPods(spec, agentName) ||
-			mc.Spec.Image == "" && r.Image.DependsOnPods(spec, containerName)
+// images chooses the images of memcached and its agent.
+func (r *Reconciler) images(mc *cachev1alpha1.Memcached, workload workloadObject) (image, agentImage operand.Choice) {
+	spec, isAvailable := podSpecOf(workload), isAvailable(workload)
+	image = operand.Choice{Name: mc.Spec.Image}
+	if image.Name == "" {
+		image = r.Image.For(spec, isAvailable, containerName)
 	}
-	agentImage, agentWait := r.AgentImage.For(running, agentName)
-	image, wait := mc.Spec.Image, time.Duration(0)
-	if image == "" {
-		image, wait = r.Image.For(running, containerName)
-	}
-	return pods{r.Platform, image, agentImage}, status.Sooner(wait, agentWait)
+	return image, r.AgentImage.For(spec, isAvailable, agentName)
 }
 
 // observe reads the children of a Memcached, and the pods of its workload.

@@ -57,19 +57,15 @@ func applyStatefulSet(ctx context.Context, c *child.Client, pass *child.Pass, ob
 	return child.Apply(ctx, c, pass, has, statefulSet(mc, template))
 }
 
-// runningPods returns the pod spec of a workload with available pods; nil for any other.
-func runningPods(object workloadObject) *corev1.PodSpec {
-	available := int32(0)
+// isAvailable reports whether a workload, which may be nil, has available pods.
+func isAvailable(object workloadObject) bool {
 	switch object := object.(type) {
 	case *appsv1.Deployment:
-		available = object.Status.AvailableReplicas
+		return object.Status.AvailableReplicas > 0
 	case *appsv1.StatefulSet:
-		available = object.Status.AvailableReplicas
+		return object.Status.AvailableReplicas > 0
 	}
-	if available == 0 {
-		return nil
-	}
-	return podSpecOf(object)
+	return false
 }
 
 // podSpecOf returns the pod spec of a workload; nil for none.
