@@ -100,9 +100,11 @@ var _ = Describe("The users of a cache", Ordered, Label("bench-rollout"), func()
 	BeforeAll(func(ctx SpecContext) {
 		var err error
 		Expect(os.Getenv(oldImage)).NotTo(BeEmpty(), "the cluster needs a second image of memcached in $%s", oldImage)
-		page.began = time.Now()
-		page.revision, err = proof.Operator(root)
+		page.run, err = proof.Begin(root, "")
 		Expect(err).NotTo(HaveOccurred())
+		version, err := clients.Discovery().ServerVersion()
+		Expect(err).NotTo(HaveOccurred())
+		page.kubernetes = version.GitVersion
 		deploy(ctx)
 	}, NodeTimeout(stepTimeout))
 
@@ -122,6 +124,7 @@ var _ = Describe("The users of a cache", Ordered, Label("bench-rollout"), func()
 	}
 
 	AfterAll(func() {
+		Expect(page.run.End()).To(Succeed())
 		Expect(page.page().Print(GinkgoWriter)).To(Succeed())
 		if directory := os.Getenv("PROOF"); directory != "" && len(page.nodes) == len(sizes) { // only a whole run
 			Expect(page.page().Write(directory)).To(Succeed())
@@ -422,11 +425,11 @@ func effectOf(noticed []interval) effect {
 
 // rolloutPage is what was measured: effects by the number of nodes, event and cache.
 type rolloutPage struct {
-	revision string
-	began    time.Time
-	nodes    []int
-	events   []string
-	effects  map[int]map[string]map[string]effect
+	run        *proof.Run
+	kubernetes string // the version
+	nodes      []int
+	events     []string
+	effects    map[int]map[string]map[string]effect
 }
 
 func (r *rolloutPage) page() *proof.Page {
@@ -436,14 +439,18 @@ func (r *rolloutPage) page() *proof.Page {
 			"the names in the DNS of a headless Service, or, where pods have no names, their addresses, looked up every 5 " +
 			"seconds and after errors. A node is avoided for a second after an error. All caches run at the same time, on one " +
 			"machine. `make bench-rollout` makes this page.",
-			"The sample is the Deployment of the operator-sdk tutorial, which adds a pod before it removes one and has no " +
-				"probes. A StatefulSet as in charts has a readiness probe and a PodDisruptionBudget of one.",
+			"The sample is the Deployment of the operator-sdk tutorial, which has Kubernetes' defaults for rollouts (a quarter " +
+				"more pods and a quarter fewer, rounded up and down) and no probes. A StatefulSet as in charts has a readiness " +
+				"probe and a PodDisruptionBudget of one.",
 			"A node that is replaced is empty, so with every workload each key is missed about once when all nodes are " +
 				"replaced. What differs is how many nodes are empty, or do not answer, at the same time.",
 			"The operator is that of the tree; for its upgrade, the last release has run before. Each event is observed once " +
-				"with each cache. A bar for several events or caches is for the worst of them."},
-		Settings: proof.RunSettings(r.revision, r.began, time.Now()),
-		Claims:   r.claims(),
+				"with each cache. A bar for several events or caches is for the worst of them. A killed node is a pod that is " +
+				"deleted without time to end. A drain evicts one pod of a cache after the other, as soon as its " +
+				"PodDisruptionBudget allows it. Certificates and the operator concern ours only."},
+		Settings: append(r.run.Settings(), proof.Setting{Name: "Kubernetes", Value: r.kubernetes},
+			proof.Setting{Name: "memcached", Value: os.Getenv("RELATED_IMAGE_MEMCACHED") + ", " + os.Getenv(oldImage)}),
+		Claims: append(r.claims(), r.run.Claim()),
 	}
 	for _, nodes := range r.nodes {
 		section := proof.Section{Title: fmt.Sprintf("%d nodes", nodes), Text: []string{"The lowest hit ratio is that of a " +
@@ -496,14 +503,18 @@ func (r *rolloutPage) claims() []proof.Claim {
 				strings.Join(slices.Sorted(maps.Keys(effects[e])), ", ")), Bar: "0 and 0",
 				Found: fmt.Sprintf("%d and %d", misses, failed), Verdict: proof.Judge(misses+failed == 0)})
 		}
-		bar, lowest := 1-1/float64(nodes)-0.05, 1.0
+		bar := 1 - 1/float64(nodes) - 0.05
 		rollouts := []string{imageEvent, formerImageEvent, configurationEvent}
+		var lows, shares []float64
 		for _, e := range rollouts {
-			lowest = min(lowest, effects[e][ourSet].lowest)
+			own, sample := effects[e][ourSet], effects[e][aDeployment]
+			lows = append(lows, own.lowest)
+			shares = append(shares, float64(own.misses+own.errors)/float64(max(sample.misses+sample.errors, 1)))
 		}
 		claims = append(claims, proof.Claim{What: fmt.Sprintf("%s, %d nodes, %s: lowest hit ratio",
 			strings.Join(rollouts, ", "), nodes, ourSet), Bar: fmt.Sprintf("at least %.1f %%", 100*bar),
-			Found: fmt.Sprintf("%.1f %%", 100*lowest), Verdict: proof.Judge(lowest >= bar)})
+			Found:   fmt.Sprintf("%.1f %% to %.1f %%", 100*slices.Min(lows), 100*slices.Max(lows)),
+			Verdict: proof.Judge(slices.Min(lows) >= bar)})
 		misses := map[string]int{}
 		for _, byCache := range effects {
 			for name, noticed := range byCache {
@@ -512,8 +523,9 @@ func (r *rolloutPage) claims() []proof.Claim {
 		}
 		share := float64(misses[ourSet]) / float64(max(misses[aDeployment], 1))
 		claim := proof.Claim{What: fmt.Sprintf("misses and errors in all events, %d nodes: %s, of those of the sample", nodes,
-			ourSet), Bar: "at most 33 %", Found: fmt.Sprintf("%d of %d, %.0f %%", misses[ourSet], misses[aDeployment],
-			100*share), Verdict: proof.Judge(share <= 1.0/3)}
+			ourSet), Bar: "at most 33 %", Found: fmt.Sprintf("%d of %d, %.0f %%; in each of %d rollouts %.0f %% to %.0f %%",
+			misses[ourSet], misses[aDeployment], 100*share, len(rollouts), 100*slices.Min(shares), 100*slices.Max(shares)),
+			Verdict: proof.Judge(share <= 1.0/3)}
 		if claim.Verdict == proof.Missed {
 			claim.Note = "a new node is empty with every workload, so each replacement costs about as many misses"
 		}

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // page has everything that a page can have.
@@ -107,6 +108,58 @@ func TestRowsThatDoNotFit(t *testing.T) {
 	}
 }
 
+// Nothing that was found is without a cause.
+func TestViolationsHaveCauses(t *testing.T) {
+	all, err := Violations("../..")
+	if err != nil || len(all) < 19 {
+		t.Fatalf("%d violations, %v", len(all), err)
+	}
+	for _, v := range all {
+		if v.Date == "" || v.Plans == "" || v.Found == "" || v.Cause == "" || v.Changed == "" {
+			t.Errorf("incomplete in %s: %+v", violationsFile, v)
+		}
+	}
+}
+
+func TestRecord(t *testing.T) {
+	root := t.TempDir()
+	if err := write(filepath.Join(root, violationsFile), []byte("# All\n- {date: a, plans: b, found: c}\n")); err != nil {
+		t.Fatal(err)
+	}
+	run := &Run{Revision: "0123", root: root}
+	if err := run.Record("foo-create / hang", "it: \"lacks\"\nall"); err != nil {
+		t.Fatal(err)
+	}
+	another := &Run{program: "manager", root: root}
+	if err := another.Record("foo-scale", "all"); err != nil {
+		t.Fatal(err)
+	}
+	all, err := Violations(root)
+	if err != nil || len(all) != 2 || all[1] != (Violation{Date: "0001-01-01", Revision: "0123",
+		Plans: "foo-create / hang", Found: `it: "lacks"`}) {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// A run ends with the revision with which it began, and was not too long.
+func TestRun(t *testing.T) {
+	run, err := Begin(repository(t), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run.End(); err != nil || run.Claim().Verdict != Met {
+		t.Errorf("%v, %+v", err, run.Claim())
+	}
+	run.Revision = "another one"
+	if err := run.End(); err == nil {
+		t.Error("the revision may change during a run")
+	}
+	run.Begun = run.Ended.Add(-121 * time.Minute)
+	if run.Claim().Verdict != Missed {
+		t.Errorf("%+v", run.Claim())
+	}
+}
+
 // A page is of one revision, without other changes. Pages from before 2026-11-25 have a hash of the operator's sources.
 func TestPagesNameTheirRevision(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/proof/*.md")
@@ -122,18 +175,53 @@ func TestPagesNameTheirRevision(t *testing.T) {
 	}
 }
 
-// A revision shows whether there are changes other than to documents.
-func TestOperator(t *testing.T) {
+// repository returns a new repository with one commit.
+func repository(t *testing.T) string {
+	t.Helper()
 	root := t.TempDir()
-	git := func(arguments ...string) {
-		t.Helper()
+	for _, arguments := range [][]string{{"init", "-q"}, {"commit", "-q", "--allow-empty", "-m", "empty"}} {
 		arguments = append([]string{"-C", root, "-c", "user.name=test", "-c", "user.email=test@example.com"}, arguments...)
 		if out, err := exec.Command("git", arguments...).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
-	git("init", "-q")
-	git("commit", "-q", "--allow-empty", "-m", "empty")
+	return root
+}
+
+// There is no data beside the pages, and no plot that none shows.
+func TestPagesOnly(t *testing.T) {
+	entries, err := os.ReadDir("../../docs/proof")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pages strings.Builder
+	for _, entry := range entries {
+		content, err := os.ReadFile(filepath.Join("../../docs/proof", entry.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if filepath.Ext(entry.Name()) == ".md" {
+			pages.Write(content)
+		}
+	}
+	for _, entry := range entries {
+		switch name := entry.Name(); filepath.Ext(name) {
+		case ".md":
+		case ".svg":
+			if !strings.Contains(pages.String(), "("+name+")") {
+				t.Errorf("no page shows %s", name)
+			}
+		default:
+			if name != filepath.Base(violationsFile) {
+				t.Errorf("%s is neither a page nor a plot", name)
+			}
+		}
+	}
+}
+
+// A revision shows whether there are changes other than to documents.
+func TestOperator(t *testing.T) {
+	root := repository(t)
 	for _, test := range []struct {
 		file      string
 		isChanged bool

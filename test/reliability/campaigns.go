@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -35,6 +36,7 @@ const (
 	rbacCampaign      = "rbac"
 	restCampaign      = "rest"
 	refusalsCampaign  = "refusals"
+	stormsCampaign    = "storms"
 	leadersCampaign   = "leaders"
 	outagesCampaign   = "outages"
 )
@@ -73,7 +75,9 @@ func (s *suite) campaigns() []campaign {
 		{name: "pairs", what: "two random faults in one scenario", plans: s.pairs},
 		{name: refusalsCampaign, what: "every sort of write refused for 5 s: only the operator itself tries again",
 			plans: s.refusals},
-		{name: "storms", what: "a quarter of all requests fail for 10 s", plans: s.storms},
+		{name: "reads", what: "what the operator reads not from its caches: one read of each sort of each scenario fails",
+			plans: s.reads},
+		{name: stormsCampaign, what: "a quarter of all requests fail for 10 s", plans: s.storms},
 		{name: leadersCampaign, what: "the leader is frozen at a write until another one has led, and goes on",
 			plans: func() []*runner.Plan { return s.withStandby(proxy.Freezing) }},
 		{name: "cut off",
@@ -182,37 +186,41 @@ func (s *suite) replayed() []*runner.Plan {
 	return plans
 }
 
-// singles returns a plan for every write with a fault of every class. The writes of a sort, in all scenarios of a kind,
-// meet the faults of a class in turn, so that a sort that is frequent enough meets all of them; the seed chooses the
-// first. The plans are shuffled, so that the first are a random sample.
+// singles returns a plan for every write with a fault of every class. Which one of a class depends on the seed, the
+// scenario and the write only, so a part of the suite plays the same plans as the whole. The plans are shuffled, so that
+// the first are a random sample.
 func (s *suite) singles() []*runner.Plan {
-	turns := map[string]uint64{} // by kind, sort and class
-	return s.atEveryWrite(func(kind string, match proxy.Match) []proxy.Fault {
+	return s.atEveryWrite(func(scenario string, write proxy.Rule) []proxy.Fault {
 		faults := make([]proxy.Fault, 0, len(proxy.Classes))
 		for i, class := range proxy.Classes {
-			id := fmt.Sprintf("%s %s %d", kind, match, i)
-			faults = append(faults, class[(s.seed+turns[id])%uint64(len(class))])
-			turns[id]++
+			which := s.choice(len(class), scenario, write.Match.String(), strconv.Itoa(write.Nth), strconv.Itoa(i))
+			faults = append(faults, class[which])
 		}
 		return faults
 	})
 }
 
-// everySingle returns a plan for every write with every fault.
-func (s *suite) everySingle() []*runner.Plan {
-	return s.atEveryWrite(func(string, proxy.Match) []proxy.Fault { return proxy.Faults })
+// choice returns a number below n that depends on the seed and some names only.
+func (s *suite) choice(n int, names ...string) int {
+	hash := fnv.New64a()
+	_, _ = fmt.Fprintf(hash, "%d %q", s.seed, names) // a hash never fails
+	return int(hash.Sum64() % uint64(n))
 }
 
-// atEveryWrite returns a plan for every write with each of the faults that are chosen for its kind and sort, shuffled.
-func (s *suite) atEveryWrite(choose func(kind string, match proxy.Match) []proxy.Fault) []*runner.Plan {
+// everySingle returns a plan for every write with every fault.
+func (s *suite) everySingle() []*runner.Plan {
+	return s.atEveryWrite(func(string, proxy.Rule) []proxy.Fault { return proxy.Faults })
+}
+
+// atEveryWrite returns a plan for every write with each of the faults that are chosen for it, shuffled.
+func (s *suite) atEveryWrite(choose func(scenario string, write proxy.Rule) []proxy.Fault) []*runner.Plan {
 	var plans []*runner.Plan
 	s.report.positions = 0
 	for _, scenario := range s.scenarios {
-		kind := kindOf(scenario)
 		positions := s.positions(scenario.Name)
 		s.report.positions += len(positions)
 		for _, position := range positions {
-			for _, fault := range choose(kind, position.Match) {
+			for _, fault := range choose(scenario.Name, position) {
 				plans = append(plans, planOf(scenario, with(position, fault)))
 			}
 		}
@@ -277,21 +285,46 @@ func (s *suite) pairs() []*runner.Plan {
 }
 
 // refusals returns plans in which all writes of a sort fail for some time, as with an exhausted quota or a webhook that
-// is down. The sorts of all scenarios meet the codes in turn; in an exhaustive run, each meets all.
+// is down. Each sort of a scenario meets one of the codes; in an exhaustive run, all.
 func (s *suite) refusals() []*runner.Plan {
 	codes := []int{http.StatusForbidden, http.StatusConflict, http.StatusInternalServerError}
 	var plans []*runner.Plan
-	turn := s.seed
 	for _, scenario := range s.scenarios {
 		for _, match := range s.sorts(scenario.Name) {
 			chosen := codes
 			if !s.isExhaustive {
-				turn++
-				chosen = codes[turn%uint64(len(codes)):][:1]
+				chosen = codes[s.choice(len(codes), scenario.Name, match.String()):][:1]
 			}
 			for _, code := range chosen {
 				plans = append(plans, planOf(scenario, proxy.Rule{Match: match, For: refusedTime,
 					Fault: proxy.Fault{Kind: proxy.Refuse, Code: code}}))
+			}
+		}
+	}
+	return plans
+}
+
+// readFaults are those that a read can meet.
+var readFaults = slices.DeleteFunc(slices.Clone(proxy.Faults), func(f proxy.Fault) bool {
+	return !slices.Contains([]proxy.Kind{proxy.KillBefore, proxy.DropAnswer, proxy.Refuse, proxy.Delay, proxy.Hang}, f.Kind)
+})
+
+// reads returns plans in which a read of each sort of each scenario meets a fault; in an exhaustive run, every fault.
+func (s *suite) reads() []*runner.Plan {
+	var plans []*runner.Plan
+	for _, scenario := range s.scenarios {
+		reads := s.references[scenario.Name].Reads
+		for _, match := range sortsOf(reads) {
+			if reads[match] == 0 { // not in every run
+				continue
+			}
+			chosen := readFaults
+			if !s.isExhaustive {
+				chosen = readFaults[s.choice(len(readFaults), scenario.Name, match.String()):][:1]
+			}
+			for _, fault := range chosen {
+				nth := 1 + s.choice(reads[match], scenario.Name, match.String(), "nth")
+				plans = append(plans, planOf(scenario, proxy.Rule{Match: match, Nth: nth, Fault: fault}))
 			}
 		}
 	}
@@ -398,8 +431,11 @@ func (s *suite) positions(name string) []proxy.Rule {
 }
 
 // sorts returns the sorts of writes of a scenario.
-func (s *suite) sorts(name string) []proxy.Match {
-	return slices.SortedFunc(maps.Keys(s.references[name].Writes),
+func (s *suite) sorts(name string) []proxy.Match { return sortsOf(s.references[name].Writes) }
+
+// sortsOf returns the sorts of requests that are counted, in their order.
+func sortsOf(counts map[proxy.Match]int) []proxy.Match {
+	return slices.SortedFunc(maps.Keys(counts),
 		func(a, b proxy.Match) int { return strings.Compare(a.String(), b.String()) })
 }
 

@@ -22,10 +22,10 @@ func (s *suite) extremes(ctx context.Context, r *campaignReport) error {
 	if err != nil {
 		result.findings = []oracle.Finding{{Oracle: r.name, Text: err.Error()}}
 	}
-	s.report.extremes = &proof.Table{Columns: []string{"what", "bar", "found"}}
+	s.report.extremes = &proof.Table{Columns: []string{"what", "bar", "found", "not judged, because"}}
 	for _, count := range counted {
 		s.report.extremes.Rows = append(s.report.extremes.Rows,
-			[]string{count.What, fmt.Sprint(count.Bound), fmt.Sprint(count.Found)})
+			[]string{count.What, fmt.Sprint(count.Bound), fmt.Sprint(count.Found), count.Unjudged})
 		if count.IsViolated() {
 			result.findings = append(result.findings, oracle.Finding{Oracle: r.name,
 				Text: fmt.Sprintf("%s: %d, not at most %d", count.What, count.Found, count.Bound)})

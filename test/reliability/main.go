@@ -18,7 +18,9 @@ import (
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/example/memcached-operator/test/proof"
 	"github.com/example/memcached-operator/test/reliability/runner"
+	"github.com/example/memcached-operator/test/testenv"
 )
 
 func main() {
@@ -63,7 +65,7 @@ func parse() (*options, error) {
 	flag.IntVar(&o.times, "times", 1, "how `often` the campaigns are run, or --fault, one after another")
 	flag.StringVar(&o.mutants, "mutants", "",
 		"a regular `expression`: seed each bug in mutants.yaml whose name matches, and show that it is found")
-	flag.BoolVar(&o.short, "short", false, "only a sample that takes about a minute")
+	flag.BoolVar(&o.short, "short", false, "only a sample that takes about two minutes")
 	flag.StringVar(&o.restore, "restore", "",
 		"only restore etcd to an older state, as the campaign restored does, and `then` "+
 			"restart the operator (\"restart\") or not (\"continue\")")
@@ -119,9 +121,12 @@ func run(ctx context.Context) (failed bool, err error) {
 	defer func() { err = errors.Join(err, s.env.Stop()) }()
 	s.logf("the control plane is running")
 	err = s.conductAll(ctx)
-	s.report.ended = time.Now()
+	err = errors.Join(err, s.report.run.End())
 	if o.proof != "" && err == nil { // only a complete run writes a page
-		err = s.report.page().Write(o.proof)
+		var violations proof.Table
+		if violations, err = proof.ViolationTable(testenv.Root()); err == nil {
+			err = s.report.page(violations).Write(o.proof)
+		}
 	}
 	return s.report.violations() > 0, errors.Join(err, s.report.print(os.Stdout))
 }
@@ -141,7 +146,7 @@ func restore(ctx context.Context, program string, restartsOperator bool) error {
 // logf prints progress.
 func (s *suite) logf(format string, args ...any) {
 	if !s.stopsEarly {
-		fmt.Fprintf(os.Stderr, "[%4.0f s] %s\n", time.Since(s.report.begun).Seconds(),
+		fmt.Fprintf(os.Stderr, "[%4.0f s] %s\n", time.Since(s.report.run.Begun).Seconds(),
 			strings.TrimSpace(fmt.Sprintf(format, args...)))
 	}
 }

@@ -35,9 +35,11 @@ type mutant struct {
 	Name    string `json:"name"`
 	Pattern string `json:"pattern"`
 	// FirstAttempt is one of firstAttempts, for a bug that was written by an author who had not read the oracles.
-	FirstAttempt string   `json:"firstAttempt"`
-	Edits        []edit   `json:"edits"`
-	Killers      []string `json:"killers"` // see newKiller
+	FirstAttempt string `json:"firstAttempt"`
+	// Only is the oracle that finds the bug, if no other does in the plan that ends the search.
+	Only    string   `json:"only"`
+	Edits   []edit   `json:"edits"`
+	Killers []string `json:"killers"` // see newKiller
 }
 
 // edit replaces a text that occurs once in a file.
@@ -112,6 +114,9 @@ type killer struct {
 	suite    string // schema, scenario, plan or a campaign
 	scenario string // a regular expression for scenarios; for suite schema, for kinds and fields
 	fault    string // for suite plan
+	// isOfWholeRun has a campaign choose faults and wait as in a whole run. Otherwise it tries every fault at every write,
+	// and waits less long.
+	isOfWholeRun bool
 }
 
 // newKiller parses a killer:
@@ -125,7 +130,7 @@ func newKiller(text string) (killer, error) {
 	k := killer{suite: suite, scenario: name, fault: fault}
 	_, patternErr := regexp.Compile(name)
 	_, faultErr := parseFaults(fault)
-	suites := []string{"schema", "scenario", "plan", singlesCampaign, refusalsCampaign, "storms", leadersCampaign,
+	suites := []string{"schema", "scenario", "plan", singlesCampaign, refusalsCampaign, stormsCampaign, leadersCampaign,
 		outagesCampaign, rbacCampaign}
 	if !slices.Contains(suites, suite) || name == "" ||
 		(fault != "") != (suite == "plan") || errors.Join(patternErr, faultErr) != nil {
@@ -134,25 +139,39 @@ func newKiller(text string) (killer, error) {
 	return k, nil
 }
 
-// covering returns the killer that has the scenario of a plan with one fault, with the faults that a whole run would
-// choose: not this fault at this write, but one of its class; ok is false for other killers.
+// covering returns the killer that has the same scenarios, with the faults of a whole run; ok is false for killers
+// without a fault, and for those whose faults a whole run chooses among several scenarios, or not at all.
 func (k killer) covering() (covering killer, ok bool) {
+	covering = killer{suite: k.suite, scenario: k.scenario, isOfWholeRun: true}
+	if k.suite != "plan" {
+		return covering, slices.Contains([]string{singlesCampaign, refusalsCampaign, stormsCampaign}, k.suite)
+	}
 	faults, err := parseFaults(k.fault)
-	if k.suite != "plan" || err != nil || len(faults.rules) != 1 {
+	switch {
+	case err != nil:
+		return killer{}, false
+	case faults.storm != nil:
+		covering.suite = stormsCampaign
+		return covering, true
+	case len(faults.rules) != 1:
 		return killer{}, false
 	}
 	switch rule := faults.rules[0]; {
 	case rule.For == refusedTime:
-		return killer{suite: refusalsCampaign, scenario: k.scenario}, true
+		covering.suite = refusalsCampaign
+		return covering, true
 	case rule.Nth > 0 && slices.Contains(proxy.Faults, rule.Fault):
-		return killer{suite: singlesCampaign, scenario: k.scenario}, true
+		covering.suite = singlesCampaign
+		return covering, true
 	}
 	return killer{}, false
 }
 
-// timeout returns how long the operator may take.
+// timeout returns how long the operator may take; 0 for the default.
 func (k killer) timeout() time.Duration {
 	switch {
+	case k.isOfWholeRun:
+		return 0
 	case strings.Contains(k.scenario, "HistoryLimit"), k.isOutage():
 		return 90 * time.Second
 	case k.suite == "schema":
@@ -189,31 +208,37 @@ func (l *lab) stop() error {
 	return err
 }
 
+// answer is what a killer has found.
+type answer struct {
+	findings   []oracle.Finding
+	needsFault bool // the same scenarios without faults have no findings
+}
+
 // ask runs a killer with a program, and with rules of the ClusterRole if they are not nil.
-func (l *lab) ask(ctx context.Context, k killer, program string, rules []rbacv1.PolicyRule,
-	isExhaustive bool) ([]oracle.Finding, error) {
+func (l *lab) ask(ctx context.Context, k killer, program string, rules []rbacv1.PolicyRule) (answer, error) {
 	if k.suite == "schema" {
-		return l.transitions(ctx, k, program)
+		found, err := l.transitions(ctx, k, program)
+		return answer{findings: found}, err
 	}
 	// No campaign is named "scenario", so that killer runs only the references.
 	s, err := newSuite(ctx, &options{manager: program, scenario: k.scenario, fault: k.fault, campaign: k.suite, times: 1,
-		seed: mutantSeed, timeout: k.timeout(), stopsEarly: true, isExhaustive: isExhaustive})
+		seed: mutantSeed, timeout: k.timeout(), stopsEarly: true, isExhaustive: !k.isOfWholeRun})
 	if err != nil {
-		return nil, err
+		return answer{}, err
 	}
 	s.env, s.rules = l.env, rules
 	if rules != nil && k.suite != rbacCampaign {
 		s.account = s.accountOf("mutant", 0)
 		if err := s.grant(ctx, rights{name: s.account, rules: rules}); err != nil {
-			return nil, err
+			return answer{}, err
 		}
 	}
 	err = s.conductAll(ctx)
-	found := s.report.findings()
-	if len(found) > 0 {
+	found := answer{findings: s.report.findings(), needsFault: !s.report.fails(referenceCampaign) && k.suite != rbacCampaign}
+	if len(found.findings) > 0 {
 		return found, ctx.Err()
 	}
-	return nil, err
+	return answer{}, err
 }
 
 // transitions tests the transitions of matching fields.
@@ -245,11 +270,10 @@ func (l *lab) transitions(ctx context.Context, k killer, program string) (found 
 // mutantSeed is the seed of all random choices of killers. Those of transitions are not random.
 const mutantSeed = 1
 
-// hunt builds a mutant and runs its killers until one finds a violation. If that has one fault, it also runs the killer
-// that covering returns.
+// hunt builds a mutant and runs its killers until one finds a violation. Then it runs the killer that covering returns.
 func (l *lab) hunt(ctx context.Context, m mutant) outcome {
 	begun := time.Now()
-	result := outcome{name: m.Name, pattern: m.Pattern}
+	result := outcome{name: m.Name, pattern: m.Pattern, only: m.Only}
 	program, rules, err := m.build(ctx, l.dir)
 	if program != "" {
 		defer func() { _ = os.Remove(program) }()
@@ -265,11 +289,11 @@ func (l *lab) hunt(ctx context.Context, m mutant) outcome {
 			break
 		}
 		result.attempts = append(result.attempts, text)
-		result.findings, err = l.ask(ctx, k, program, rules, true)
+		result.answer, err = l.ask(ctx, k, program, rules)
 		if covering, ok := k.covering(); ok && err == nil && len(result.findings) > 0 {
-			var found []oracle.Finding
-			if found, err = l.ask(ctx, covering, program, rules, false); err == nil {
-				result.isCovered = ptr.To(len(found) > 0)
+			var found answer
+			if found, err = l.ask(ctx, covering, program, rules); err == nil {
+				result.isCovered = ptr.To(len(found.findings) > 0)
 			}
 		}
 	}
@@ -283,7 +307,7 @@ func (l *lab) control(ctx context.Context, text string) outcome {
 	k, err := newKiller(text)
 	result := outcome{attempts: []string{text}, err: err}
 	if err == nil {
-		result.findings, result.err = l.ask(ctx, k, l.env.Program(), nil, true)
+		result.answer, result.err = l.ask(ctx, k, l.env.Program(), nil)
 	}
 	return result
 }
@@ -317,11 +341,11 @@ func huntMutants(ctx context.Context, o *options) (failed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	r := &mutantReport{begun: time.Now(), seeded: len(all), atFirst: map[string]int{}}
+	r := &mutantReport{seeded: len(all), atFirst: map[string]int{}}
 	for _, m := range all {
 		r.atFirst[m.FirstAttempt]++
 	}
-	if r.operator, err = proof.Operator(testenv.Root()); err != nil {
+	if r.run, err = proof.Begin(testenv.Root(), ""); err != nil {
 		return false, err
 	}
 	dir, err := os.MkdirTemp("", "mutants-")
@@ -349,8 +373,10 @@ func huntMutants(ctx context.Context, o *options) (failed bool, err error) {
 			return true, err
 		}
 	}
-	r.ended = time.Now()
-	err = r.page().Print(os.Stdout)
+	for _, alarm := range r.alarms() {
+		err = errors.Join(err, r.run.Record("seeded bugs, the operator without any", alarm))
+	}
+	err = errors.Join(err, r.run.End(), r.page().Print(os.Stdout))
 	if o.proof != "" && err == nil {
 		err = r.page().Write(o.proof)
 	}
@@ -369,7 +395,7 @@ func (r *mutantReport) huntAll(ctx context.Context, some []mutant, dir, program 
 		mu.Lock()
 		defer mu.Unlock()
 		*to = append(*to, result)
-		fmt.Fprintf(os.Stderr, "[%4.0f s] %s\n", time.Since(r.begun).Seconds(), result)
+		fmt.Fprintf(os.Stderr, "[%4.0f s] %s\n", time.Since(r.run.Begun).Seconds(), result)
 	}
 	isSchema := func(killer string) bool { return strings.HasPrefix(killer, "schema ") }
 	var found []outcome

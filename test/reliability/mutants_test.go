@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,7 +20,8 @@ func TestMutantsApply(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names, patterns := map[string]bool{}, map[string]bool{}
+	names, patterns, faulty := map[string]bool{}, map[string]bool{}, 0
+	made := map[string]bool{} // the oracles for which a bug is made
 	for _, m := range all {
 		if names[m.Name] || m.Name == "" {
 			t.Errorf("two mutants are called %q", m.Name)
@@ -32,6 +34,10 @@ func TestMutantsApply(t *testing.T) {
 			func(attempt [2]string) bool { return attempt[0] == m.FirstAttempt }) {
 			t.Errorf("mutant %s: no first attempt is %q", m.Name, m.FirstAttempt)
 		}
+		if m.FirstAttempt != "" {
+			faulty++
+		}
+		made[m.Only] = true
 		if len(m.Killers) == 0 {
 			t.Errorf("mutant %s has no killer", m.Name)
 		}
@@ -41,16 +47,20 @@ func TestMutantsApply(t *testing.T) {
 			}
 		}
 	}
-	if len(all) < fewestMutants || len(patterns) < 25 {
-		t.Errorf("%d mutants of %d patterns", len(all), len(patterns))
+	if faulty < fewestWithFault || len(patterns) < 25 {
+		t.Errorf("%d mutants of %d patterns, %d of them only with a fault", len(all), len(patterns), faulty)
+	}
+	delete(made, "")
+	if got := slices.Sorted(maps.Keys(made)); !slices.Equal(got, slices.Sorted(slices.Values(soleOracles))) {
+		t.Errorf("bugs are made for the oracles %v", got)
 	}
 }
 
 func TestPageOfMutants(t *testing.T) {
-	r := &mutantReport{atFirst: map[string]int{"not found": 6}, outcomes: []outcome{
+	r := &mutantReport{run: &proof.Run{}, atFirst: map[string]int{"not found": 6}, outcomes: []outcome{
 		{name: "forgets", pattern: "28", attempts: []string{"plan foo-scale / hang", "scenario foo-create"},
 			isCovered: new(bool),
-			findings:  []oracle.Finding{{Oracle: "end state", Text: "it | lacks\nall"}}},
+			answer:    answer{findings: []oracle.Finding{{Oracle: "end state", Text: "it | lacks\nall"}}}},
 		{name: "lives", pattern: "1"},
 	}}
 	dir := t.TempDir()
@@ -74,7 +84,7 @@ func outcomesOf(killer string, oracles []string, alive int) []outcome {
 	outcomes := make([]outcome, alive, alive+len(oracles))
 	for _, name := range oracles {
 		outcomes = append(outcomes, outcome{name: name, attempts: []string{killer},
-			findings: []oracle.Finding{{Oracle: name}}})
+			answer: answer{findings: []oracle.Finding{{Oracle: name}}}})
 	}
 	return outcomes
 }
@@ -88,7 +98,12 @@ func TestClaimsOfMutants(t *testing.T) {
 		}
 	}
 	forty := make([]string, 40)
-	alarm := []oracle.Finding{{Oracle: "rest", Text: "it writes"}}
+	alarm := answer{findings: []oracle.Finding{{Oracle: "rest", Text: "it writes"}}}
+	alone := outcome{only: "rest", answer: alarm}
+	withFault := make([]outcome, fewestWithFault)
+	for i := range withFault {
+		withFault[i].needsFault = true
+	}
 	for _, c := range []struct {
 		name    string
 		claim   int
@@ -98,12 +113,11 @@ func TestClaimsOfMutants(t *testing.T) {
 		{"all are found", 0, mutantReport{seeded: 40, outcomes: outcomesOf(killer, forty, 0)}, proof.Met},
 		{"all that were tried", 0, mutantReport{seeded: 41, outcomes: outcomesOf(killer, forty, 0)}, proof.NotJudged},
 		{"one lives", 0, mutantReport{seeded: 41, outcomes: outcomesOf(killer, forty, 1)}, proof.Missed},
-		{"too few", 0, mutantReport{seeded: 1, outcomes: outcomesOf(killer, forty[:1], 0)}, proof.Missed},
 		{"silent", 1, mutantReport{outcomes: outcomesOf(killer, forty, 0),
 			controls: []outcome{{attempts: []string{killer}}}}, proof.Met},
 		{"no control", 1, mutantReport{outcomes: outcomesOf(killer, forty, 0)}, proof.NotJudged},
 		{"alarm", 1, mutantReport{outcomes: outcomesOf(killer, forty, 0),
-			controls: []outcome{{attempts: []string{killer}, findings: alarm}}}, proof.Missed},
+			controls: []outcome{{attempts: []string{killer}, answer: alarm}}}, proof.Missed},
 		{"failure", 1, mutantReport{outcomes: outcomesOf(killer, forty, 0),
 			controls: []outcome{{attempts: []string{killer}, err: errFound}}}, proof.Missed},
 		{"covered", 2, mutantReport{outcomes: []outcome{{isCovered: ptr.To(true)}, {}}}, proof.Met},
@@ -114,17 +128,21 @@ func TestClaimsOfMutants(t *testing.T) {
 		{"all oracles", 3, mutantReport{seeded: 99, outcomes: outcomesOf(killer, all, 0)}, proof.Met},
 		{"a blind oracle", 3, mutantReport{outcomes: outcomesOf(killer, all[1:], 0)}, proof.Missed},
 		{"not all mutants", 3, mutantReport{seeded: 99, outcomes: outcomesOf(killer, all[1:], 0)}, proof.NotJudged},
-		{"each alone", 4, mutantReport{outcomes: outcomesOf(killer, soleOracles, 0)}, proof.Met},
-		{"only with others", 4, mutantReport{outcomes: []outcome{{findings: []oracle.Finding{{Oracle: "templates"},
-			{Oracle: "rest"}}}}}, proof.Missed},
+		{"each alone", 4, mutantReport{outcomes: []outcome{alone}}, proof.Met},
+		{"by another oracle", 4, mutantReport{outcomes: []outcome{{only: "templates", answer: alarm}}}, proof.Missed},
+		{"none for one oracle", 4, mutantReport{}, proof.NotJudged},
+		{"with a fault", 5, mutantReport{outcomes: withFault}, proof.Met},
+		{"too few with a fault", 5, mutantReport{outcomes: withFault[1:]}, proof.Missed},
+		{"too few so far", 5, mutantReport{seeded: 99, outcomes: withFault[1:]}, proof.NotJudged},
 	} {
+		c.report.run = &proof.Run{}
 		if claim := c.report.claims()[c.claim]; claim.Verdict != c.verdict {
 			t.Errorf("%s: %+v", c.name, claim)
 		}
 	}
 }
 
-// A killer with one fault has a campaign that plays faults of its class in the same scenario.
+// A whole run may find with the same scenarios what a killer has found.
 func TestCovering(t *testing.T) {
 	for text, want := range map[string]string{
 		"plan foo-scale / patch apps/deployments #1: 500":                  singlesCampaign,
@@ -134,7 +152,9 @@ func TestCovering(t *testing.T) {
 		"plan foo-scale / patch apps/deployments #1: cut-off":              "",
 		"plan foo-scale / patch apps/deployments #1: etcd-away":            "",
 		"plan foo-scale / patch apps/deployments #1: 500;create x #1: 409": "",
-		"plan foo-create / storm 3":                                        "",
+		"plan foo-create / storm 3":                                        stormsCampaign,
+		"singles foo-.*":                                                   singlesCampaign,
+		"leaders foo-.*":                                                   "",
 		"scenario foo-scale":                                               "",
 	} {
 		k, err := newKiller(text)
@@ -142,7 +162,7 @@ func TestCovering(t *testing.T) {
 			t.Fatal(err)
 		}
 		covering, ok := k.covering()
-		if covering.suite != want || ok != (want != "") || ok && covering.scenario != k.scenario {
+		if ok != (want != "") || ok && (covering.suite != want || covering.scenario != k.scenario) {
 			t.Errorf("%s: %+v, %t", text, covering, ok)
 		}
 	}

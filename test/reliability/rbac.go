@@ -122,7 +122,7 @@ func (s *suite) trialsOf(rules []rbacv1.PolicyRule) []rights {
 
 // accountOf returns the name of a service account that no other suite uses.
 func (s *suite) accountOf(what string, number int) string {
-	return fmt.Sprintf("%s-%d-%d", what, number, s.report.begun.UnixNano())
+	return fmt.Sprintf("%s-%d-%d", what, number, s.report.run.Begun.UnixNano())
 }
 
 // tryAll returns the failure of each trial; empty if it does not fail.

@@ -18,9 +18,7 @@ import (
 
 // report is all results of a run.
 type report struct {
-	operator  string // as proof.OperatorOf returns it
-	begun     time.Time
-	ended     time.Time
+	run       *proof.Run
 	seed      uint64
 	isShort   bool
 	positions int // writes that a fault can hit
@@ -59,8 +57,8 @@ func (p *planReport) hasOccurred() bool {
 	return p.fired > strings.Count(p.faults, runner.FaultSeparator)
 }
 
-func newReport(o *options, operator string) *report {
-	return &report{operator: operator, begun: time.Now(), seed: o.seed, isShort: o.short}
+func newReport(o *options, run *proof.Run) *report {
+	return &report{run: run, seed: o.seed, isShort: o.short}
 }
 
 // begin adds the report of a campaign.
@@ -105,6 +103,16 @@ func (r *report) findings() []oracle.Finding {
 	return all
 }
 
+// fails reports whether a plan of a campaign has findings.
+func (r *report) fails(campaign string) bool {
+	of := r.campaign(campaign)
+	if of == nil {
+		return false
+	}
+	_, violations := of.counts()
+	return violations > 0
+}
+
 // violations returns how many plans have findings.
 func (r *report) violations() int {
 	violations := 0
@@ -130,56 +138,20 @@ func (r *campaignReport) counts() (fired, violations int) {
 
 // print prints the results, but for what only a whole run has.
 func (r *report) print(w io.Writer) error {
-	page := r.page()
-	page.Sections = page.Sections[:3]
-	return page.Print(w)
+	return r.summary().Print(w)
 }
 
-func (r *report) page() *proof.Page {
-	page := &proof.Page{
-		Name:  "reliability",
-		Title: "What faults do to the operator",
-		Text: []string{
-			"A proxy between the operator and a real API server makes requests fail, kills or freezes the operator, and " +
-				"serves it old states. Each plan is one scenario with faults, in a namespace of its own. Its outcome is " +
-				"compared with that of the scenario without faults, and judged by oracles that read only the records of the " +
-				"plan. `make reliability` makes this page; test/README.md describes it.",
-			"The operator is the program that users run, with their defaults, but with the race detector; it watches one " +
-				"namespace, or two in about half of the scenarios, serves no metrics, runs a new image at once " +
-				"(`--image-delay=0`), and takes part in an election only where the leader is frozen or cut off. In the " +
-				"campaigns everywhere, restored and extremes it watches all namespaces. The comparison leaves out what the " +
-				"server generates, and how Kubernetes' own controllers report their work " +
-				"(test/reliability/history/normal.go). The operator's hash of an applied object, and times that mean nothing " +
-				"to the scenario, have to be there with any value.",
-		},
-		Settings: append(proof.RunSettings(r.operator, r.begun, r.ended),
-			proof.Setting{Name: "seed", Value: fmt.Sprint(r.seed)},
-			proof.Setting{Name: "form", Value: map[bool]string{true: "short", false: "full"}[r.isShort]}),
-		Claims: r.claims(),
-		Sections: []proof.Section{
-			{Title: "Campaigns", Tables: []proof.Table{r.campaignTable()}, Text: []string{"Faults count as occurred in a " +
-				"plan in which every one of its faults has: of two, the first may prevent the write of the second, and a " +
-				"storm may hit nothing. A plan in which no fault has occurred is played " + fmt.Sprintf("up to %d times ", tries) +
-				"in all, except for storms and outages; one with a violation is played once. An outage is for many plans; it " +
-				"has occurred in the one at whose write it was. The " +
-				"campaign rbac is one plan, in which each permission is taken away in turn."}},
-			{Title: "Violations of this run", Tables: []proof.Table{r.violationTable()}, Text: []string{"There are none " +
-				"if the table is empty."}},
-			{Title: "Recovery", Tables: []proof.Table{r.recoveryTable(), r.collectorTable()}, Text: []string{
-				"How much later than without faults everything had settled, in seconds, counted from the end of the last fault " +
-					"of a step: when the request was answered, or the API server or etcd was ready again. The singles by fault, " +
-					"the others by campaign. The " +
-					"operator leaves the children of a deleted resource to Kubernetes' garbage collector, which has to recover from " +
-					"an outage, too: its times count from the end of the outage, or from the deletion if that was later."}},
-			{Title: "Every write, every class of faults", Tables: []proof.Table{r.matrix()}, Text: []string{"Plans of the " +
-				"campaign singles by kind and fault, and in how many of them the fault occurred. Faults of a class look alike " +
-				"to the operator, so each write meets one of each class (`Classes` in test/reliability/proxy/rule.go), and the " +
-				"writes of a sort meet those of a class in turn. A fault does not occur where the write " +
-				"was not made this time: progress is reported as time passes. So faults hit the writes that each of three " +
-				"runs without faults has made. expire-watches has occurred if a watch was answered with 410, and age, " +
-				"age-more and age-children if the old state was listed."}},
-		},
-	}
+// page returns the page, with all violations ever found.
+func (r *report) page(violations proof.Table) *proof.Page {
+	page := r.summary()
+	page.Sections = append(page.Sections, proof.Section{Title: "Every write, every class of faults",
+		Tables: []proof.Table{r.matrix()}, Text: []string{"Plans of the " +
+			"campaign singles by kind and fault, and in how many of them the fault occurred. Faults of a class look alike " +
+			"to the operator, so each write meets one of each class (`Classes` in test/reliability/proxy/rule.go), " +
+			"which the seed chooses. A fault does not occur where the write " +
+			"was not made this time: progress is reported as time passes. So faults hit the writes that each of three " +
+			"runs without faults has made. expire-watches has occurred if a watch was answered with 410, and age, " +
+			"age-more and age-children if the old state was listed."}})
 	if r.rbac != nil {
 		needed := proof.Table{Columns: []string{"permission", "what fails without it"}}
 		for _, permission := range slices.Sorted(maps.Keys(r.rbac.needed)) {
@@ -198,70 +170,57 @@ func (r *report) page() *proof.Page {
 	}
 	if r.extremes != nil {
 		page.Sections = append(page.Sections, proof.Section{Title: "Extreme sizes", Tables: []proof.Table{*r.extremes},
-			Text: []string{"The operator, built as users run it, has a CronJob with many Jobs, and then resources of almost " +
-				"the size that etcd accepts. Requests are counted in the audit log; memory is the maximum resident set size."}})
+			Text: []string{"The operator, without the race detector, has a CronJob with many Jobs, and then resources of " +
+				"almost the size that etcd accepts. Requests are counted in the audit log; memory is the maximum resident set " +
+				"size."}})
 	}
 	page.Sections = append(page.Sections,
-		proof.Section{Title: "Violations ever found", Tables: []proof.Table{violations}},
+		proof.Section{Title: "Violations ever found", Tables: []proof.Table{violations}, Text: []string{"In the operator " +
+			"without seeded bugs, whether it was wrong or the suite; by any run of any suite. Runs add what they find to " +
+			"violations.yaml beside this page."}},
 		proof.Section{Title: "What this does not judge, or not as sharply", Tables: []proof.Table{limits}})
 	return page
 }
 
-// violations are those that were found in the operator without seeded bugs, whether it was wrong or the suite. None is
-// ever removed.
-var violations = proof.Table{
-	Columns: []string{"date", "plans", "what was found", "cause", "what was changed"},
-	Rows: [][]string{
-		{"2026-11-24", "three of the campaign outages; their names were not recorded",
-			"children of a deleted resource were still there after 100 s", "not measured then: Kubernetes' garbage " +
-				"collector, which needed 116 s after the outage in one of them (f019484)",
-			"the suite: 5 minutes were allowed, the campaign was repeated, and the page did not say so. Since 2026-11-26 " +
-				"100 s are allowed again"},
-		{"2026-11-26", "extremes, 10,000 Jobs of one CronJob", "a pass did not end in 30 s, and two Jobs were deleted twice",
-			"one pass deleted all Jobs beyond the limits of the history", "the operator: one pass deletes at most 100"},
-		{"2026-11-26", "cronjob-timer, with faults that last until the scheduled time",
-			"the Job was there before the step that waits for it", "the scenario expected that the step before ends earlier; " +
-				"it allowed 40 s to seeded bugs, less than a scheduled time may be away",
-			"the suite: nine seeded bugs had been counted as found for that, and were tried again"},
-		{"2026-11-27", "every run of foo-hidden-create",
-			"a Deployment that was created, and deleted before its watch showed it, stayed missing",
-			"the operator prefers its own write for 30 s to a cache that does not show it, and nothing was due after them",
-			"the operator: another pass is due then"},
-		{"2026-11-27", "memcached-delete / patch cache.example.com/memcacheds/status #1: apiserver-away, 1 of 11 runs",
-			"a Service was created a second time, for a Memcached that was deleted", "the deletion was not in the cache yet " +
-				"after the outage; the operator reads the owner live before it creates a child again, but knows only from the " +
-				"status that there were children, and no status had been written. The garbage collector deleted the Service",
-			"the operator: it also knows when it has had an earlier pass for the resource (foo-hidden-delete)"},
-		{"2026-11-27", "foo-handover / create events.k8s.io/events #3: 409", "one event ErrResourceExists, not two",
-			"the second Foo had its name before its status said that it was taken; all references happened to report that",
-			"the suite: where a name is taken for a moment, the fewest events are those of expected.yaml"},
-		{"2026-11-27", "memcached-tls / patch cache.example.com/memcacheds/status #2: age-more, 6 of 6 runs",
-			"the Deployment got the template of the spec before, and at once the current one again: pods were restarted",
-			"after a restart, the API server that listed Memcacheds was behind the one that listed Deployments",
-			"the operator: it reads the owner live before it changes a child"},
-		{"2026-11-27", "memcached-tls / patch apps/deployments #1: freeze", "likewise",
-			"the request of the frozen leader arrived after the new leader's, which was for a newer spec",
-			"the operator: a change to a child is for the version that was observed"},
-		{"2026-11-27", "memcached-tls / patch /services for 5s: 500, memcached-foreign and memcached-set-foreign / patch " +
-			"policy/poddisruptionbudgets for 5s: 500 and 403",
-			"everything had settled 26 to 60 s later than without faults, where 20 s are allowed",
-			"each failed pass doubled the delay of the next retry, those that events had triggered, too: 12 in the first 2 s",
-			"the operator: a pass that fails before the retry is due does not delay it (cmd/backoff.go)"},
-		{"2026-11-27", "foo-scaled-by-others / patch apps/deployments for 5s: 500, and foos/status for 5s: 403",
-			"a status said that a Foo matches its spec", "it did: the Foo leaves the number of pods to others, and the suite " +
-				"expected one pod; in all other plans, it had one until 5 s before",
-			"the suite: any number is right then"},
-		{"2026-11-27", "foo-scaled-by-others / patch apps/deployments #1: delay, and #3: 429 and expire-watches",
-			"the number of pods that another client had set was reverted", "after a conflict, a change of a child is sent " +
-				"once more since fcaa88c; it had been computed before the other client's write",
-			"the operator: only if the spec of the child is the same as before"},
-		{"2026-11-27", "cronjob-hidden / create batch/jobs #1: kill-after", "a scheduled time was run twice",
-			"on a machine that was busy with two runs of the suite, the Job was deleted before the next operator had started: " +
-				"the one case that docs/cronjob.md excepts", "the suite: the Job is deleted when an operator works"},
-		{"2026-11-27", "memcached-set-tls / patch /services #1: hang", "no status reported that the request had no answer",
-			"the new scenario changed the spec twice: the status of the first change conflicted with the second, whose pass " +
-				"succeeded", "the suite: one change"},
-	},
+// summary returns what any run has.
+func (r *report) summary() *proof.Page {
+	return &proof.Page{
+		Name:  "reliability",
+		Title: "What faults do to the operator",
+		Text: []string{
+			"A proxy between the operator and a real API server makes requests fail, kills or freezes the operator, and " +
+				"serves it old states. Each plan is one scenario with faults, in a namespace of its own. Its outcome is " +
+				"compared with that of the scenario without faults, and judged by oracles that read only the records of the " +
+				"plan. `make reliability` makes this page; test/README.md describes it.",
+			"The operator is the program that users run, with their defaults, but with the race detector; it watches one " +
+				"namespace, or two in about half of the scenarios, serves no metrics, runs a new image at once " +
+				"(`--image-delay=0`), and takes part in an election only where the leader is frozen or cut off. In the " +
+				"campaigns everywhere, restored and extremes it watches all namespaces. The comparison leaves out what the " +
+				"server generates, and how Kubernetes' own controllers report their work " +
+				"(test/reliability/history/normal.go). The operator's hash of an applied object, and times that mean nothing " +
+				"to the scenario, have to be there with any value.",
+		},
+		Settings: append(r.run.Settings(),
+			proof.Setting{Name: "seed", Value: fmt.Sprint(r.seed)},
+			proof.Setting{Name: "form", Value: map[bool]string{true: "short", false: "full"}[r.isShort]}),
+		Claims: r.claims(),
+		Sections: []proof.Section{
+			{Title: "Campaigns", Tables: []proof.Table{r.campaignTable()}, Text: []string{"Faults count as occurred in a " +
+				"plan in which every one of its faults has: of two, the first may prevent the write of the second, and a " +
+				"storm may hit nothing. A plan in which no fault has occurred is played " + fmt.Sprintf("up to %d times ", tries) +
+				"in all, except for storms and outages; one with a violation is played once. An outage is for many plans; it " +
+				"has occurred in the one at whose write it was. The " +
+				"campaign rbac is one plan, in which each permission is taken away in turn."}},
+			{Title: "Violations of this run", Tables: []proof.Table{r.violationTable()}, Text: []string{"There are none " +
+				"if the table is empty."}},
+			{Title: "Recovery", Tables: []proof.Table{r.recoveryTable(), r.collectorTable()}, Text: []string{
+				"How much later than without faults everything had settled, in seconds, counted from the end of the last fault " +
+					"of a step: when the request was answered, or the API server or etcd was ready again. The singles by fault, " +
+					"the others by campaign. The " +
+					"operator leaves the children of a deleted resource to Kubernetes' garbage collector, which has to recover from " +
+					"an outage, too: its times count from the end of the outage, or from the deletion if that was later."}},
+		},
+	}
 }
 
 // limits are what the suite cannot find.
@@ -270,16 +229,20 @@ var limits = proof.Table{
 	Rows: [][]string{
 		{"writes that only some runs of a scenario make, such as one more report of progress",
 			"not tried one by one; storms hit them by chance"},
+		{"scenarios with a wait of half a minute in which nothing may be written (foo-hidden-create)",
+			"without faults and in storms"},
+		{"outages where watches are hidden", "not tried"},
 		{"upgrades of the operator", "they write nothing, so no single fault hits them; storms hit their reads"},
-		{"reads that fail", "in storms, and where watches are paused, closed or expired and old states are served"},
+		{"reads that fail", "one of each sort of each scenario; in storms; and where watches are paused, closed or expired and old states are served"},
 		{"how long the operator takes", "by the bounds of the oracle recovery; `make bench` measures times"},
 		{"what a status says of the present",
 			"it must have been true at most 5 s before, or as much longer as a fault delayed something; after a frozen or " +
 				"cut off leader, an outage, an old state, or a failed list or watch, as in most storms, it must ever have been"},
 		{"a status that says less than is true, such as fewer pods than are ready",
 			"by the last one: the next report of progress may be a minute away"},
-		{"too many events", "each write that fails, and each read of one resource, may be one more of any reason, which in " +
-			"storms is many; where names are taken for a moment, two more of any reason are allowed"},
+		{"too many events", "by what a status reports: no more than its changes; but each write or read of one resource " +
+			"that fails may cause one more that reports missed times, and allows one more of any reason than without faults, " +
+			"which in storms is many; where names are taken for a moment, two more"},
 		{"outages", "one write of each sort of each scenario meets one of three in turn: the API server is killed before " +
 			"it or after it, or etcd; the load beside them is of Foos only, and is judged by its end, by the number of " +
 			"Deployments and by 5 s of rest"},
@@ -348,7 +311,7 @@ func (r *report) claims() []proof.Claim {
 			written++
 		}
 	}
-	rest := proof.Claim{What: "plans with a write at rest, over a restart, or while every object is reconciled again",
+	rest := proof.Claim{What: "plans with a write or a read at rest, over a restart, or while every object is reconciled again",
 		Bar: "0", Found: fmt.Sprintf("%d of %d", written, judged), Verdict: proof.Judge(written == 0)}
 	if long > 0 {
 		rest.Note = fmt.Sprintf("in %d of them, half a minute of rest, and another one of reconciling; else 2 s", long)
@@ -363,7 +326,7 @@ func (r *report) claims() []proof.Claim {
 	for _, what := range r.notJudged {
 		claims = append(claims, proof.Claim{What: what, Verdict: proof.NotJudged})
 	}
-	return claims
+	return append(claims, r.run.Claim())
 }
 
 // claimRBAC compares what the operator may do with what it needs.

@@ -50,12 +50,12 @@ type suite struct {
 
 // newSuite returns the suite that the options select, without an environment.
 func newSuite(ctx context.Context, o *options) (*suite, error) {
-	operator, err := proof.OperatorOf(testenv.Root(), o.manager)
+	run, err := proof.Begin(testenv.Root(), o.manager)
 	if err != nil {
 		return nil, err
 	}
 	s := &suite{options: o, references: map[string]*oracle.Reference{}, used: map[string][]string{},
-		report: newReport(o, operator)}
+		report: newReport(o, run)}
 	s.scenarios = slices.DeleteFunc(scenario.All(),
 		func(played scenario.Scenario) bool { return !matches(o.scenario, played.Name) })
 	if _, _, err := runner.LastRelease(ctx); err != nil {
@@ -96,7 +96,18 @@ func (s *suite) conduct(ctx context.Context, c campaign) error {
 	r.seconds = time.Since(r.began).Seconds()
 	fired, violations := r.counts()
 	s.logf("%s: %d plans, %d with faults that occurred, %d with violations", c.name, len(r.plans), fired, violations)
-	return err
+	return errors.Join(err, s.recordViolations(r))
+}
+
+// recordViolations adds the violations of a campaign to all that were ever found.
+func (s *suite) recordViolations(r *campaignReport) error {
+	var errs []error
+	for _, plan := range r.plans {
+		if len(plan.findings) > 0 && !s.stopsEarly { // else there is a seeded bug
+			errs = append(errs, s.report.run.Record(fmt.Sprintf("%s: %s", r.name, plan), plan.findings[0].String()))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // playAll plays plans in parallel: twice as many as may be active, because a plan is idle most of the time. Plans that
@@ -189,18 +200,18 @@ func (s *suite) record(ctx context.Context, plan *runner.Plan, reference *oracle
 }
 
 // replay returns the command that plays a plan again.
-func replay(plan *runner.Plan, campaign string) string {
+func replay(plan *runner.Plan, campaign string, seed uint64) string {
 	what := fmt.Sprintf("--fault='%s'", plan.Faults())
 	if plan.Faults() == "" || plan.IsEverywhere {
 		what = fmt.Sprintf("--campaign='%s'", campaign)
 	}
-	return fmt.Sprintf(`make reliability ARGS="--scenario=%s %s"`, plan.Scenario.Name, what)
+	return fmt.Sprintf(`make reliability ARGS="--scenario=%s %s --seed=%d"`, plan.Scenario.Name, what, seed)
 }
 
 // keep writes the records of a failed plan, and the command that replays it, to a new directory.
 func (s *suite) keep(plan *runner.Plan, campaign string, run *oracle.Run, findings []oracle.Finding) error {
 	dir := filepath.Join(s.evidence, campaign, run.Namespace) // a campaign may have its own namespaces
-	s.logf("VIOLATION %s\n%s\nreplay: %s\nrecords: %s", plan, findings[0], replay(plan, campaign), dir)
+	s.logf("VIOLATION %s\n%s\nreplay: %s\nrecords: %s", plan, findings[0], replay(plan, campaign, s.seed), dir)
 	var requests, versions, text strings.Builder
 	for _, request := range run.Requests {
 		fmt.Fprintf(&requests, "%s %s\n", request.At.Format("15:04:05.000"), request.String())
@@ -213,7 +224,7 @@ func (s *suite) keep(plan *runner.Plan, campaign string, run *oracle.Run, findin
 		fmt.Fprintf(&versions, "%s %d %s deleted=%t %s\n", version.At.Format("15:04:05.000"), version.RV, version.Key,
 			version.IsGone, object)
 	}
-	fmt.Fprintf(&text, "%s\n%s\n", plan, replay(plan, campaign))
+	fmt.Fprintf(&text, "%s\n%s\n", plan, replay(plan, campaign, s.seed))
 	for _, finding := range findings {
 		fmt.Fprintln(&text, finding)
 	}
@@ -236,7 +247,7 @@ func (s *suite) reference(name string) *oracle.Reference {
 func (s *suite) refer(played *scenario.Scenario, run *oracle.Run) []oracle.Finding {
 	is := oracle.NewReference(run)
 	if played.IsSlow {
-		is.Writes = map[proxy.Match]int{}
+		is.Writes, is.Reads = nil, nil
 	}
 	findings := is.Unexpected(played)
 	if played.IsPassing { // all references may happen to report a moment that another run does not
@@ -260,6 +271,9 @@ func (s *suite) refer(played *scenario.Scenario, run *oracle.Run) []oracle.Findi
 	// Progress reports depend on timing, so runs differ in their status writes. Faults are for writes of every run.
 	for match, n := range was.Writes {
 		was.Writes[match] = min(n, is.Writes[match])
+	}
+	for match, n := range was.Reads {
+		was.Reads[match] = min(n, is.Reads[match])
 	}
 	for i, lasted := range is.Lasted {
 		was.Lasted[i] = max(lasted, was.Lasted[i])

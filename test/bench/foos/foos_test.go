@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/pprof/profile"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -24,7 +25,7 @@ import (
 
 // results returns two rounds of every section that meet all bars. The other program costs a multiple of this operator.
 func results(other string, times float64) *found {
-	f := &found{Scale: paired, Samples: map[string]measure.Samples{}}
+	f := &found{Run: &proof.Run{}, Scale: paired, Samples: map[string]measure.Samples{}}
 	for _, name := range []string{other, ownName, ownName, other} {
 		cost := 1.0
 		if name == other {
@@ -244,6 +245,29 @@ func auditing(t *testing.T) (p *plane, request func(program)) {
 			a.user(), time.Now().UTC().Format(metav1.RFC3339Micro))
 		if err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// The innermost function that belongs to a part decides.
+func TestAllocationParts(t *testing.T) {
+	for _, c := range []struct {
+		want      string
+		functions []string
+	}{
+		{decoded, []string{"k8s.io/api/apps/v1.(*Deployment).Unmarshal", "k8s.io/client-go/tools/cache.(*Reflector).list"}},
+		{slimmed, []string{"unique.Make", "github.com/example/memcached-operator/internal/slim.Text",
+			"k8s.io/client-go/tools/cache.(*DeltaFIFO).add"}},
+		{stored, []string{"k8s.io/client-go/tools/cache.(*storeIndex).addKeyToIndex"}},
+		{"", []string{"golang.org/x/net/http2.(*pipe).Write"}},
+	} {
+		stack := &profile.Sample{}
+		for _, name := range c.functions {
+			stack.Location = append(stack.Location,
+				&profile.Location{Line: []profile.Line{{Function: &profile.Function{Name: name}}}})
+		}
+		if got := partOf(stack); got != c.want {
+			t.Errorf("%v: %q, not %q", c.functions, got, c.want)
 		}
 	}
 }

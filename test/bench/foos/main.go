@@ -87,8 +87,8 @@ func run(ctx context.Context, work string) (err error) {
 	if err := b.build(ctx); err != nil {
 		return err
 	}
-	f := &found{Scale: b.scale, Baseline: b.baseline, Begun: time.Now(), Samples: map[string]measure.Samples{}}
-	if f.Operator, err = proof.Operator(testenv.Root()); err != nil {
+	f := &found{Scale: b.scale, Baseline: b.baseline, Samples: map[string]measure.Samples{}}
+	if f.Run, err = proof.Begin(testenv.Root(), ""); err != nil {
 		return err
 	}
 	for _, s := range sections {
@@ -96,7 +96,9 @@ func run(ctx context.Context, work string) (err error) {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
-	f.Ended = time.Now()
+	if err := f.Run.End(); err != nil {
+		return err
+	}
 	if *file != "" {
 		if err := proof.Keep(*file, f); err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
@@ -13,9 +14,9 @@ import (
 )
 
 // causes finds events of a reason of which there are more than changes of stored statuses that they report. Missed
-// times are reported before they are stored.
+// times are reported before they are stored, so each faulty request may cause one more event.
 func causes(run *Run, _ *Reference) []string {
-	changes, last := map[string]int{}, map[types.UID]*history.Reported{}
+	changes, last, missed := map[string]int{}, map[types.UID]*history.Reported{}, map[types.UID]string{}
 	for _, version := range run.Versions {
 		if !history.IsOwnKind(version.Resource) {
 			continue
@@ -26,15 +27,25 @@ func causes(run *Run, _ *Reference) []string {
 			was = &history.Reported{}
 		}
 		changes[newsIn(version.Resource, was, is)]++
+		if at := lastMissed(version.Object); at != "" && at != missed[uid] {
+			changes[tutorialv1.EventMissedSchedule]++
+			missed[uid] = at
+		}
 		last[uid] = is
 	}
 	changes[samplev1alpha1.EventStatusNotWritten] = refusedStatuses(run)
+	changes[tutorialv1.EventMissedSchedule] += excuses(run)
 	var found problems
 	for reason, n := range sent(run) {
-		found.addIf(n > changes[reason] && reason != tutorialv1.EventMissedSchedule,
-			"%d events %s for %d changes of a status", n, reason, changes[reason])
+		found.addIf(n > changes[reason], "%d events %s for %d changes of a status", n, reason, changes[reason])
 	}
 	return found
+}
+
+// lastMissed returns the last missed time that the status of a CronJob reports; "" for none.
+func lastMissed(object *unstructured.Unstructured) string {
+	at, _, _ := unstructured.NestedString(object.Object, "status", "lastMissedTime")
+	return at
 }
 
 // refusedStatuses returns how many writes of a status the API server rejected.

@@ -44,6 +44,8 @@ func (w *statusWrite) hadProblem(reason string) bool {
 		return w.wasNameTaken()
 	case samplev1alpha1.ReasonRolloutStuck:
 		return recently(w, history.Deployments, isStuck) || recently(w, history.StatefulSets, lacksPods)
+	case cachev1alpha1.ReasonInvalidSpec:
+		return w.observed != nil && lacksMemory(history.As[cachev1alpha1.Memcached](w.observed))
 	case cachev1alpha1.ReasonNodeTerminating:
 		return w.hadNode(func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil })
 	case cachev1alpha1.ReasonNodeCrashing:
@@ -200,6 +202,15 @@ func cannotStart(pod *corev1.Pod) bool {
 		return c.State.Waiting != nil && !slices.Contains([]string{"", "ContainerCreating", "PodInitializing"},
 			c.State.Waiting.Reason)
 	})
+}
+
+// lacksMemory reports whether a node would have less memory than its items.
+func lacksMemory(mc *cachev1alpha1.Memcached) bool {
+	if mc.Spec.Config == nil || mc.Spec.Config.Memory == nil || mc.Spec.Resources == nil {
+		return false
+	}
+	limit := mc.Spec.Resources.Limits[corev1.ResourceMemory]
+	return limit.Cmp(*mc.Spec.Config.Memory) < 0
 }
 
 // hasCondition reports whether a pod's condition has this status and one of the reasons; if none is given, any will do.

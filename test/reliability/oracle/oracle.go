@@ -74,7 +74,7 @@ func (r *Run) IsAway(at time.Time) bool {
 // isServed reports whether the API server answered every request itself, though it may have denied permission.
 func (r *Run) isServed() bool { return r.Fired == 0 && r.AwayFrom.IsZero() }
 
-// Rest is the name of the oracle for writes of a settled operator.
+// Rest is the name of the oracle for writes and reads of a settled operator.
 const Rest = "rest"
 
 // All lists the oracles.
@@ -127,9 +127,10 @@ type Reference struct {
 	// Events and FewestEvents are the highest and lowest number of events in a run, by reason. They differ because a
 	// short-lived state may not be reported.
 	Events, FewestEvents map[string]int
-	// Writes is the number of the operator's writes by verb and resource, after Setup.
-	Writes     map[proxy.Match]int
-	Goroutines map[string]int // see Run.Goroutines
+	// Writes and Reads are the numbers of the operator's writes, and of what it reads not from its caches, by verb and
+	// resource, after Setup.
+	Writes, Reads map[proxy.Match]int
+	Goroutines    map[string]int // see Run.Goroutines
 	// Lasted is how long each step has lasted, at most.
 	Lasted []time.Duration
 }
@@ -139,7 +140,7 @@ func NewReference(run *Run) *Reference {
 	r := &Reference{
 		State:  history.Normalize(run.Namespace, run.State, run.Versions, run.Symbols),
 		Events: sent(run), FewestEvents: sent(run),
-		Writes: map[proxy.Match]int{}, Goroutines: map[string]int{},
+		Writes: map[proxy.Match]int{}, Reads: map[proxy.Match]int{}, Goroutines: map[string]int{},
 	}
 	maps.Copy(r.Goroutines, run.Goroutines)
 	for _, step := range run.Steps {
@@ -147,8 +148,13 @@ func NewReference(run *Run) *Reference {
 	}
 	r.Creates, r.Deletes = operations(run)
 	for i, request := range run.Requests {
-		if i >= run.Setup && isWrite(&request) {
-			r.Writes[proxy.Match{Verb: request.Verb, Resource: request.Resource}]++
+		match := proxy.Match{Verb: request.Verb, Resource: request.Resource}
+		switch {
+		case i < run.Setup:
+		case isWrite(&request):
+			r.Writes[match]++
+		case isRead(&request):
+			r.Reads[match]++
 		}
 	}
 	return r

@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -10,21 +11,28 @@ import (
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
-// pathOf is what of a child may change only if its resource's spec has changed, or if another client has changed it. Of
-// workloads that is the pod template: a wrong one restarts pods, even if it is corrected at once.
-var pathOf = map[string][]string{
-	history.Deployments:  {"spec", "template"},
-	history.StatefulSets: {"spec", "template"},
-	history.Budgets:      {"spec"},
+// pathsOf are the fields of a child that may change only if its resource's spec has changed, or if another client has
+// changed them. Wrong ones do harm even if they are corrected at once: they restart or stop pods, or leave a Service
+// without endpoints.
+var pathsOf = map[string][][]string{
+	history.Deployments:  {{"spec", "template"}, {"spec", "replicas"}},
+	history.StatefulSets: {{"spec", "template"}, {"spec", "replicas"}},
+	history.Budgets:      {{"spec"}},
+	history.Services:     {{"spec"}},
+}
+
+// field is a field of a child.
+type field struct {
+	child types.UID
+	path  string
 }
 
 // templates finds children that the operator changed more often than their resource's spec had changed.
 func templates(run *Run, _ *Reference) []string {
 	own := ownVersions(run)
 	first, last := map[types.UID]int64{}, map[types.UID]int64{} // generations of resources
-	contents, changes, reasons := map[types.UID]any{}, map[types.UID]int{}, map[types.UID]int{}
+	contents, changes, reasons := map[field]any{}, map[field]int{}, map[field]int{}
 	children := map[types.UID]*unstructured.Unstructured{}
-	var found problems
 	for _, version := range run.Versions {
 		object := version.Object
 		uid := object.GetUID()
@@ -34,29 +42,33 @@ func templates(run *Run, _ *Reference) []string {
 			}
 			last[uid] = object.GetGeneration()
 		}
-		path := pathOf[version.Resource]
-		if path == nil || version.IsGone {
-			continue
-		}
-		content, _, _ := unstructured.NestedFieldNoCopy(object.Object, path...)
-		before, isKnown := contents[uid]
-		contents[uid], children[uid] = content, object
-		switch {
-		case !isKnown || equality.Semantic.DeepEqual(before, content):
-		case own.Has(strconv.FormatInt(version.RV, 10)):
-			changes[uid]++
-		default:
-			reasons[uid]++
+		for _, path := range pathsOf[version.Resource] {
+			if version.IsGone {
+				continue
+			}
+			content, _, _ := unstructured.NestedFieldNoCopy(object.Object, path...)
+			key := field{uid, strings.Join(path, ".")}
+			before, isKnown := contents[key]
+			contents[key], children[uid] = content, object
+			switch {
+			case !isKnown || equality.Semantic.DeepEqual(before, content):
+			case own.Has(strconv.FormatInt(version.RV, 10)):
+				changes[key]++
+			default:
+				reasons[key]++
+			}
 		}
 	}
-	for uid, count := range changes {
-		owner := controllerOf(children[uid])
-		most := int(last[owner]-first[owner]) + reasons[uid]
+	var found problems
+	for key, count := range changes {
+		child := children[key.child]
+		owner := controllerOf(child)
+		most := int(last[owner]-first[owner]) + reasons[key]
 		if run.HasOtherImages {
 			most++
 		}
-		found.addIf(count > most, "the operator changed %s %s %d times, but its resource and others only %d times",
-			children[uid].GetKind(), children[uid].GetName(), count, most)
+		found.addIf(count > most, "the operator changed %s of %s %s %d times, but its resource and others only %d times",
+			key.path, child.GetKind(), child.GetName(), count, most)
 	}
 	return found
 }

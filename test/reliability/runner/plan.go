@@ -204,14 +204,13 @@ func (s *stage) newProxy(m *manager) (*proxy.Proxy, error) {
 // program returns the path of the operator under test.
 func (s *stage) program() string { return cmp.Or(s.plan.Program, s.e.program) }
 
-// environment returns the environment variables of the operator. In about half of all scenarios it watches two
-// namespaces, with caches of their own.
+// environment returns the environment variables of the operator.
 func (s *stage) environment() []string {
 	watched := s.Namespace
 	switch {
 	case s.plan.IsEverywhere:
 		watched = ""
-	case len(s.plan.Scenario.Name)%2 == 0:
+	case s.plan.Scenario.WatchesTwo():
 		watched += ",default"
 	}
 	return append([]string{"WATCH_NAMESPACE=" + watched}, s.plan.Environment...)

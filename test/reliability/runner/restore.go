@@ -10,14 +10,18 @@ import (
 	"strings"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
+	"github.com/example/memcached-operator/test/jobstate"
 	"github.com/example/memcached-operator/test/kinds"
 	"github.com/example/memcached-operator/test/testenv"
 )
@@ -114,11 +118,13 @@ func (r *restored) play(ctx context.Context, backup string, log func(format stri
 		do   func() error
 	}{
 		{"create", func() error { return r.create(ctx) }},
+		{"run Jobs", func() error { return r.runJobs(ctx) }},
 		{"copy etcd's data", func() error {
 			return r.restart(ctx, func() error { return replaceDir(backup, data) })
 		}},
 		{"write what is lost", func() error { return r.write(ctx) }},
 		{"resize to 3", func() error { return r.resize(ctx, 3) }},
+		{"run Jobs, which is lost", func() error { return r.runJobs(ctx) }},
 		{"restore etcd's data", func() error {
 			err := r.restart(ctx, func() error { return replaceDir(data, backup) })
 			if err != nil || !r.restartsOperator {
@@ -128,6 +134,7 @@ func (r *restored) play(ctx context.Context, backup string, log func(format stri
 		}},
 		{"resize to 2", func() error { return r.resize(ctx, 2) }},
 		{"resize to 3 again", func() error { return r.resize(ctx, 3) }},
+		{"run Jobs again", func() error { return r.runJobs(ctx) }},
 	} {
 		began := time.Now()
 		err := step.do()
@@ -204,6 +211,54 @@ func (r *restored) resize(ctx context.Context, pods int32) error {
 		}
 	}
 	return nil
+}
+
+// runJobs has the CronJob create Jobs, one for each scheduled time, and deletes them.
+func (r *restored) runJobs(ctx context.Context) error {
+	if err := r.schedule(ctx, "@every 3s"); err != nil {
+		return err
+	}
+	times := map[string]types.UID{} // Jobs by their scheduled times
+	err := until(ctx, func(ctx context.Context) error {
+		var jobs batchv1.JobList
+		if err := r.Client.List(ctx, &jobs, client.InNamespace("default")); err != nil {
+			return err
+		}
+		for _, job := range jobs.Items {
+			at := jobstate.ScheduledAt(&job)
+			if uid, isKnown := times[at]; isKnown && uid != job.UID {
+				return fmt.Errorf("two Jobs were created for %s", at)
+			}
+			times[at] = job.UID
+		}
+		if len(times) < 2 {
+			return fmt.Errorf("the CronJob has run %d times", len(times))
+		}
+		return nil
+	})
+	return errors.Join(err, r.schedule(ctx, "@every 1h"),
+		r.Client.DeleteAllOf(ctx, &batchv1.Job{}, client.InNamespace("default"),
+			client.PropagationPolicy(metav1.DeletePropagationBackground)))
+}
+
+// schedule sets the schedule of the CronJob, and waits until the operator has observed it. It retries while the API
+// server starts.
+func (r *restored) schedule(ctx context.Context, schedule string) error {
+	cj := &tutorialv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "cronjob"}}
+	return until(ctx, func(ctx context.Context) error {
+		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(cj), cj); err != nil {
+			return err
+		}
+		if cj.Spec.Schedule == schedule {
+			if cj.Status.ObservedGeneration != cj.Generation {
+				return errors.New("the operator has not observed the schedule")
+			}
+			return nil
+		}
+		before := cj.DeepCopy()
+		cj.Spec.Schedule = schedule
+		return errors.Join(r.Client.Patch(ctx, cj, client.MergeFrom(before)), errors.New("the schedule has just changed"))
+	})
 }
 
 // settle waits until the status of each resource is of its spec, and its workload has the number of pods.

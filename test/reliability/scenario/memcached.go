@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -60,6 +61,16 @@ func memcacheds() []Scenario {
 		}},
 		{Name: "memcached-evict", Setup: []Step{createMemcached(2)}, Steps: []Step{
 			{Name: "evict a node", Do: evictNode, Until: all(memcachedRuns(2), nodesExist)},
+		}},
+		{Name: "memcached-crash", Setup: []Step{createMemcached(2)}, Steps: []Step{
+			{Name: "crash a node", Do: setNode(crashed), Until: reports(memcachedKey, "Available=True",
+				"Degraded=True/NodeCrashing")},
+			{Name: "run it again", Do: setNode(ready), Until: memcachedRuns(2)},
+		}},
+		{Name: "memcached-invalid", Setup: []Step{createMemcached(1)}, Steps: []Step{
+			{Name: "limit the memory to less than that for items", Do: limitMemory("32Mi"),
+				Until: reports(memcachedKey, "Available=True", "Degraded=True/InvalidSpec")},
+			{Name: "raise the limit", Do: limitMemory("256Mi"), Until: runsOne},
 		}},
 		{Name: "memcached-delete", IsOpen: true, Steps: []Step{
 			{Name: "create", Do: create(newMemcached("one", 1)), Until: exists(history.Deployments, "one")},
@@ -168,20 +179,69 @@ var isPaused = all(runs(memcachedKey, "one", 1),
 
 // evictNode evicts a node, as a drain does, once the PodDisruptionBudget allows it.
 func evictNode(ctx context.Context, s *Stage) error {
-	mc := localCopy(s, newMemcached("one", 1))
-	if err := s.Client.Get(ctx, client.ObjectKeyFromObject(mc), mc); err != nil {
+	node, err := firstNode(ctx, s)
+	if err != nil {
 		return err
 	}
-	if len(mc.Status.Nodes) == 0 {
-		return errors.New("the status lists no node")
-	}
-	node := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: mc.Status.Nodes[0]}}
 	return poll(ctx, func(ctx context.Context) (bool, error) {
 		err := s.Client.SubResource("eviction").Create(ctx, node, &policyv1.Eviction{})
 		if apierrors.IsTooManyRequests(err) {
 			return false, nil
 		}
 		return err == nil, err
+	})
+}
+
+// firstNode returns the name and namespace of the first node in the status.
+func firstNode(ctx context.Context, s *Stage) (*corev1.Pod, error) {
+	mc := localCopy(s, newMemcached("one", 1))
+	if err := s.Client.Get(ctx, client.ObjectKeyFromObject(mc), mc); err != nil {
+		return nil, err
+	}
+	if len(mc.Status.Nodes) == 0 {
+		return nil, errors.New("the status lists no node")
+	}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: mc.Status.Nodes[0]}}, nil
+}
+
+// setNode sets the status of the first node, as a kubelet would.
+func setNode(status corev1.PodStatus) Action {
+	return func(ctx context.Context, s *Stage) error {
+		node, err := firstNode(ctx, s)
+		if err != nil {
+			return err
+		}
+		if err := s.Client.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil {
+			return err
+		}
+		before := node.DeepCopy()
+		node.Status.Conditions, node.Status.ContainerStatuses = status.Conditions, status.ContainerStatuses
+		return s.Client.Status().Patch(ctx, node, client.MergeFrom(before))
+	}
+}
+
+// The status of a node whose container has crashed, and of one that is ready.
+var (
+	crashed = corev1.PodStatus{
+		Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
+			{Type: corev1.PodReady, Status: corev1.ConditionFalse}},
+		ContainerStatuses: []corev1.ContainerStatus{{Name: "memcached", RestartCount: 1, State: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{Reason: "OOMKilled", ExitCode: 137}}}},
+	}
+	ready = corev1.PodStatus{
+		Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue},
+			{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+		ContainerStatuses: []corev1.ContainerStatus{{Name: "memcached", RestartCount: 1, Ready: true,
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}},
+	}
+)
+
+// limitMemory sets the memory limit of the nodes, and the memory for items to 64 MiB.
+func limitMemory(limit string) Action {
+	return edit(newMemcached("one", 1), func(mc *cachev1alpha1.Memcached) {
+		mc.Spec.Config = &cachev1alpha1.MemcachedConfig{Memory: ptr.To(resource.MustParse("64Mi"))}
+		mc.Spec.Resources = &cachev1alpha1.Resources{
+			Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(limit)}}
 	})
 }
 

@@ -66,6 +66,10 @@ func (s *Scenario) Hides() bool {
 	return slices.ContainsFunc(s.Steps, func(step Step) bool { return step.Hidden != nil })
 }
 
+// WatchesTwo reports whether the operator watches two namespaces, with caches of their own: in about half of all
+// scenarios; which ones does not matter.
+func (s *Scenario) WatchesTwo() bool { return len(s.Name)%2 == 0 }
+
 // Waits reports whether it waits for about a minute, for the age of objects or a scheduled time, or for half of one.
 func (s *Scenario) Waits() bool { return s.Age > 0 || s.IsTimed() || s.IsSlow }
 

@@ -50,7 +50,6 @@ type Report struct {
 	Transitions, Rejections int
 	Resting                 int // settled resources that were watched
 	Results                 []Result
-	Begun, Ended            time.Time
 	Violations              []string
 }
 
@@ -63,7 +62,7 @@ func (r *Report) add(words string, texts ...string) {
 // Try tests fields with the running manager.
 func (c *Cluster) Try(ctx context.Context, options Options) (*Report, error) {
 	c.Timeout = options.Timeout
-	report := &Report{Seed: options.Seed, IsShort: options.Short, Begun: time.Now()}
+	report := &Report{Seed: options.Seed, IsShort: options.Short}
 	trials, err := c.trials(options, report)
 	if err != nil {
 		return nil, err
@@ -94,7 +93,6 @@ func (c *Cluster) Try(ctx context.Context, options Options) (*Report, error) {
 	report.add("remains although its owner is deleted: ", c.left(ctx)...)
 	report.add("the operator writes although everything is deleted: ", c.SettledWrites(ctx, restWindow)...)
 	report.add("the manager's log contains: ", c.Defects()...)
-	report.Ended = time.Now()
 	return report, errors.Join(err, ctx.Err())
 }
 
@@ -152,8 +150,8 @@ func (r *Report) watch(ctx context.Context, c *Cluster, trials []*trial) {
 	}
 }
 
-// Page returns the report as a page. The operator is the tested one, as proof.OperatorOf describes it.
-func (r *Report) Page(operator string) *proof.Page {
+// Page returns the report of a run as a page.
+func (r *Report) Page(run *proof.Run) *proof.Page {
 	table := proof.Table{Columns: []string{"field", "classes of values", "transitions", "rejected", "different ends"}}
 	for _, result := range r.Results {
 		table.Rows = append(table.Rows, []string{result.Field, strings.Join(result.Classes, ", "),
@@ -175,10 +173,10 @@ func (r *Report) Page(operator string) *proof.Page {
 				"is compared with what the API server makes of the same template by hand. `make reliability` writes this page; " +
 				"test/README.md describes it.",
 		},
-		Settings: append(proof.RunSettings(operator, r.Begun, r.Ended),
+		Settings: append(run.Settings(),
 			proof.Setting{Name: "seed", Value: fmt.Sprint(r.Seed)},
 			proof.Setting{Name: "form", Value: map[bool]string{true: "short", false: "full"}[r.IsShort]}),
-		Claims:   r.claims(),
+		Claims:   append(r.claims(), run.Claim()),
 		Sections: []proof.Section{{Title: "Fields", Tables: []proof.Table{table}}},
 	}
 }

@@ -21,9 +21,12 @@ var proofDir = flag.String("proof", "", "a `directory` for a page of the results
 var tally = struct {
 	sequences, found, managers int // found are past failures
 	actions                    map[string]int
+	last                       []string // actions of the last sequence
 	failed                     []string
-	began                      time.Time
-}{actions: map[string]int{}, began: time.Now()}
+}{actions: map[string]int{}}
+
+// thisRun is the run of all tests.
+var thisRun *proof.Run
 
 // fail records that a test has failed.
 func fail(t *testing.T, what string) {
@@ -40,11 +43,21 @@ const seedFlag = "rapid.seed"
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if seed := flag.Lookup(seedFlag).Value; seed.String() == "0" {
-		if err := seed.Set(fmt.Sprint(tally.began.UnixNano())); err != nil {
+		if err := seed.Set(fmt.Sprint(time.Now().UnixNano())); err != nil {
 			panic(err)
 		}
 	}
+	var err error
+	if thisRun, err = proof.Begin(testenv.Root(), os.Getenv("MANAGER")); err != nil {
+		panic(err)
+	}
 	code := m.Run()
+	for _, failed := range tally.failed {
+		err = errors.Join(err, thisRun.Record("sequences, seed "+flag.Lookup(seedFlag).Value.String(), failed))
+	}
+	if err != nil {
+		panic(err)
+	}
 	if *proofDir != "" {
 		if err := writePage(*proofDir); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -55,19 +68,18 @@ func TestMain(m *testing.M) {
 }
 
 func writePage(directory string) error {
-	operator, err := proof.OperatorOf(testenv.Root(), os.Getenv("MANAGER"))
-	if err != nil {
+	if err := thisRun.End(); err != nil {
 		return err
 	}
 	if tally.sequences == 0 || tally.found == 0 {
 		return errors.New("no page: only a part of the tests has run")
 	}
-	page := newPage(operator)
+	page := newPage(thisRun)
 	return errors.Join(page.Print(os.Stdout), page.Write(directory))
 }
 
 // newPage returns the report as a page.
-func newPage(operator string) *proof.Page {
+func newPage(run *proof.Run) *proof.Page {
 	actions := proof.Table{Columns: []string{"action", "count"}}
 	for _, action := range slices.Sorted(maps.Keys(tally.actions)) {
 		actions.Rows = append(actions.Rows, []string{action, fmt.Sprint(tally.actions[action])})
@@ -82,7 +94,7 @@ func newPage(operator string) *proof.Page {
 			"failed once is a test of its own. Each run draws other sequences. Jobs, failing requests, and " +
 			"what happens before everything settles are in [the scenarios](reliability.md). `make reliability` " +
 			"writes this page; test/README.md describes it."},
-		Settings: append(proof.RunSettings(operator, tally.began, time.Now()),
+		Settings: append(run.Settings(),
 			proof.Setting{Name: "seed", Value: flag.Lookup(seedFlag).Value.String()}),
 		Claims: []proof.Claim{{
 			What: "sequences that end otherwise than resources without a past, or with a write after everything has settled; " +
@@ -91,7 +103,7 @@ func newPage(operator string) *proof.Page {
 			Found: fmt.Sprintf("%d of %d sequences, %d past failures and %d managers", len(tally.failed), tally.sequences,
 				tally.found, tally.managers),
 			Verdict: proof.Judge(len(tally.failed) == 0), Note: strings.Join(tally.failed, "; "),
-		}},
+		}, run.Claim()},
 		Sections: []proof.Section{{Title: "Actions", Tables: []proof.Table{actions}}},
 	}
 }
@@ -99,7 +111,7 @@ func newPage(operator string) *proof.Page {
 func TestPageShowsFailures(t *testing.T) {
 	for _, failed := range [][]string{nil, {"a sequence"}} {
 		tally.failed = failed
-		if isMet := newPage("0123456789ab").Claims[0].Verdict == proof.Met; isMet != (failed == nil) {
+		if isMet := newPage(&proof.Run{}).Claims[0].Verdict == proof.Met; isMet != (failed == nil) {
 			t.Errorf("%v: %v", failed, isMet)
 		}
 	}

@@ -62,7 +62,8 @@ func draw(t *rapid.T, name string) resource {
 
 func TestSequences(t *testing.T) {
 	ctx, cluster := open(t)
-	defer fail(t, "a sequence")
+	// If a sequence fails, the last one is minimal.
+	defer func() { fail(t, "a sequence: "+strings.Join(tally.last, "; ")) }()
 	rapid.Check(t, func(t *rapid.T) { run(ctx, t, cluster) })
 }
 
@@ -138,7 +139,10 @@ func run(ctx context.Context, t *rapid.T, cluster *schema.Cluster) {
 		t.Fatal(err)
 	}
 	tally.sequences++
-	defer func() { _ = errors.Join(s.start(ctx), s.removeAll(ctx)) }()
+	defer func() {
+		tally.last = s.actions
+		_ = errors.Join(s.start(ctx), s.removeAll(ctx))
+	}()
 	do := func(name string, err error) {
 		tally.actions[name]++
 		if err != nil {

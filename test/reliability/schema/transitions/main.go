@@ -36,10 +36,14 @@ func main() {
 	options.Only = regexp.MustCompile(*only)
 	log.SetLogger(logr.Discard()) // what matters is in the report
 	ctx, end := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	report, err := run(ctx, *program, options)
+	thisRun, err := proof.Begin(testenv.Root(), *program)
+	var report *schema.Report
+	if err == nil {
+		report, err = run(ctx, *program, options)
+	}
 	end()
 	if err == nil {
-		err = write(report, *program, *directory)
+		err = write(report, thisRun, *directory)
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "transitions: %v\n", err)
@@ -73,15 +77,13 @@ func run(ctx context.Context, program string, options schema.Options) (_ *schema
 }
 
 // write prints a report, and writes its page to a directory if one is asked for.
-func write(report *schema.Report, program, directory string) error {
-	operator, err := proof.OperatorOf(testenv.Root(), program)
-	if err != nil {
-		return err
-	}
-	page := report.Page(operator)
-	err = page.Print(os.Stdout)
+func write(report *schema.Report, thisRun *proof.Run, directory string) error {
+	err := thisRun.End()
+	page := report.Page(thisRun)
+	err = errors.Join(err, page.Print(os.Stdout))
 	for _, violation := range report.Violations {
 		fmt.Printf("VIOLATION %s\n", violation)
+		err = errors.Join(err, thisRun.Record("transitions", violation))
 	}
 	if directory != "" {
 		err = cmp.Or(err, page.Write(directory))

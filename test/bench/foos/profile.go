@@ -1,0 +1,64 @@
+package main
+
+import (
+	"errors"
+	"net/http"
+	"regexp"
+	"slices"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/example/memcached-operator/test/bench/measure"
+)
+
+// Parts of what an operator allocates while it starts: the innermost function of a stack that matches decides.
+var allocationParts = []struct {
+	number    string
+	functions *regexp.Regexp
+}{
+	{decoded, regexp.MustCompile(`(?i)unmarshal|decode|/json\.|/serializer/|io\.ReadAll`)},
+	{slimmed, regexp.MustCompile(`/internal/slim\.`)},
+	{stored, regexp.MustCompile(`client-go/tools/cache\.|/internal/\w+\.[Ii]ndex|fieldIndex|IndexField`)},
+}
+
+// measureAllocations records what an operator has allocated since its start, and for what.
+func (c *controller) measureAllocations(s *measure.Sample) error {
+	if c.profiles == "" {
+		return nil
+	}
+	response, err := http.Get(c.profiles + "/debug/pprof/allocs")
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	allocs, err := profile.Parse(response.Body)
+	if err != nil {
+		return err
+	}
+	space := slices.IndexFunc(allocs.SampleType, func(t *profile.ValueType) bool { return t.Type == "alloc_space" })
+	if space < 0 {
+		return errors.New("the profile does not have the size of allocations")
+	}
+	for _, stack := range allocs.Sample {
+		mb := float64(stack.Value[space]) / 1e6
+		s.Numbers[allocated] += mb
+		if part := partOf(stack); part != "" {
+			s.Numbers[part] += mb
+		}
+	}
+	return nil
+}
+
+// partOf returns the part to which a stack belongs; empty for none.
+func partOf(stack *profile.Sample) string {
+	for _, location := range stack.Location { // the innermost is the first
+		for _, line := range location.Line {
+			for _, part := range allocationParts {
+				if part.functions.MatchString(line.Function.Name) {
+					return part.number
+				}
+			}
+		}
+	}
+	return ""
+}
