@@ -115,7 +115,7 @@ func TestViolationsHaveCauses(t *testing.T) {
 		t.Fatalf("%d violations, %v", len(all), err)
 	}
 	for _, v := range all {
-		if v.Date == "" || v.Plans == "" || v.Found == "" || v.Cause == "" || v.Changed == "" {
+		if v.Date == "" || v.Plan == "" || v.Found == "" || v.Cause == "" || v.Changed == "" {
 			t.Errorf("incomplete in %s: %+v", violationsFile, v)
 		}
 	}
@@ -123,40 +123,49 @@ func TestViolationsHaveCauses(t *testing.T) {
 
 func TestRecord(t *testing.T) {
 	root := t.TempDir()
-	if err := write(filepath.Join(root, violationsFile), []byte("# All\n- {date: a, plans: b, found: c}\n")); err != nil {
+	known := []byte("# All\n- {date: a, plan: foo-scale, cause: b}\n")
+	if err := write(filepath.Join(root, violationsFile), known); err != nil {
 		t.Fatal(err)
 	}
 	run := &Run{Revision: "0123", root: root}
-	if err := run.Record("foo-create / hang", "it: \"lacks\"\nall"); err != nil {
-		t.Fatal(err)
+	for _, plan := range []string{"foo-create / hang", "foo-create / hang", "foo-scale"} { // one twice
+		if err := run.Record(plan, "it: \"lacks\"\n\tall"); err != nil {
+			t.Fatal(err)
+		}
 	}
-	another := &Run{program: "manager", root: root}
-	if err := another.Record("foo-scale", "all"); err != nil {
+	if err := (&Run{}).Record("foo-drift", "another operator"); err != nil {
 		t.Fatal(err)
 	}
 	all, err := Violations(root)
-	if err != nil || len(all) != 2 || all[1] != (Violation{Date: "0001-01-01", Revision: "0123",
-		Plans: "foo-create / hang", Found: `it: "lacks"`}) {
+	want := Violation{Date: "0001-01-01", Revision: "0123", Plan: "foo-create / hang", Found: `it: "lacks" all`}
+	if err != nil || len(all) != 3 || all[1] != want || all[2].Plan != "foo-scale" {
 		t.Errorf("%+v, %v", all, err)
 	}
 }
 
-// A run ends with the revision with which it began, and was not too long.
+// A page is written only if the revision is that of the beginning. A run must not be too long.
 func TestRun(t *testing.T) {
-	run, err := Begin(repository(t), "")
+	root, directory := repository(t), t.TempDir()
+	run, err := Begin(root, filepath.Join(root, "bin/manager"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := run.End(); err != nil || run.Claim().Verdict != Met {
+	run.End()
+	if err := run.Write(page(), directory); err != nil || run.Claim().Verdict == Missed {
 		t.Errorf("%v, %+v", err, run.Claim())
 	}
-	run.Revision = "another one"
-	if err := run.End(); err == nil {
-		t.Error("the revision may change during a run")
+	if err := write(filepath.Join(root, "cmd/main.go"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := run.Write(page(), directory); err == nil {
+		t.Error("the repository may change during a run")
 	}
 	run.Begun = run.Ended.Add(-121 * time.Minute)
 	if run.Claim().Verdict != Missed {
 		t.Errorf("%+v", run.Claim())
+	}
+	if another, err := Begin(root, filepath.Join(directory, "manager")); err != nil || another.Revision != "another" {
+		t.Errorf("%+v, %v", another, err)
 	}
 }
 

@@ -2,8 +2,10 @@ package proof
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -12,8 +14,8 @@ import (
 // Violation is what a suite has found in the operator without seeded bugs, once.
 type Violation struct {
 	Date     string `json:"date"`
-	Revision string `json:"revision,omitempty"` // see Operator
-	Plans    string `json:"plans"`              // or another part of a suite
+	Revision string `json:"revision"` // see Operator; empty before 2026-11-27
+	Plan     string `json:"plan"`     // or another part of a suite
 	Found    string `json:"found"`
 	Cause    string `json:"cause"`   // empty until a person has found it
 	Changed  string `json:"changed"` // the operator, the suite or nothing
@@ -35,28 +37,32 @@ func Violations(root string) ([]Violation, error) {
 // ViolationTable returns a table of all violations ever found.
 func ViolationTable(root string) (Table, error) {
 	all, err := Violations(root)
-	table := Table{Columns: []string{"date", "plans", "what was found", "cause", "what was changed"}}
+	table := Table{Columns: []string{"date", "revision", "plan", "what was found", "cause", "what was changed"}}
 	for _, v := range all {
-		table.Rows = append(table.Rows, []string{v.Date, v.Plans, v.Found, v.Cause, v.Changed})
+		table.Rows = append(table.Rows, []string{v.Date, v.Revision, v.Plan, v.Found, v.Cause, v.Changed})
 	}
 	return table, err
 }
 
-// Record adds what this run has found to all violations ever found, unless another program was tested.
+// longest is how much is recorded of what was found, in bytes.
+const longest = 600
+
+// Record adds what this run has found to all violations ever found. It adds nothing for another operator than that of
+// the repository, and nothing for a plan whose last violation has no cause yet.
 func (r *Run) Record(plan, found string) error {
-	if r.program != "" {
+	if r.root == "" {
 		return nil
 	}
-	found, _, _ = strings.Cut(strings.TrimSpace(found), "\n")
-	content, err := yaml.Marshal([]Violation{{Date: r.Begun.UTC().Format("2006-01-02"), Revision: r.Revision,
-		Plans: plan, Found: found}})
-	if err != nil {
+	all, err := Violations(r.root)
+	if err != nil || slices.ContainsFunc(all, func(v Violation) bool { return v.Plan == plan && v.Cause == "" }) {
 		return err
 	}
 	file, err := os.OpenFile(filepath.Join(r.root, violationsFile), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
-	_, err = file.Write(content)
+	found = strings.Join(strings.Fields(found), " ")
+	_, err = fmt.Fprintf(file, "- date: %q\n  revision: %q\n  plan: %q\n  found: %q\n  cause: \"\"\n  changed: \"\"\n",
+		r.Begun.UTC().Format("2006-01-02"), r.Revision, plan, strings.ToValidUTF8(found[:min(len(found), longest)], ""))
 	return errors.Join(err, file.Close())
 }

@@ -75,7 +75,7 @@ func (s *suite) campaigns() []campaign {
 		{name: "pairs", what: "two random faults in one scenario", plans: s.pairs},
 		{name: refusalsCampaign, what: "every sort of write refused for 5 s: only the operator itself tries again",
 			plans: s.refusals},
-		{name: "reads", what: "what the operator reads not from its caches: one read of each sort of each scenario fails",
+		{name: "reads", what: "one live read, not from a cache, of each sort of each scenario meets a fault",
 			plans: s.reads},
 		{name: stormsCampaign, what: "a quarter of all requests fail for 10 s", plans: s.storms},
 		{name: leadersCampaign, what: "the leader is frozen at a write until another one has led, and goes on",
@@ -187,13 +187,13 @@ func (s *suite) replayed() []*runner.Plan {
 }
 
 // singles returns a plan for every write with a fault of every class. Which one of a class depends on the seed, the
-// scenario and the write only, so a part of the suite plays the same plans as the whole. The plans are shuffled, so that
-// the first are a random sample.
+// scenario and the write only, so a part of the suite plays the same plans as the whole. The plans are shuffled, so
+// that the first are a random sample.
 func (s *suite) singles() []*runner.Plan {
 	return s.atEveryWrite(func(scenario string, write proxy.Rule) []proxy.Fault {
 		faults := make([]proxy.Fault, 0, len(proxy.Classes))
 		for i, class := range proxy.Classes {
-			which := s.choice(len(class), scenario, write.Match.String(), strconv.Itoa(write.Nth), strconv.Itoa(i))
+			which := s.choice(len(class), scenario, write.Match.String(), fmt.Sprint(write.Nth), fmt.Sprint(i))
 			faults = append(faults, class[which])
 		}
 		return faults
@@ -203,8 +203,8 @@ func (s *suite) singles() []*runner.Plan {
 // choice returns a number below n that depends on the seed and some names only.
 func (s *suite) choice(n int, names ...string) int {
 	hash := fnv.New64a()
-	_, _ = fmt.Fprintf(hash, "%d %q", s.seed, names) // a hash never fails
-	return int(hash.Sum64() % uint64(n))
+	_, _ = fmt.Fprintf(hash, "%q", names) // a hash never fails
+	return rand.New(rand.NewPCG(s.seed, hash.Sum64())).IntN(n)
 }
 
 // everySingle returns a plan for every write with every fault.
@@ -306,7 +306,8 @@ func (s *suite) refusals() []*runner.Plan {
 
 // readFaults are those that a read can meet.
 var readFaults = slices.DeleteFunc(slices.Clone(proxy.Faults), func(f proxy.Fault) bool {
-	return !slices.Contains([]proxy.Kind{proxy.KillBefore, proxy.DropAnswer, proxy.Refuse, proxy.Delay, proxy.Hang}, f.Kind)
+	kinds := []proxy.Kind{proxy.KillBefore, proxy.DropAnswer, proxy.Refuse, proxy.Delay, proxy.Hang}
+	return !slices.Contains(kinds, f.Kind)
 })
 
 // reads returns plans in which a read of each sort of each scenario meets a fault; in an exhaustive run, every fault.

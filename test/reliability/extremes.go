@@ -22,7 +22,7 @@ func (s *suite) extremes(ctx context.Context, r *campaignReport) error {
 	if err != nil {
 		result.findings = []oracle.Finding{{Oracle: r.name, Text: err.Error()}}
 	}
-	s.report.extremes = &proof.Table{Columns: []string{"what", "bar", "found", "not judged, because"}}
+	s.report.extremes = &proof.Table{Columns: []string{"what", "bar", "found", "not judged: why"}}
 	for _, count := range counted {
 		s.report.extremes.Rows = append(s.report.extremes.Rows,
 			[]string{count.What, fmt.Sprint(count.Bound), fmt.Sprint(count.Found), count.Unjudged})

@@ -121,11 +121,11 @@ func run(ctx context.Context) (failed bool, err error) {
 	defer func() { err = errors.Join(err, s.env.Stop()) }()
 	s.logf("the control plane is running")
 	err = s.conductAll(ctx)
-	err = errors.Join(err, s.report.run.End())
-	if o.proof != "" && err == nil { // only a complete run writes a page
+	s.report.run.End()
+	if err == nil { // only a complete run writes a page
 		var violations proof.Table
 		if violations, err = proof.ViolationTable(testenv.Root()); err == nil {
-			err = s.report.page(violations).Write(o.proof)
+			err = s.report.run.Write(s.report.page(violations), o.proof)
 		}
 	}
 	return s.report.violations() > 0, errors.Join(err, s.report.print(os.Stdout))

@@ -234,7 +234,8 @@ func (l *lab) ask(ctx context.Context, k killer, program string, rules []rbacv1.
 		}
 	}
 	err = s.conductAll(ctx)
-	found := answer{findings: s.report.findings(), needsFault: !s.report.fails(referenceCampaign) && k.suite != rbacCampaign}
+	found := answer{findings: s.report.findings(),
+		needsFault: !s.report.fails(referenceCampaign) && k.suite != rbacCampaign}
 	if len(found.findings) > 0 {
 		return found, ctx.Err()
 	}
@@ -290,7 +291,7 @@ func (l *lab) hunt(ctx context.Context, m mutant) outcome {
 		}
 		result.attempts = append(result.attempts, text)
 		result.answer, err = l.ask(ctx, k, program, rules)
-		if covering, ok := k.covering(); ok && err == nil && len(result.findings) > 0 {
+		if covering, ok := k.covering(); ok && err == nil && result.needsFault && len(result.findings) > 0 {
 			var found answer
 			if found, err = l.ask(ctx, covering, program, rules); err == nil {
 				result.isCovered = ptr.To(len(found.findings) > 0)
@@ -345,7 +346,7 @@ func huntMutants(ctx context.Context, o *options) (failed bool, err error) {
 	for _, m := range all {
 		r.atFirst[m.FirstAttempt]++
 	}
-	if r.run, err = proof.Begin(testenv.Root(), ""); err != nil {
+	if r.run, err = proof.Begin(testenv.Root(), o.manager); err != nil {
 		return false, err
 	}
 	dir, err := os.MkdirTemp("", "mutants-")
@@ -369,18 +370,25 @@ func huntMutants(ctx context.Context, o *options) (failed bool, err error) {
 		if len(some) == 0 {
 			continue
 		}
-		if err := r.huntAll(ctx, some, dir, program, isOutage); err != nil {
+		err := r.huntAll(ctx, some, dir, program, isOutage)
+		if err = errors.Join(err, r.recordAlarms()); err != nil {
 			return true, err
 		}
 	}
-	for _, alarm := range r.alarms() {
-		err = errors.Join(err, r.run.Record("seeded bugs, the operator without any", alarm))
-	}
-	err = errors.Join(err, r.run.End(), r.page().Print(os.Stdout))
-	if o.proof != "" && err == nil {
-		err = r.page().Write(o.proof)
-	}
+	r.run.End()
+	err = errors.Join(r.page().Print(os.Stdout), r.run.Write(r.page(), o.proof))
 	return r.killed() < len(r.outcomes) || len(r.alarms()) > 0, err
+}
+
+// recordAlarms adds what was found in the operator without bugs to all violations ever found.
+func (r *mutantReport) recordAlarms() error {
+	var errs []error
+	for _, o := range r.controls {
+		if len(o.findings) > 0 {
+			errs = append(errs, r.run.Record("without bugs, "+o.killer(), o.findings[0].String()))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // huntAll hunts mutants on one control plane. Then it runs the killers that found one with the operator without bugs.

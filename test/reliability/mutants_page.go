@@ -148,8 +148,9 @@ func (r *mutantReport) page() *proof.Page {
 				"against the operator without bugs, and must find nothing. `make reliability` makes this page.",
 			"If a bug needs a fault, the column of a whole run says whether the plans of that scenario find it that the page " +
 				"of faults has: one fault of each class at each write, each sort of write refused with one code, or storms. They " +
-				"wait as long as there, and that page is their control without bugs. Not tried are two faults at once, and " +
-				"those that a whole run has at a few writes only: frozen leaders and outages.",
+				"wait as long as there, and that page, with the race detector, is their control without bugs. Not tried are two " +
+				"faults at once, faults that last longer, and those that a whole run has at a few writes only: frozen leaders " +
+				"and outages.",
 		},
 		Settings: append(r.run.Settings(),
 			proof.Setting{Name: "seed", Value: fmt.Sprint(mutantSeed)}),
@@ -163,7 +164,7 @@ var firstAttempts = [][2]string{
 	{"found", "found, with a fault"},
 	{"found without a fault", "found even without a fault"},
 	{"not found", "not found: for each there is a new oracle or scenario"},
-	{"false alarm", "counted as found, for a false alarm of the suite, which was mended before they were tried again"},
+	{"false alarm", "counted as found, for a false alarm of the suite, which was fixed before they were tried again"},
 	{"not ended", "not tried to the end before oracles and scenarios were changed"},
 }
 
@@ -205,7 +206,7 @@ func (r *mutantReport) claimCovered() proof.Claim {
 	tried, found, others := 0, 0, 0
 	for _, o := range r.outcomes {
 		switch {
-		case o.isCovered != nil:
+		case o.needsFault && o.isCovered != nil:
 			tried++
 			if *o.isCovered {
 				found++
@@ -215,8 +216,10 @@ func (r *mutantReport) claimCovered() proof.Claim {
 		}
 	}
 	claim := proof.Claim{What: "bugs that need a fault, found by the plans of a whole run", Bar: "all",
-		Found: fmt.Sprintf("%d of %d", found, tried), Verdict: proof.Judge(found == tried),
-		Note: fmt.Sprintf("not tried with %d others", others)}
+		Found: fmt.Sprintf("%d of %d", found, tried), Verdict: proof.Judge(found == tried)}
+	if others > 0 {
+		claim.Note = fmt.Sprintf("not tried with %d others", others)
+	}
 	if found == tried && (tried == 0 || len(r.outcomes) < r.seeded) {
 		claim.Verdict = proof.NotJudged
 	}

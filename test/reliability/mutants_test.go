@@ -34,7 +34,7 @@ func TestMutantsApply(t *testing.T) {
 			func(attempt [2]string) bool { return attempt[0] == m.FirstAttempt }) {
 			t.Errorf("mutant %s: no first attempt is %q", m.Name, m.FirstAttempt)
 		}
-		if m.FirstAttempt != "" {
+		if m.FirstAttempt != "" && m.FirstAttempt != "found without a fault" {
 			faulty++
 		}
 		made[m.Only] = true
@@ -100,6 +100,8 @@ func TestClaimsOfMutants(t *testing.T) {
 	forty := make([]string, 40)
 	alarm := answer{findings: []oracle.Finding{{Oracle: "rest", Text: "it writes"}}}
 	alone := outcome{only: "rest", answer: alarm}
+	covered, uncovered := outcome{isCovered: ptr.To(true)}, outcome{isCovered: ptr.To(false)}
+	covered.needsFault, uncovered.needsFault = true, true
 	withFault := make([]outcome, fewestWithFault)
 	for i := range withFault {
 		withFault[i].needsFault = true
@@ -120,10 +122,9 @@ func TestClaimsOfMutants(t *testing.T) {
 			controls: []outcome{{attempts: []string{killer}, answer: alarm}}}, proof.Missed},
 		{"failure", 1, mutantReport{outcomes: outcomesOf(killer, forty, 0),
 			controls: []outcome{{attempts: []string{killer}, err: errFound}}}, proof.Missed},
-		{"covered", 2, mutantReport{outcomes: []outcome{{isCovered: ptr.To(true)}, {}}}, proof.Met},
-		{"covered so far", 2, mutantReport{seeded: 2, outcomes: []outcome{{isCovered: ptr.To(true)}}}, proof.NotJudged},
-		{"not covered", 2, mutantReport{outcomes: []outcome{{isCovered: ptr.To(true)}, {isCovered: ptr.To(false)}}},
-			proof.Missed},
+		{"covered", 2, mutantReport{outcomes: []outcome{covered, {}}}, proof.Met},
+		{"covered so far", 2, mutantReport{seeded: 2, outcomes: []outcome{covered}}, proof.NotJudged},
+		{"not covered", 2, mutantReport{outcomes: []outcome{covered, uncovered}}, proof.Missed},
 		{"nothing to cover", 2, mutantReport{outcomes: outcomesOf(killer, forty, 0)}, proof.NotJudged},
 		{"all oracles", 3, mutantReport{seeded: 99, outcomes: outcomesOf(killer, all, 0)}, proof.Met},
 		{"a blind oracle", 3, mutantReport{outcomes: outcomesOf(killer, all[1:], 0)}, proof.Missed},

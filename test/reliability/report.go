@@ -176,8 +176,8 @@ func (r *report) page(violations proof.Table) *proof.Page {
 	}
 	page.Sections = append(page.Sections,
 		proof.Section{Title: "Violations ever found", Tables: []proof.Table{violations}, Text: []string{"In the operator " +
-			"without seeded bugs, whether it was wrong or the suite; by any run of any suite. Runs add what they find to " +
-			"violations.yaml beside this page."}},
+			"without seeded bugs, whether it was wrong or the suite, before the end of this run. The suites add what they " +
+			"find to [violations.yaml](violations.yaml)."}},
 		proof.Section{Title: "What this does not judge, or not as sharply", Tables: []proof.Table{limits}})
 	return page
 }
@@ -233,16 +233,17 @@ var limits = proof.Table{
 			"without faults and in storms"},
 		{"outages where watches are hidden", "not tried"},
 		{"upgrades of the operator", "they write nothing, so no single fault hits them; storms hit their reads"},
-		{"reads that fail", "one of each sort of each scenario; in storms; and where watches are paused, closed or expired and old states are served"},
+		{"reads that fail", "one live read of each sort of each scenario; in storms; and where watches are paused, closed or " +
+			"expired and old states are served"},
 		{"how long the operator takes", "by the bounds of the oracle recovery; `make bench` measures times"},
 		{"what a status says of the present",
 			"it must have been true at most 5 s before, or as much longer as a fault delayed something; after a frozen or " +
 				"cut off leader, an outage, an old state, or a failed list or watch, as in most storms, it must ever have been"},
 		{"a status that says less than is true, such as fewer pods than are ready",
 			"by the last one: the next report of progress may be a minute away"},
-		{"too many events", "by what a status reports: no more than its changes; but each write or read of one resource " +
-			"that fails may cause one more that reports missed times, and allows one more of any reason than without faults, " +
-			"which in storms is many; where names are taken for a moment, two more"},
+		{"too many events", "no more than changes of a status that they report. Compared with a run without faults, each " +
+			"write or live read that fails allows one more of any reason, which in storms is many; names that are taken for " +
+			"a moment allow two more"},
 		{"outages", "one write of each sort of each scenario meets one of three in turn: the API server is killed before " +
 			"it or after it, or etcd; the load beside them is of Foos only, and is judged by its end, by the number of " +
 			"Deployments and by 5 s of rest"},
@@ -311,8 +312,8 @@ func (r *report) claims() []proof.Claim {
 			written++
 		}
 	}
-	rest := proof.Claim{What: "plans with a write or a read at rest, over a restart, or while every object is reconciled again",
-		Bar: "0", Found: fmt.Sprintf("%d of %d", written, judged), Verdict: proof.Judge(written == 0)}
+	rest := proof.Claim{What: "plans with a write or a read at rest, over a restart, or while every object is reconciled " +
+		"again", Bar: "0", Found: fmt.Sprintf("%d of %d", written, judged), Verdict: proof.Judge(written == 0)}
 	if long > 0 {
 		rest.Note = fmt.Sprintf("in %d of them, half a minute of rest, and another one of reconciling; else 2 s", long)
 	}

@@ -104,7 +104,11 @@ func (s *suite) recordViolations(r *campaignReport) error {
 	var errs []error
 	for _, plan := range r.plans {
 		if len(plan.findings) > 0 && !s.stopsEarly { // else there is a seeded bug
-			errs = append(errs, s.report.run.Record(fmt.Sprintf("%s: %s", r.name, plan), plan.findings[0].String()))
+			texts := make([]string, 0, len(plan.findings))
+			for _, finding := range plan.findings {
+				texts = append(texts, finding.String())
+			}
+			errs = append(errs, s.report.run.Record(plan.String(), strings.Join(texts, "; ")))
 		}
 	}
 	return errors.Join(errs...)
@@ -247,7 +251,8 @@ func (s *suite) reference(name string) *oracle.Reference {
 func (s *suite) refer(played *scenario.Scenario, run *oracle.Run) []oracle.Finding {
 	is := oracle.NewReference(run)
 	if played.IsSlow {
-		is.Writes, is.Reads = nil, nil
+		clear(is.Writes)
+		clear(is.Reads)
 	}
 	findings := is.Unexpected(played)
 	if played.IsPassing { // all references may happen to report a moment that another run does not

@@ -65,12 +65,12 @@ func TestSinglesCoverClasses(t *testing.T) {
 		for _, name := range names {
 			scenarios = append(scenarios, scenario.Scenario{Name: name})
 		}
-		s := testSuite(4, scenarios...)
+		s := testSuite(10, scenarios...)
 		s.seed = seed
 		for _, plan := range s.singles() {
 			plans = append(plans, plan.String())
 		}
-		g.Expect(s.report.positions).To(Equal(4 * len(names)))
+		g.Expect(s.report.positions).To(Equal(10 * len(names)))
 		return plans
 	}
 	all := singlesOf(1, "foo-create", "foo-scale", "cronjob-fire")
@@ -82,7 +82,7 @@ func TestSinglesCoverClasses(t *testing.T) {
 		})
 		met[fmt.Sprint(write, class)] = true
 	}
-	g.Expect(met).To(HaveLen(3 * 4 * len(proxy.Classes)))
+	g.Expect(met).To(HaveLen(3 * 10 * len(proxy.Classes)))
 	g.Expect(all).To(HaveLen(len(met)))
 	g.Expect(all).To(ContainElements(singlesOf(1, "foo-scale")))
 	g.Expect(all).NotTo(ConsistOf(singlesOf(2, "foo-create", "foo-scale", "cronjob-fire")))

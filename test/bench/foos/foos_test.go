@@ -259,7 +259,7 @@ func TestAllocationParts(t *testing.T) {
 		{slimmed, []string{"unique.Make", "github.com/example/memcached-operator/internal/slim.Text",
 			"k8s.io/client-go/tools/cache.(*DeltaFIFO).add"}},
 		{stored, []string{"k8s.io/client-go/tools/cache.(*storeIndex).addKeyToIndex"}},
-		{"", []string{"golang.org/x/net/http2.(*pipe).Write"}},
+		{"", []string{"net/http.(*Client).do", "k8s.io/client-go/tools/cache.(*Reflector).ListAndWatchWithContext"}},
 	} {
 		stack := &profile.Sample{}
 		for _, name := range c.functions {

@@ -18,7 +18,7 @@ var allocationParts = []struct {
 }{
 	{decoded, regexp.MustCompile(`(?i)unmarshal|decode|/json\.|/serializer/|io\.ReadAll`)},
 	{slimmed, regexp.MustCompile(`/internal/slim\.`)},
-	{stored, regexp.MustCompile(`client-go/tools/cache\.|/internal/\w+\.[Ii]ndex|fieldIndex|IndexField`)},
+	{stored, regexp.MustCompile(`/tools/cache\.\(\*(threadSafeMap|storeIndex|cache|DeltaFIFO|RealFIFO)\)|[iI]ndexField`)},
 }
 
 // measureAllocations records what an operator has allocated since its start, and for what.

@@ -97,9 +97,9 @@ var sections = []section{
 	{name: "start", measure: measureStarts, title: "Start",
 		text: "The programs start in turn with the same existing Foos, and are stopped when their caches are filled. The " +
 			"operator fills those of all three kinds, the sample-controller those of Foos and Deployments; neither has two " +
-			"caches of the same objects. For what the operator allocates memory (not what it keeps) is from its profile of " +
-			"allocations; slimming removes what is not needed from objects (internal/slim), and what is left is mostly that " +
-			"of the HTTP client.",
+			"caches of the same objects. What the operator allocates memory for, whether it keeps it or not, is from its " +
+			"allocation profile; slimming removes from objects what is not needed (internal/slim), and the rest is mostly " +
+			"the HTTP client's.",
 		numbers: []string{readyAfter, mostMemory, startCPU, allocated, decoded, slimmed, stored}},
 	{name: "restart", measure: measureRestarts, title: "Restart and memory",
 		text: fmt.Sprintf("The operator starts with existing Foos that match their specs, while one new Foo is created. "+
@@ -129,8 +129,8 @@ var introduction = []string{
 	"Pods, networks and disks are not measured: Deployments have no pods, and a simulator writes their status at once; " +
 		"everything runs on one machine, etcd does not wait for its disk (`--unsafe-no-fsync`), and no program has a " +
 		"memory or CPU limit. The memory of the sample-controller is measured at its start only: it never settles. Not " +
-		"measured either: the sample-controller with client-go's default limit, which takes minutes for what takes seconds; " +
-		"starts with more Foos beside the sample-controller; Memcacheds and CronJobs at rest, which [write and read " +
+		"measured either: the sample-controller with client-go's default limit, which takes minutes for what takes " +
+		"seconds; starts with more Foos beside the sample-controller; Memcacheds and CronJobs at rest, which [write and read " +
 		"nothing](reliability.md).",
 	fmt.Sprintf("In the section Creation, CPU time is measured from before the first Foo is created until %s after the "+
 		"last is ready. The sample-controller's requests are counted over the same time, the operator's until it sends no "+
@@ -248,9 +248,5 @@ func (f *found) report(out io.Writer, directory string) error {
 				Tables: f.Samples[s.name].Tables(ownName, s.numbers, s.isPerFoo)})
 		}
 	}
-	errs = append(errs, page.Print(out))
-	if directory != "" {
-		errs = append(errs, page.Write(directory))
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, page.Print(out), f.Run.Write(page, directory))...)
 }

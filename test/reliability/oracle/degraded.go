@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
@@ -45,7 +47,7 @@ func (w *statusWrite) hadProblem(reason string) bool {
 	case samplev1alpha1.ReasonRolloutStuck:
 		return recently(w, history.Deployments, isStuck) || recently(w, history.StatefulSets, lacksPods)
 	case cachev1alpha1.ReasonInvalidSpec:
-		return w.observed != nil && lacksMemory(history.As[cachev1alpha1.Memcached](w.observed))
+		return w.observed == nil || lacksMemory(history.As[cachev1alpha1.Memcached](w.observed))
 	case cachev1alpha1.ReasonNodeTerminating:
 		return w.hadNode(func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil })
 	case cachev1alpha1.ReasonNodeCrashing:
@@ -63,10 +65,24 @@ func (w *statusWrite) hadProblem(reason string) bool {
 }
 
 // unreported finds requests of a pass, other than those for statuses and events, that had no answer, and after which no
-// status reported an error.
+// status reported an error. Where a resource is degraded already, a further problem that a retry solves at once is not
+// reported.
 func unreported(run *Run, _ *Reference) []string {
 	faulty := slices.DeleteFunc(slices.Clone(run.Requests), func(r proxy.Request) bool { return r.Fault == nil })
 	if run.IsOpen || run.IsPassing || len(faulty) != 1 || !hasFault(&faulty[0], proxy.Hang) || !hasFailed(&faulty[0]) {
+		return nil
+	}
+	degraded := sets.New[types.UID]() // resources, before the fault
+	for _, version := range run.Versions {
+		if !history.IsOwnKind(version.Resource) || version.At.After(faulty[0].At) {
+			continue
+		}
+		degraded.Delete(version.Object.GetUID())
+		if history.As[history.Reported](version.Object).Is("Degraded", metav1.ConditionTrue) {
+			degraded.Insert(version.Object.GetUID())
+		}
+	}
+	if len(degraded) > 0 {
 		return nil
 	}
 	var found problems
@@ -209,8 +225,8 @@ func lacksMemory(mc *cachev1alpha1.Memcached) bool {
 	if mc.Spec.Config == nil || mc.Spec.Config.Memory == nil || mc.Spec.Resources == nil {
 		return false
 	}
-	limit := mc.Spec.Resources.Limits[corev1.ResourceMemory]
-	return limit.Cmp(*mc.Spec.Config.Memory) < 0
+	limit, isLimited := mc.Spec.Resources.Limits[corev1.ResourceMemory]
+	return isLimited && limit.Cmp(*mc.Spec.Config.Memory) < 0
 }
 
 // hasCondition reports whether a pod's condition has this status and one of the reasons; if none is given, any will do.

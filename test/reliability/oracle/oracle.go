@@ -127,8 +127,8 @@ type Reference struct {
 	// Events and FewestEvents are the highest and lowest number of events in a run, by reason. They differ because a
 	// short-lived state may not be reported.
 	Events, FewestEvents map[string]int
-	// Writes and Reads are the numbers of the operator's writes, and of what it reads not from its caches, by verb and
-	// resource, after Setup.
+	// Writes and Reads are the numbers of the operator's writes, by verb and resource, and of its live reads of one
+	// object, by resource, after Setup.
 	Writes, Reads map[proxy.Match]int
 	Goroutines    map[string]int // see Run.Goroutines
 	// Lasted is how long each step has lasted, at most.
@@ -153,8 +153,8 @@ func NewReference(run *Run) *Reference {
 		case i < run.Setup:
 		case isWrite(&request):
 			r.Writes[match]++
-		case isRead(&request):
-			r.Reads[match]++
+		case isRead(&request) && request.Name != "":
+			r.Reads[proxy.Match{Verb: proxy.LiveRead, Resource: request.Resource}]++
 		}
 	}
 	return r

@@ -54,7 +54,7 @@ func requests(all []testRequest) (requests []proxy.Request) {
 // resources are the resources of objects by kind.
 var resources = map[string]string{"Foo": history.Foos, "Memcached": history.Memcacheds, "CronJob": history.CronJobs,
 	"Deployment": history.Deployments, "StatefulSet": history.StatefulSets,
-	"ReplicaSet": history.ReplicaSets, "Pod": history.Pods, "Job": history.Jobs}
+	"Service": history.Services, "ReplicaSet": history.ReplicaSets, "Pod": history.Pods, "Job": history.Jobs}
 
 // run returns the run of a test case. By default, the operator is not restarted in the end.
 func (c *testCase) run(t *testing.T) *Run {

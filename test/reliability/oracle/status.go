@@ -97,7 +97,7 @@ func unboundedSince(run *Run) time.Time {
 	since := run.AwayFrom
 	for i := range run.Requests {
 		request := &run.Requests[i]
-		isOfCache := request.Fault != nil && (request.Verb == "list" || request.Verb == "watch")
+		isOfCache := request.Fault != nil && (request.Verb == "list" && request.Name == "" || request.Verb == "watch")
 		if (isOfCache || hasFault(request, proxy.AgeMore, proxy.AgeChildren, proxy.Freeze, proxy.CutOff)) &&
 			(since.IsZero() || request.At.Before(since)) {
 			since = request.At

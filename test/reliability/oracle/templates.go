@@ -64,7 +64,7 @@ func templates(run *Run, _ *Reference) []string {
 		child := children[key.child]
 		owner := controllerOf(child)
 		most := int(last[owner]-first[owner]) + reasons[key]
-		if run.HasOtherImages {
+		if run.HasOtherImages && key.path == "spec.template" {
 			most++
 		}
 		found.addIf(count > most, "the operator changed %s of %s %s %d times, but its resource and others only %d times",

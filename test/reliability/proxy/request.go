@@ -58,6 +58,9 @@ func (r *Request) IsWrite() bool {
 	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, r.Verb)
 }
 
+// isLiveRead reports whether the operator reads one object, not for a cache.
+func (r *Request) isLiveRead() bool { return !r.IsWrite() && r.Verb != "watch" && r.Name != "" }
+
 // IsDone reports whether a write has succeeded.
 func (r *Request) IsDone() bool {
 	return r.Status >= 200 && r.Status < 300

@@ -108,9 +108,12 @@ func storm(fault Fault) Rule {
 	return Rule{Match: Match{Verb: "any"}, Share: 0.05, Fault: fault}
 }
 
+// LiveRead is the verb of a Match for reads of one object, which are not those of a cache.
+const LiveRead = "read"
+
 // Match selects requests.
 type Match struct {
-	// Verb is that of RBAC; "any" for all requests for resources.
+	// Verb is that of RBAC, LiveRead, or "any" for all requests for resources.
 	Verb string
 	// Resource is with its group and subresource, such as samplecontroller.k8s.io/foos/status; empty for all.
 	Resource string
@@ -122,7 +125,7 @@ func (m Match) String() string {
 
 func (m Match) fits(r *Request) bool {
 	return (m.Resource == "" || m.Resource == r.Resource) &&
-		(m.Verb == r.Verb || m.Verb == "any" && r.Resource != "")
+		(m.Verb == r.Verb || m.Verb == "any" && r.Resource != "" || m.Verb == LiveRead && r.isLiveRead())
 }
 
 // Rule injects a fault into some requests.

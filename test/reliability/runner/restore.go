@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -36,8 +37,9 @@ type restored struct {
 	program          string // the operator's path
 	restartsOperator bool   // after the restore
 	operator         *testenv.Manager
-	logs             string          // of operators that were stopped
-	objects          []client.Object // of kinds.All
+	logs             string               // of operators that were stopped
+	objects          []client.Object      // of kinds.All
+	ran              map[string]types.UID // the Jobs that were observed, by their scheduled times
 }
 
 // Restore restores etcd to an older state under a running operator, as an administrator does: the API server and etcd
@@ -96,7 +98,7 @@ func startRestored() (r *restored, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r = &restored{ControlPlane: cp}
+	r = &restored{ControlPlane: cp, ran: map[string]types.UID{}}
 	r.apiServer, err = runningPart("kube-apiserver")
 	if err == nil {
 		r.etcd, err = runningPart("etcd")
@@ -112,7 +114,7 @@ func startRestored() (r *restored, err error) {
 
 // play creates resources, and restores etcd after a change of them. The directory is for a copy of etcd's data.
 func (r *restored) play(ctx context.Context, backup string, log func(format string, values ...any)) error {
-	data := r.etcd.value("--data-dir")
+	data, copied := r.etcd.value("--data-dir"), map[string]types.UID{}
 	for _, step := range []struct {
 		name string
 		do   func() error
@@ -120,12 +122,14 @@ func (r *restored) play(ctx context.Context, backup string, log func(format stri
 		{"create", func() error { return r.create(ctx) }},
 		{"run Jobs", func() error { return r.runJobs(ctx) }},
 		{"copy etcd's data", func() error {
+			copied = maps.Clone(r.ran)
 			return r.restart(ctx, func() error { return replaceDir(backup, data) })
 		}},
 		{"write what is lost", func() error { return r.write(ctx) }},
 		{"resize to 3", func() error { return r.resize(ctx, 3) }},
 		{"run Jobs, which is lost", func() error { return r.runJobs(ctx) }},
 		{"restore etcd's data", func() error {
+			r.ran = copied // what ran since then is forgotten
 			err := r.restart(ctx, func() error { return replaceDir(data, backup) })
 			if err != nil || !r.restartsOperator {
 				return err
@@ -218,7 +222,7 @@ func (r *restored) runJobs(ctx context.Context) error {
 	if err := r.schedule(ctx, "@every 3s"); err != nil {
 		return err
 	}
-	times := map[string]types.UID{} // Jobs by their scheduled times
+	wanted, repeated := len(r.ran)+2, ""
 	err := until(ctx, func(ctx context.Context) error {
 		var jobs batchv1.JobList
 		if err := r.Client.List(ctx, &jobs, client.InNamespace("default")); err != nil {
@@ -226,16 +230,19 @@ func (r *restored) runJobs(ctx context.Context) error {
 		}
 		for _, job := range jobs.Items {
 			at := jobstate.ScheduledAt(&job)
-			if uid, isKnown := times[at]; isKnown && uid != job.UID {
-				return fmt.Errorf("two Jobs were created for %s", at)
+			if uid, isKnown := r.ran[at]; isKnown && uid != job.UID {
+				repeated = at
 			}
-			times[at] = job.UID
+			r.ran[at] = job.UID
 		}
-		if len(times) < 2 {
-			return fmt.Errorf("the CronJob has run %d times", len(times))
+		if len(r.ran) < wanted {
+			return fmt.Errorf("the CronJob has run %d times, not %d", len(r.ran), wanted)
 		}
 		return nil
 	})
+	if repeated != "" {
+		err = errors.Join(err, fmt.Errorf("the CronJob has run twice for %s", repeated))
+	}
 	return errors.Join(err, r.schedule(ctx, "@every 1h"),
 		r.Client.DeleteAllOf(ctx, &batchv1.Job{}, client.InNamespace("default"),
 			client.PropagationPolicy(metav1.DeletePropagationBackground)))

@@ -21,7 +21,7 @@ var proofDir = flag.String("proof", "", "a `directory` for a page of the results
 var tally = struct {
 	sequences, found, managers int // found are past failures
 	actions                    map[string]int
-	last                       []string // actions of the last sequence
+	failure                    string // of the last sequence that has failed, which is minimal
 	failed                     []string
 }{actions: map[string]int{}}
 
@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	for _, failed := range tally.failed {
-		err = errors.Join(err, thisRun.Record("sequences, seed "+flag.Lookup(seedFlag).Value.String(), failed))
+		err = errors.Join(err, thisRun.Record("sequences", failed))
 	}
 	if err != nil {
 		panic(err)
@@ -68,14 +68,12 @@ func TestMain(m *testing.M) {
 }
 
 func writePage(directory string) error {
-	if err := thisRun.End(); err != nil {
-		return err
-	}
+	thisRun.End()
 	if tally.sequences == 0 || tally.found == 0 {
 		return errors.New("no page: only a part of the tests has run")
 	}
 	page := newPage(thisRun)
-	return errors.Join(page.Print(os.Stdout), page.Write(directory))
+	return errors.Join(page.Print(os.Stdout), thisRun.Write(page, directory))
 }
 
 // newPage returns the report as a page.

@@ -3,8 +3,10 @@
 package sequences
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -62,8 +64,7 @@ func draw(t *rapid.T, name string) resource {
 
 func TestSequences(t *testing.T) {
 	ctx, cluster := open(t)
-	// If a sequence fails, the last one is minimal.
-	defer func() { fail(t, "a sequence: "+strings.Join(tally.last, "; ")) }()
+	defer func() { fail(t, "a sequence: "+cmp.Or(tally.failure, "it did not begin")) }()
 	rapid.Check(t, func(t *rapid.T) { run(ctx, t, cluster) })
 }
 
@@ -139,15 +140,16 @@ func run(ctx context.Context, t *rapid.T, cluster *schema.Cluster) {
 		t.Fatal(err)
 	}
 	tally.sequences++
-	defer func() {
-		tally.last = s.actions
-		_ = errors.Join(s.start(ctx), s.removeAll(ctx))
-	}()
+	defer func() { _ = errors.Join(s.start(ctx), s.removeAll(ctx)) }()
+	must := func(name string, err error) {
+		if err != nil {
+			tally.failure = fmt.Sprintf("%s: %v; actions: %s", name, err, strings.Join(s.actions, "; "))
+			t.Fatal(tally.failure)
+		}
+	}
 	do := func(name string, err error) {
 		tally.actions[name]++
-		if err != nil {
-			t.Fatalf("%s: %v\nactions: %s", name, err, strings.Join(s.actions, "; "))
-		}
+		must(name, err)
 	}
 	names := slices.Sorted(maps.Keys(kindOf))
 	t.Repeat(map[string]func(*rapid.T){
@@ -189,9 +191,7 @@ func run(ctx context.Context, t *rapid.T, cluster *schema.Cluster) {
 			do("settle", nil)
 		},
 	})
-	if err := s.check(ctx); err != nil {
-		t.Fatalf("the end: %v\nactions: %s", err, strings.Join(s.actions, "; "))
-	}
+	must("the end", s.check(ctx))
 }
 
 // one draws the name of something that exists, and skips the step if there is nothing.

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -42,8 +41,8 @@ func main() {
 		report, err = run(ctx, *program, options)
 	}
 	end()
-	if err == nil {
-		err = write(report, thisRun, *directory)
+	if report != nil { // also if the end of the control plane has failed
+		err = errors.Join(err, write(report, thisRun, *directory))
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "transitions: %v\n", err)
@@ -78,15 +77,12 @@ func run(ctx context.Context, program string, options schema.Options) (_ *schema
 
 // write prints a report, and writes its page to a directory if one is asked for.
 func write(report *schema.Report, thisRun *proof.Run, directory string) error {
-	err := thisRun.End()
+	thisRun.End()
 	page := report.Page(thisRun)
-	err = errors.Join(err, page.Print(os.Stdout))
+	err := page.Print(os.Stdout)
 	for _, violation := range report.Violations {
 		fmt.Printf("VIOLATION %s\n", violation)
 		err = errors.Join(err, thisRun.Record("transitions", violation))
 	}
-	if directory != "" {
-		err = cmp.Or(err, page.Write(directory))
-	}
-	return err
+	return errors.Join(err, thisRun.Write(page, directory))
 }
