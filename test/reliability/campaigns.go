@@ -320,8 +320,11 @@ func (s *suite) reads() []*runner.Plan {
 				continue
 			}
 			chosen := readFaults
+			if scenario.Hides() { // what is hidden is not shown to an operator that starts anew, either
+				chosen = slices.DeleteFunc(slices.Clone(chosen), func(f proxy.Fault) bool { return f.Kind == proxy.KillBefore })
+			}
 			if !s.isExhaustive {
-				chosen = readFaults[s.choice(len(readFaults), scenario.Name, match.String()):][:1]
+				chosen = chosen[s.choice(len(chosen), scenario.Name, match.String()):][:1]
 			}
 			for _, fault := range chosen {
 				nth := 1 + s.choice(reads[match], scenario.Name, match.String(), "nth")

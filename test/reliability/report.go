@@ -233,8 +233,8 @@ var limits = proof.Table{
 			"without faults and in storms"},
 		{"outages where watches are hidden", "not tried"},
 		{"upgrades of the operator", "they write nothing, so no single fault hits them; storms hit their reads"},
-		{"reads that fail", "one live read of each sort of each scenario; in storms; and where watches are paused, closed or " +
-			"expired and old states are served"},
+		{"reads that fail", "one live read of each sort of each scenario; in storms; and where watches are paused, closed " +
+			"or expired and old states are served"},
 		{"how long the operator takes", "by the bounds of the oracle recovery; `make bench` measures times"},
 		{"what a status says of the present",
 			"it must have been true at most 5 s before, or as much longer as a fault delayed something; after a frozen or " +
@@ -312,8 +312,8 @@ func (r *report) claims() []proof.Claim {
 			written++
 		}
 	}
-	rest := proof.Claim{What: "plans with a write or a read at rest, over a restart, or while every object is reconciled " +
-		"again", Bar: "0", Found: fmt.Sprintf("%d of %d", written, judged), Verdict: proof.Judge(written == 0)}
+	rest := proof.Claim{What: "plans with a write or a read at rest, over a restart, or while every object is " +
+		"reconciled again", Bar: "0", Found: fmt.Sprintf("%d of %d", written, judged), Verdict: proof.Judge(written == 0)}
 	if long > 0 {
 		rest.Note = fmt.Sprintf("in %d of them, half a minute of rest, and another one of reconciling; else 2 s", long)
 	}

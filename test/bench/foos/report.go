@@ -130,8 +130,8 @@ var introduction = []string{
 		"everything runs on one machine, etcd does not wait for its disk (`--unsafe-no-fsync`), and no program has a " +
 		"memory or CPU limit. The memory of the sample-controller is measured at its start only: it never settles. Not " +
 		"measured either: the sample-controller with client-go's default limit, which takes minutes for what takes " +
-		"seconds; starts with more Foos beside the sample-controller; Memcacheds and CronJobs at rest, which [write and read " +
-		"nothing](reliability.md).",
+		"seconds; starts with more Foos beside the sample-controller; Memcacheds and CronJobs at rest, which [write and " +
+		"read nothing](reliability.md).",
 	fmt.Sprintf("In the section Creation, CPU time is measured from before the first Foo is created until %s after the "+
 		"last is ready. The sample-controller's requests are counted over the same time, the operator's until it sends no "+
 		"more.", countedAfter),

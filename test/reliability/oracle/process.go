@@ -87,7 +87,7 @@ func goroutines(run *Run, reference *Reference) []string {
 		if function == watching {
 			most = len(watched)
 		}
-		found.addIf(n > most && !isOfConnection(function),
+		found.addIf(n > most && !isOfConnection(function) && function != mainFunction,
 			"%d goroutines of %s, and %d in a new process or without faults", n, function, most)
 	}
 	for function, n := range run.RestGoroutines {
@@ -95,10 +95,14 @@ func goroutines(run *Run, reference *Reference) []string {
 		if function == watching {
 			most = len(watched)
 		}
-		found.addIf(n > most && !isOfConnection(function), "%d goroutines of %s, and %d before resyncs", n, function, most)
+		found.addIf(n > most && !isOfConnection(function) && function != mainFunction,
+			"%d goroutines of %s, and %d before resyncs", n, function, most)
 	}
 	return found
 }
+
+// mainFunction starts one goroutine in each process. A profile may lack it.
+const mainFunction = "runtime.main"
 
 // Functions that connections and events start.
 var (

@@ -62,6 +62,7 @@ func cronJobs() []Scenario {
 			{Name: "create", BeforeTick: true, Do: createCronJob,
 				Until: reports(cronJobKey, "Available=True", "Degraded=False")},
 			{Name: "fire", AtTick: true, Until: isRunning},
+			{Name: "clean up", Do: deleteJob, Until: all(jobCount(0), reportsRun)},
 		}},
 		{Name: "cronjob-resume", Setup: []Step{
 			{Name: "create", Do: createSuspended,
