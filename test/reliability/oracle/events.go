@@ -27,12 +27,7 @@ func events(run *Run, reference *Reference) []string {
 	if reference == nil {
 		return nil
 	}
-	more := excused(run.IsPassing)
-	for i := range run.Requests[:run.Anew] {
-		if isExcuse(&run.Requests[i]) {
-			more++
-		}
-	}
+	more := excused(run.IsPassing) + excuses(run)
 	bounds := map[string][2]int{}
 	for reason := range sets.KeySet(reference.Events).Union(sets.KeySet(reference.FewestEvents)) {
 		bounds[reason] = [2]int{reference.FewestEvents[reason], reference.Events[reason]}
@@ -41,6 +36,17 @@ func events(run *Run, reference *Reference) []string {
 		return !run.isServed() || run.IsOpen ||
 			reason == samplev1alpha1.EventErrResourceExists && !hasReportedNameTaken(run)
 	})
+}
+
+// excuses returns how many requests may each have caused an event, before everything was reconciled once more.
+func excuses(run *Run) int {
+	count := 0
+	for i := range run.Requests[:run.Anew] {
+		if isExcuse(&run.Requests[i]) {
+			count++
+		}
+	}
+	return count
 }
 
 // compareEvents finds events of which there are fewer than the minimum of their reason, or more than the maximum.
