@@ -48,6 +48,11 @@ func cronJobs() []Scenario {
 		{Name: "wait", Until: reports(cronJobKey, "Progressing=True/WaitingForJob")},
 		{Name: "complete", Do: finish(1, batchv1.JobComplete), Until: isRunning},
 	}
+	foreign := inTurn(onJob(0, func(job *batchv1.Job) Action { return create(job) }), due)
+	makesRoom := []Step{
+		{Name: "wait", Until: reports(cronJobKey, "Degraded=True/NameTaken")},
+		{Name: "make room", Do: deleteJob, Until: hasRun("Progressing=True/JobsRunning", "Degraded=False")},
+	}
 	return []Scenario{
 		{Name: "cronjob-create", Steps: []Step{
 			{Name: "create", Do: createCronJob, Until: isFine},
@@ -107,11 +112,8 @@ func cronJobs() []Scenario {
 			finish(3, batchv1.JobComplete), finish(2, batchv1.JobComplete), finish(1, batchv1.JobComplete)), Steps: []Step{
 			{Name: "prune", Until: all(ofJob(2, isGone), ofJob(3, isGone), hasSucceeded)},
 		}},
-		{Name: "cronjob-foreign",
-			Prepare: inTurn(onJob(0, func(job *batchv1.Job) Action { return create(job) }), due), Steps: []Step{
-				{Name: "wait", Until: reports(cronJobKey, "Degraded=True/NameTaken")},
-				{Name: "make room", Do: deleteJob, Until: hasRun("Progressing=True/JobsRunning", "Degraded=False")},
-			}},
+		{Name: "cronjob-foreign", Prepare: foreign, Steps: makesRoom},
+		{Name: "cronjob-foreign-behind", IsBehind: true, Prepare: foreign, Steps: makesRoom},
 		{Name: "cronjob-delete", IsOpen: true, Prepare: due, Steps: []Step{
 			{Name: "fire", Until: ofJob(0, exists)},
 			{Name: "delete", Do: remove(newCronJob()), Until: isEmpty},
