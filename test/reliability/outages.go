@@ -9,27 +9,21 @@ import (
 
 	"github.com/example/memcached-operator/test/reliability/proxy"
 	"github.com/example/memcached-operator/test/reliability/runner"
+	"github.com/example/memcached-operator/test/reliability/scenario"
 )
 
 // loadFaults names, in reports, the faults of the operator under load: it runs during the whole campaign.
 const loadFaults = "all outages"
 
-// outagePlans returns a plan for a random write of each sort of each scenario, with one of the outages in turn.
+// outagePlans returns a plan for a random write of each sort of a kind, and for one of each scenario, with one of the
+// outages in turn.
 func (s *suite) outagePlans() []*runner.Plan {
-	var plans []*runner.Plan
-	chance := s.chance()
-	for _, scenario := range s.scenarios {
-		if scenario.Hides() { // its user waits for a write that waits for the outage, which waits for users
-			continue
-		}
-		for _, match := range s.sorts(scenario.Name) {
-			writes := s.references[scenario.Name].Writes[match]
-			if writes == 0 { // only some runs make one
-				continue
-			}
-			position := proxy.Rule{Match: match, Nth: 1 + chance.IntN(writes)}
-			plans = append(plans, planOf(scenario, with(position, proxy.Outages[len(plans)%len(proxy.Outages)])))
-		}
+	chosen := s.fewWrites(func(played scenario.Scenario) bool {
+		return played.Hides() // its user waits for a write that waits for the outage, which waits for users
+	}, func(scenario.Scenario) bool { return true })
+	plans := make([]*runner.Plan, 0, len(chosen))
+	for i, write := range chosen {
+		plans = append(plans, planOf(write.scenario, with(write.position, proxy.Outages[i%len(proxy.Outages)])))
 	}
 	return plans
 }

@@ -244,11 +244,11 @@ var limits = proof.Table{
 		{"too many events", "no more than changes of a status that they report, except for missed times. Compared with a " +
 			"run without faults, each write or live read that fails allows one more of any reason, which in storms is many; " +
 			"names that are taken for a moment allow two more"},
-		{"outages", "one write of each sort of each scenario meets one of three in turn: the API server is killed before " +
-			"it or after it, or etcd; the load beside them is of Foos only, and is judged by its end, by the number of " +
-			"Deployments and by 5 s of rest"},
-		{"a leader that is frozen or cut off", "at one write of each sort of each kind, and of each scenario; not with " +
-			"upgrades and where the operator is away for a while"},
+		{"outages", "one write of each sort of each kind, and of each scenario, meets one of three in turn: the API server " +
+			"is killed before it or after it, or etcd; the load beside them is of Foos only, and is judged by its end, by the " +
+			"number of Deployments and by 5 s of rest"},
+		{"a leader that is frozen or cut off", "each at one write of each sort of each kind, and of half of the scenarios; " +
+			"not with upgrades, and where the operator is away or something is hidden for a while"},
 		{"late writes of a former leader", "by their effect: there must be none"},
 		{"goroutines of connections", "not counted: a broken connection is closed in its own time; those that watch may " +
 			"be as many as resources that are watched"},

@@ -94,6 +94,30 @@ func TestSinglesCoverClasses(t *testing.T) {
 	g.Expect(faults).To(HaveLen(len(proxy.Faults)))
 }
 
+// Each sort of a kind is met, and each scenario that must be.
+func TestFewWrites(t *testing.T) {
+	is := func(names ...string) func(scenario.Scenario) bool {
+		return func(played scenario.Scenario) bool { return slices.Contains(names, played.Name) }
+	}
+	for _, c := range []struct {
+		isExhaustive      bool
+		leftOut, mustHave []string
+		want              int
+	}{
+		{want: 2},
+		{mustHave: []string{"foo-scale"}, want: 3},
+		{leftOut: []string{"cronjob-fire"}, mustHave: []string{"cronjob-fire"}, want: 1},
+		{isExhaustive: true, leftOut: []string{"cronjob-fire"}, want: 4},
+	} {
+		s := testSuite(2, scenario.Scenario{Name: "foo-create"}, scenario.Scenario{Name: "foo-scale"},
+			scenario.Scenario{Name: "cronjob-fire"})
+		s.isExhaustive = c.isExhaustive
+		if chosen := s.fewWrites(is(c.leftOut...), is(c.mustHave...)); len(chosen) != c.want {
+			t.Errorf("%+v: %v", c, chosen)
+		}
+	}
+}
+
 func TestPairsAreDistinctAndReproducible(t *testing.T) {
 	g := NewWithT(t)
 	s := testSuite(1, scenario.Scenario{Name: "foo-create"})
