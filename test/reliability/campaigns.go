@@ -351,7 +351,8 @@ func (s *suite) storms() []*runner.Plan {
 func (s *suite) withStandby(fault proxy.Fault) []*runner.Plan {
 	half := slices.Index(proxy.ForPairs, fault)
 	chosen := s.fewWrites(func(played scenario.Scenario) bool {
-		return played.HasAbsence() || played.Hides() // a stopped leader does not open its watches again
+		return played.HasAbsence() || played.DeletesNewJob ||
+			played.Hides() // a stopped leader does not open its watches again
 	}, func(played scenario.Scenario) bool { return s.choice(len(proxy.ForPairs), played.Name) == half })
 	plans := make([]*runner.Plan, 0, len(chosen))
 	for _, write := range chosen {

@@ -67,6 +67,11 @@ func cronJobs() []Scenario {
 			{Name: "create", BeforeTick: true, Do: createCronJob,
 				Until: reports(cronJobKey, "Available=True", "Degraded=False")},
 			{Name: "fire", AtTick: true, Until: isRunning},
+		}},
+		{Name: "cronjob-timer-clean", DeletesNewJob: true, Steps: []Step{
+			{Name: "create", BeforeTick: true, Do: createCronJob,
+				Until: reports(cronJobKey, "Available=True", "Degraded=False")},
+			{Name: "fire", AtTick: true, Until: isRunning},
 			{Name: "clean up", Do: deleteJob, Until: all(jobCount(0), reportsRun)},
 		}},
 		{Name: "cronjob-resume", Setup: []Step{

@@ -44,6 +44,9 @@ type Scenario struct {
 	IsPassing bool
 	// IsSlow is set if it takes half a minute. No fault is injected at a single write of it.
 	IsSlow bool
+	// DeletesNewJob is set if a Job is deleted that the operator has created in a step. A request of a former leader that
+	// arrives after that creates it again, which no operator can exclude.
+	DeletesNewJob bool
 	// Before has additional environment variables of the last release's manager. If it is not nil, that manager runs
 	// during Setup, and then the manager under test replaces it.
 	Before []string
