@@ -98,9 +98,7 @@ var _ = Describe("The users of a cache", Ordered, Label("bench-rollout"), func()
 	sizes := []int{3, 6}
 
 	BeforeAll(func(ctx SpecContext) {
-		var err error
-		page.run, err = proof.Begin(root, "")
-		Expect(err).NotTo(HaveOccurred())
+		page.run = proof.Begin(root, "")
 		Expect(os.Getenv(oldImage)).NotTo(BeEmpty(), "the cluster needs a second image of memcached in $%s", oldImage)
 		version, err := clients.Discovery().ServerVersion()
 		Expect(err).NotTo(HaveOccurred())

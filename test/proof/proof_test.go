@@ -146,10 +146,7 @@ func TestRecord(t *testing.T) {
 // A page is written only if the revision is that of the beginning. A run must not be too long.
 func TestRun(t *testing.T) {
 	root, directory := repository(t), t.TempDir()
-	run, err := Begin(root, filepath.Join(root, "bin/manager"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := Begin(root, filepath.Join(root, "bin/manager"))
 	run.End()
 	if err := run.Write(page(), directory); err != nil || run.Claim().Verdict == Missed {
 		t.Errorf("%v, %+v", err, run.Claim())
@@ -164,8 +161,12 @@ func TestRun(t *testing.T) {
 	if run.Claim().Verdict != Missed {
 		t.Errorf("%+v", run.Claim())
 	}
-	if another, err := Begin(root, filepath.Join(directory, "manager")); err != nil || another.Revision != "another" {
-		t.Errorf("%+v, %v", another, err)
+	if another := Begin(root, filepath.Join(directory, "manager")); another.Revision != "another" {
+		t.Errorf("%+v", another)
+	}
+	unknown := Begin(directory, "")
+	if err := unknown.Write(page(), directory); err == nil || unknown.Revision != "unknown" {
+		t.Errorf("a page of an unknown revision was written: %+v", unknown)
 	}
 }
 

@@ -29,7 +29,9 @@ func Operator(root string) (string, error) {
 
 // Run is one run of a suite, from which one page comes.
 type Run struct {
-	Revision string // as Operator returns it; "another" if another operator than that of the repository is tested
+	// Revision is that of [Operator]; "another" if another operator than that of the repository is tested, "unknown"
+	// without Git.
+	Revision string
 	Begun    time.Time
 	Ended    time.Time
 
@@ -38,15 +40,20 @@ type Run struct {
 
 // Begin begins a run of the operator in a repository, or of a program if its path is not empty. A program in the
 // repository was built from it.
-func Begin(root, program string) (*Run, error) {
-	r := &Run{Revision: "another", Begun: time.Now()}
-	if inside, err := filepath.Rel(root, program); program != "" && (err != nil || strings.HasPrefix(inside, "..")) {
-		return r, nil
+func Begin(root, program string) *Run {
+	if program != "" && !isBelow(root, program) {
+		return &Run{Revision: "another", Begun: time.Now()}
 	}
-	r.root = root
-	var err error
-	r.Revision, err = Operator(root)
-	return r, err
+	r := &Run{Revision: "unknown", Begun: time.Now(), root: root}
+	if revision, err := Operator(root); err == nil {
+		r.Revision = revision
+	}
+	return r
+}
+
+func isBelow(directory, path string) bool {
+	relative, err := filepath.Rel(directory, path)
+	return err == nil && filepath.IsLocal(relative)
 }
 
 // End ends a run.

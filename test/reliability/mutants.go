@@ -342,12 +342,9 @@ func huntMutants(ctx context.Context, o *options) (failed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	r := &mutantReport{seeded: len(all), atFirst: map[string]int{}}
+	r := &mutantReport{run: proof.Begin(testenv.Root(), o.manager), seeded: len(all), atFirst: map[string]int{}}
 	for _, m := range all {
 		r.atFirst[m.FirstAttempt]++
-	}
-	if r.run, err = proof.Begin(testenv.Root(), o.manager); err != nil {
-		return false, err
 	}
 	dir, err := os.MkdirTemp("", "mutants-")
 	if err != nil {

@@ -50,12 +50,8 @@ type suite struct {
 
 // newSuite returns the suite that the options select, without an environment.
 func newSuite(ctx context.Context, o *options) (*suite, error) {
-	run, err := proof.Begin(testenv.Root(), o.manager)
-	if err != nil {
-		return nil, err
-	}
 	s := &suite{options: o, references: map[string]*oracle.Reference{}, used: map[string][]string{},
-		report: newReport(o, run)}
+		report: newReport(o, proof.Begin(testenv.Root(), o.manager))}
 	s.scenarios = slices.DeleteFunc(scenario.All(),
 		func(played scenario.Scenario) bool { return !matches(o.scenario, played.Name) })
 	if _, _, err := runner.LastRelease(ctx); err != nil {
@@ -65,6 +61,7 @@ func newSuite(ctx context.Context, o *options) (*suite, error) {
 	if len(s.scenarios) == 0 {
 		return nil, fmt.Errorf("no scenario matches %q", o.scenario)
 	}
+	var err error
 	if s.evidence == "" && !s.stopsEarly {
 		s.evidence, err = os.MkdirTemp("", "reliability-evidence-")
 	}

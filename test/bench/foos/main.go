@@ -87,10 +87,8 @@ func run(ctx context.Context, work string) (err error) {
 	if err := b.build(ctx); err != nil {
 		return err
 	}
-	f := &found{Scale: b.scale, Baseline: b.baseline, Samples: map[string]measure.Samples{}}
-	if f.Run, err = proof.Begin(testenv.Root(), ""); err != nil {
-		return err
-	}
+	f := &found{Scale: b.scale, Run: proof.Begin(testenv.Root(), ""), Baseline: b.baseline,
+		Samples: map[string]measure.Samples{}}
 	for _, s := range sections {
 		if err := b.measure(ctx, s, f); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)

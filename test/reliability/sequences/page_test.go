@@ -47,11 +47,9 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	var err error
-	if thisRun, err = proof.Begin(testenv.Root(), os.Getenv("MANAGER")); err != nil {
-		panic(err)
-	}
+	thisRun = proof.Begin(testenv.Root(), os.Getenv("MANAGER"))
 	code := m.Run()
+	var err error
 	for _, failed := range tally.failed {
 		err = errors.Join(err, thisRun.Record("sequences", failed))
 	}

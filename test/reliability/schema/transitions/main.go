@@ -35,11 +35,8 @@ func main() {
 	options.Only = regexp.MustCompile(*only)
 	log.SetLogger(logr.Discard()) // what matters is in the report
 	ctx, end := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	thisRun, err := proof.Begin(testenv.Root(), *program)
-	var report *schema.Report
-	if err == nil {
-		report, err = run(ctx, *program, options)
-	}
+	thisRun := proof.Begin(testenv.Root(), *program)
+	report, err := run(ctx, *program, options)
 	end()
 	if report != nil { // also if the end of the control plane has failed
 		err = errors.Join(err, write(report, thisRun, *directory))
