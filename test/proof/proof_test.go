@@ -110,7 +110,7 @@ func TestRowsThatDoNotFit(t *testing.T) {
 
 // Nothing that was found is without a cause.
 func TestViolationsHaveCauses(t *testing.T) {
-	all, err := Violations("../..")
+	all, err := readViolations("../..")
 	if err != nil || len(all) < 19 {
 		t.Fatalf("%d violations, %v", len(all), err)
 	}
@@ -136,7 +136,7 @@ func TestRecord(t *testing.T) {
 	if err := (&Run{}).Record("foo-drift", "another operator"); err != nil {
 		t.Fatal(err)
 	}
-	all, err := Violations(root)
+	all, err := readViolations(root)
 	want := Violation{Date: "0001-01-01", Revision: "0123", Plan: "foo-create / hang", Found: `it: "lacks" all`}
 	if err != nil || len(all) != 3 || all[1] != want || all[2].Plan != "foo-scale" {
 		t.Errorf("%+v, %v", all, err)
@@ -230,7 +230,7 @@ func TestPagesOnly(t *testing.T) {
 }
 
 // A revision shows whether there are changes other than to documents.
-func TestOperator(t *testing.T) {
+func TestRevision(t *testing.T) {
 	root := repository(t)
 	for _, test := range []struct {
 		file      string
@@ -239,12 +239,12 @@ func TestOperator(t *testing.T) {
 		if err := write(filepath.Join(root, test.file), nil); err != nil {
 			t.Fatal(err)
 		}
-		revision, err := Operator(root)
+		revision, err := revisionOf(root)
 		if err != nil || len(revision) < 12 || strings.Contains(revision, "changes") != test.isChanged {
 			t.Errorf("%s: %q, %v", test.file, revision, err)
 		}
 	}
-	if _, err := Operator(t.TempDir()); err == nil {
+	if _, err := revisionOf(t.TempDir()); err == nil {
 		t.Error("a directory without a revision has one")
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Operator returns the revision of a repository that is tested, and whether files other than documents differ from it.
-func Operator(root string) (string, error) {
+// revisionOf returns the revision of a repository that is tested, and whether files other than documents differ from it.
+func revisionOf(root string) (string, error) {
 	var results []string
 	commands := [][]string{{"rev-parse", "--short=12", "HEAD"}, {"status", "--porcelain", "--", ".", ":!docs"}}
 	for _, arguments := range commands {
@@ -29,7 +29,7 @@ func Operator(root string) (string, error) {
 
 // Run is one run of a suite, from which one page comes.
 type Run struct {
-	// Revision is that of [Operator]; "another" if another operator than that of the repository is tested, "unknown"
+	// Revision is that of revisionOf; "another" if another operator than that of the repository is tested, "unknown"
 	// without Git.
 	Revision string
 	Begun    time.Time
@@ -45,7 +45,7 @@ func Begin(root, program string) *Run {
 		return &Run{Revision: "another", Begun: time.Now()}
 	}
 	r := &Run{Revision: "unknown", Begun: time.Now(), root: root}
-	if revision, err := Operator(root); err == nil {
+	if revision, err := revisionOf(root); err == nil {
 		r.Revision = revision
 	}
 	return r
@@ -59,14 +59,14 @@ func isBelow(directory, path string) bool {
 // End ends a run.
 func (r *Run) End() { r.Ended = time.Now() }
 
-// Write writes the page of a run that has ended into a directory; none if that is empty. It is an error if the
+// Write writes the page of a finished run into a directory; none if that is empty. It is an error if the
 // repository has changed since the run began.
 func (r *Run) Write(page *Page, directory string) error {
 	if directory == "" {
 		return nil
 	}
 	if r.root != "" {
-		revision, err := Operator(r.root)
+		revision, err := revisionOf(r.root)
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ import (
 // Violation is what a suite has found in the operator without seeded bugs, once.
 type Violation struct {
 	Date     string `json:"date"`
-	Revision string `json:"revision"` // see Operator; empty before 2026-11-27
+	Revision string `json:"revision"` // see Run; empty before 2026-11-27
 	Plan     string `json:"plan"`     // or another part of a suite
 	Found    string `json:"found"`
 	Cause    string `json:"cause"`   // empty until a person has found it
@@ -24,8 +24,8 @@ type Violation struct {
 // violationsFile contains all violations ever found, in YAML.
 const violationsFile = "docs/proof/violations.yaml"
 
-// Violations returns all violations ever found.
-func Violations(root string) ([]Violation, error) {
+// readViolations returns all violations ever found.
+func readViolations(root string) ([]Violation, error) {
 	content, err := os.ReadFile(filepath.Join(root, violationsFile))
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func Violations(root string) ([]Violation, error) {
 
 // ViolationTable returns a table of all violations ever found.
 func ViolationTable(root string) (Table, error) {
-	all, err := Violations(root)
+	all, err := readViolations(root)
 	table := Table{Columns: []string{"date", "revision", "plan", "what was found", "cause", "what was changed"}}
 	for _, v := range all {
 		table.Rows = append(table.Rows, []string{v.Date, v.Revision, v.Plan, v.Found, v.Cause, v.Changed})
@@ -53,7 +53,7 @@ func (r *Run) Record(plan, found string) error {
 	if r.root == "" {
 		return nil
 	}
-	all, err := Violations(r.root)
+	all, err := readViolations(r.root)
 	if err != nil || slices.ContainsFunc(all, func(v Violation) bool { return v.Plan == plan && v.Cause == "" }) {
 		return err
 	}

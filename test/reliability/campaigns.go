@@ -347,7 +347,7 @@ func (s *suite) storms() []*runner.Plan {
 }
 
 // withStandby returns plans in which a fault stops the leader and a standby takes over, at one random write of each
-// sort of a kind, and at one of every other scenario.
+// sort of a kind, and at one of half of the scenarios: each of both faults has its half.
 func (s *suite) withStandby(fault proxy.Fault) []*runner.Plan {
 	half := slices.Index(proxy.ForPairs, fault)
 	chosen := s.fewWrites(func(played scenario.Scenario) bool {

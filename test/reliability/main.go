@@ -122,7 +122,7 @@ func run(ctx context.Context) (failed bool, err error) {
 	s.logf("the control plane is running")
 	err = s.conductAll(ctx)
 	s.report.run.End()
-	if err == nil { // only a complete run writes a page
+	if o.proof != "" && err == nil { // only a complete run writes a page
 		var violations proof.Table
 		if violations, err = proof.ViolationTable(testenv.Root()); err == nil {
 			err = s.report.run.Write(s.report.page(violations), o.proof)

@@ -98,9 +98,12 @@ func (s *suite) conduct(ctx context.Context, c campaign) error {
 
 // recordViolations adds the violations of a campaign to all that were ever found.
 func (s *suite) recordViolations(r *campaignReport) error {
+	if s.stopsEarly { // there is a seeded bug
+		return nil
+	}
 	var errs []error
 	for _, plan := range r.plans {
-		if len(plan.findings) > 0 && !s.stopsEarly { // else there is a seeded bug
+		if len(plan.findings) > 0 {
 			texts := make([]string, 0, len(plan.findings))
 			for _, finding := range plan.findings {
 				texts = append(texts, finding.String())

@@ -1,8 +1,8 @@
 package main
 
 import (
+	"context"
 	"errors"
-	"net/http"
 	"regexp"
 	"slices"
 
@@ -22,16 +22,11 @@ var allocationParts = []struct {
 }
 
 // measureAllocations records what an operator has allocated since its start, and for what.
-func (c *controller) measureAllocations(s *measure.Sample) error {
+func (c *controller) measureAllocations(ctx context.Context, s *measure.Sample) error {
 	if c.profiles == "" {
 		return nil
 	}
-	response, err := http.Get(c.profiles + "/debug/pprof/allocs")
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	allocs, err := profile.Parse(response.Body)
+	allocs, err := measure.Profile(ctx, c.profiles+"/debug/pprof/allocs")
 	if err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ func measureStarts(ctx context.Context, p *plane) (measure.Samples, error) {
 		}
 		s.Numbers[readyAfter], s.Numbers[mostMemory] = ready, float64(most)/1e6
 		s.Numbers[startCPU] = s.CPU[controllerProcess]
-		return s, c.measureAllocations(s)
+		return s, c.measureAllocations(ctx, s)
 	})
 }
 

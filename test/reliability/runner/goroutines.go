@@ -3,12 +3,10 @@ package runner
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/http"
 	"regexp"
 	"time"
 
-	"github.com/google/pprof/profile"
+	"github.com/example/memcached-operator/test/bench/measure"
 )
 
 var servesProfiles = regexp.MustCompile(`"name":"pprof","addr":"([^"]+)"`)
@@ -33,19 +31,9 @@ func (m *manager) goroutines(ctx context.Context) (map[string]int, error) {
 }
 
 func readGoroutines(ctx context.Context, address string) (map[string]int, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/debug/pprof/goroutine", nil)
+	read, err := measure.Profile(ctx, "http://"+address+"/debug/pprof/goroutine")
 	if err != nil {
 		return nil, err
-	}
-	request.Close = true // an open connection has goroutines
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	read, err := profile.Parse(response.Body)
-	if err != nil {
-		return nil, fmt.Errorf("reading a profile of goroutines: %w", err)
 	}
 	counts := map[string]int{}
 	for _, stack := range read.Sample {
