@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// revisionOf returns the revision of a repository that is tested, and whether files other than documents differ from it.
+// revisionOf returns the revision of a repository, and whether files other than documents differ from it.
 func revisionOf(root string) (string, error) {
 	var results []string
 	commands := [][]string{{"rev-parse", "--short=12", "HEAD"}, {"status", "--porcelain", "--", ".", ":!docs"}}
