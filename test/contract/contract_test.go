@@ -11,8 +11,10 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -76,11 +78,7 @@ func everyKind(k kind) {
 		for _, object := range all {
 			Eventually(ctx, isGone(object)).Should(BeTrue(), "%T %s", object, object.GetName())
 		}
-		Eventually(ctx, func(g Gomega) {
-			var pods corev1.PodList
-			g.Expect(k8s.List(ctx, &pods, client.InNamespace(ns))).To(Succeed())
-			g.Expect(pods.Items).To(BeEmpty())
-		}).Should(Succeed())
+		podsOf(ctx, ns, 0)
 	})
 
 	It("orphans its children when asked to, and does not take them over again", func(ctx context.Context) {
@@ -452,6 +450,12 @@ func everyDeployingKind(k kind) {
 		Expect(k8s.Delete(ctx, namespace)).To(Succeed())
 		for _, child := range k.children(object) {
 			Eventually(ctx, isGone(child)).Should(BeTrue(), "%T", child)
+		}
+		for _, list := range []client.ObjectList{&appsv1.ReplicaSetList{}, &corev1.PodList{}} { // their deletion causes passes
+			Eventually(ctx, func(g Gomega) {
+				g.Expect(k8s.List(ctx, list, client.InNamespace(ns))).To(Succeed())
+				g.Expect(meta.LenList(list)).To(BeZero())
+			}).Should(Succeed())
 		}
 		settledPasses(k.Controller(), ns)
 		quiet := cp.Audit.Now()
