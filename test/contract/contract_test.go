@@ -451,7 +451,8 @@ func everyDeployingKind(k kind) {
 		for _, child := range k.children(object) {
 			Eventually(ctx, isGone(child)).Should(BeTrue(), "%T", child)
 		}
-		for _, list := range []client.ObjectList{&appsv1.ReplicaSetList{}, &corev1.PodList{}} { // their deletion causes passes
+		// Their deletion causes passes, too.
+		for _, list := range []client.ObjectList{&appsv1.ReplicaSetList{}, &corev1.PodList{}} {
 			Eventually(ctx, func(g Gomega) {
 				g.Expect(k8s.List(ctx, list, client.InNamespace(ns))).To(Succeed())
 				g.Expect(meta.LenList(list)).To(BeZero())

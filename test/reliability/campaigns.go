@@ -351,9 +351,13 @@ func (s *suite) storms() []*runner.Plan {
 func (s *suite) withStandby(fault proxy.Fault) []*runner.Plan {
 	half := slices.Index(proxy.ForPairs, fault)
 	chosen := s.fewWrites(func(played scenario.Scenario) bool {
-		return played.HasAbsence() || played.DeletesNewJob ||
-			played.Hides() // a stopped leader does not open its watches again
+		return played.HasAbsence() || played.Hides() // a stopped leader does not open its watches again
 	}, func(played scenario.Scenario) bool { return s.choice(len(proxy.ForPairs), played.Name) == half })
+	for _, scenario := range s.scenarios {
+		if scenario.DeletesNewJob && fault == proxy.Freezing {
+			chosen = append(chosen, write{scenario, proxy.Rule{Match: eventCreation, Nth: 1}})
+		}
+	}
 	plans := make([]*runner.Plan, 0, len(chosen))
 	for _, write := range chosen {
 		plan := planOf(write.scenario, with(write.position, fault))
@@ -362,6 +366,8 @@ func (s *suite) withStandby(fault proxy.Fault) []*runner.Plan {
 	}
 	return plans
 }
+
+var eventCreation = proxy.Match{Verb: "create", Resource: "events.k8s.io/events"}
 
 // write is a write of a scenario that a fault can hit.
 type write struct {

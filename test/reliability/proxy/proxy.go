@@ -342,6 +342,10 @@ func (p *Proxy) Miss(ctx context.Context) {
 	p.streams.miss()
 }
 
+// staleFor is how long an operator that is resumed does not observe what happened meanwhile, as if its watches had to
+// be opened again. It may lead for longer: client-go notices a lost lease after up to 10 s.
+const staleFor = 2 * time.Second
+
 // disturb injects a fault just before a request, which is then forwarded.
 func (p *Proxy) disturb(ctx context.Context, fault Fault) {
 	switch fault.Kind {
@@ -351,10 +355,12 @@ func (p *Proxy) disturb(ctx context.Context, fault Fault) {
 		wait(ctx, fault.For)
 	case Freeze:
 		p.options.Freeze()
+		p.streams.freeze()
 		select {
 		case <-p.released:
 		case <-ctx.Done():
 		}
+		p.streams.thaw(staleFor)
 	case PauseWatches:
 		p.streams.pause(fault.For)
 	case CloseWatches:

@@ -15,6 +15,7 @@ type streams struct {
 	latest      time.Time        // when the last one has begun
 	watched     map[string]bool  // of which a watch has begun, see [Request.Watched]
 	pausedUntil time.Time
+	isFrozen    bool              // all are paused until the operator is resumed
 	lateUntil   time.Time         // of watches of late resources
 	late        func(string) bool // nil for none
 	expired     map[string]bool   // of which the next watch is answered with 410, see [Request.Watched]
@@ -35,6 +36,20 @@ func (s *streams) pause(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pausedUntil = time.Now().Add(d)
+}
+
+// freeze pauses all watches until thaw is called.
+func (s *streams) freeze() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.isFrozen = true
+}
+
+// thaw resumes the watches that freeze has paused after some time.
+func (s *streams) thaw(after time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.isFrozen, s.pausedUntil = false, time.Now().Add(after)
 }
 
 // close ends all watches.
@@ -178,6 +193,9 @@ func (s *streams) flow(ctx context.Context, resource string) {
 		left := time.Until(s.pausedUntil)
 		if s.late != nil && s.late(resource) {
 			left = max(left, time.Until(s.lateUntil))
+		}
+		if s.isFrozen {
+			left = max(left, 100*time.Millisecond)
 		}
 		s.mu.Unlock()
 		if left <= 0 {

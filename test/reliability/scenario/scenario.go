@@ -42,10 +42,10 @@ type Scenario struct {
 	// IsPassing is set if a name is taken only until the garbage collector or another resource releases it. The operator
 	// may report NameTaken in the meantime.
 	IsPassing bool
-	// IsSlow is set if it takes half a minute. No fault is injected at a single write of it.
+	// IsSlow is set if it takes half a minute or more. No fault is injected at a single write of it.
 	IsSlow bool
-	// DeletesNewJob is set if a Job is deleted that the operator has created in a step. A request of a former leader that
-	// arrives after that creates it again, which no operator can exclude.
+	// DeletesNewJob is set if a Job is deleted that the operator has created in a step. A request for a Job that a former
+	// leader sent before creates it again, which no operator can exclude, so leaders are frozen at an event only.
 	DeletesNewJob bool
 	// Before has additional environment variables of the last release's manager. If it is not nil, that manager runs
 	// during Setup, and then the manager under test replaces it.
