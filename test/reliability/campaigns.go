@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/example/memcached-operator/test/kinds"
+	"github.com/example/memcached-operator/test/reliability/oracle"
 	"github.com/example/memcached-operator/test/reliability/proxy"
 	"github.com/example/memcached-operator/test/reliability/runner"
 	"github.com/example/memcached-operator/test/reliability/scenario"
@@ -347,15 +348,16 @@ func (s *suite) storms() []*runner.Plan {
 }
 
 // withStandby returns plans in which a fault stops the leader and a standby takes over, at one random write of each
-// sort of a kind, and at one of half of the scenarios: each of both faults has its half.
+// sort of a kind, and at one of half of the scenarios: each of both faults has its half. Scenarios that freeze at an
+// event have one plan more.
 func (s *suite) withStandby(fault proxy.Fault) []*runner.Plan {
 	half := slices.Index(proxy.ForPairs, fault)
 	chosen := s.fewWrites(func(played scenario.Scenario) bool {
 		return played.HasAbsence() || played.Hides() // a stopped leader does not open its watches again
 	}, func(played scenario.Scenario) bool { return s.choice(len(proxy.ForPairs), played.Name) == half })
 	for _, scenario := range s.scenarios {
-		if scenario.DeletesNewJob && fault == proxy.Freezing {
-			chosen = append(chosen, write{scenario, proxy.Rule{Match: eventCreation, Nth: 1}})
+		if scenario.FreezesAtEvent && fault == proxy.Freezing {
+			chosen = append(chosen, write{scenario, proxy.Rule{Match: oracle.EventCreation, Nth: 1}})
 		}
 	}
 	plans := make([]*runner.Plan, 0, len(chosen))
@@ -366,8 +368,6 @@ func (s *suite) withStandby(fault proxy.Fault) []*runner.Plan {
 	}
 	return plans
 }
-
-var eventCreation = proxy.Match{Verb: "create", Resource: "events.k8s.io/events"}
 
 // write is a write of a scenario that a fault can hit.
 type write struct {

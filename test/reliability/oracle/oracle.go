@@ -162,14 +162,16 @@ func NewReference(run *Run) *Reference {
 
 // KeepFewestEvents leaves out all events but the fewest of each reason, wherever in the scenario they were.
 func (r *Reference) KeepFewestEvents(expected map[string][2]int) {
-	match := proxy.Match{Verb: "create", Resource: eventResource}
 	for reason, bounds := range expected {
 		r.FewestEvents[reason] = bounds[0]
-		r.Writes[match] = max(0, r.Writes[match]-max(0, r.Events[reason]-bounds[0]))
+		r.Writes[EventCreation] = max(0, r.Writes[EventCreation]-max(0, r.Events[reason]-bounds[0]))
 	}
 }
 
 const eventResource = "events.k8s.io/events"
+
+// EventCreation matches the creation of an event.
+var EventCreation = proxy.Match{Verb: "create", Resource: eventResource}
 
 // isOfInterest reports whether a request is not about leader election.
 func isOfInterest(request *proxy.Request) bool {

@@ -195,7 +195,7 @@ func (s *streams) flow(ctx context.Context, resource string) {
 			left = max(left, time.Until(s.lateUntil))
 		}
 		if s.isFrozen {
-			left = max(left, 100*time.Millisecond)
+			left = max(left, 100*time.Millisecond) // until the next look
 		}
 		s.mu.Unlock()
 		if left <= 0 {

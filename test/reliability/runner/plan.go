@@ -391,7 +391,7 @@ func (s *stage) awaitTick(ctx context.Context, step scenario.Step) {
 	case step.AtTick && step.Hidden != nil: // what happens at that time is hidden
 		s.e.idle(ctx, time.Until(s.Tick)-hiddenBefore)
 	case step.AtTick:
-		s.e.idle(ctx, time.Until(s.Tick))
+		s.e.idle(ctx, time.Until(s.Tick.Add(step.AfterTick)))
 	}
 }
 

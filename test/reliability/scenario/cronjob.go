@@ -68,14 +68,14 @@ func cronJobs() []Scenario {
 				Until: reports(cronJobKey, "Available=True", "Degraded=False")},
 			{Name: "fire", AtTick: true, Until: isRunning},
 		}},
-		// A leader that is frozen before the scheduled time goes on more than a minute after its start, and so does not doubt
-		// its cache because it is new.
-		{Name: "cronjob-timer-clean", IsSlow: true, DeletesNewJob: true, Steps: []Step{
+		// The frozen leader is resumed more than a minute after its start: in its first minute, a manager reads the CronJob
+		// from the API server before it creates a Job.
+		{Name: "cronjob-timer-clean", IsSlow: true, FreezesAtEvent: true, Steps: []Step{
 			{Name: "create", BeforeTick: true, Do: createCronJob,
 				Until: reports(cronJobKey, "Available=True", "Degraded=False")},
 			{Name: "fire", AtTick: true, Until: isRunning},
 			{Name: "clean up", Do: deleteJob, Until: all(jobCount(0), reportsRun)},
-			{Name: "wait", Do: waitAfterTick(50 * time.Second), Until: all(jobCount(0), reportsRun)},
+			{Name: "wait", AtTick: true, AfterTick: 50 * time.Second, Until: all(jobCount(0), reportsRun)},
 		}},
 		{Name: "cronjob-resume", Setup: []Step{
 			{Name: "create", Do: createSuspended,
@@ -168,17 +168,6 @@ func finish(hoursBefore int, how batchv1.JobConditionType) Action {
 	return onJob(hoursBefore, func(job *batchv1.Job) Action {
 		return func(ctx context.Context, s *Stage) error { return jobstate.Finish(ctx, s.Client, job, how) }
 	})
-}
-
-// waitAfterTick waits until some time after the stage's scheduled time.
-func waitAfterTick(d time.Duration) Action {
-	return func(ctx context.Context, s *Stage) error {
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Until(s.Tick.Add(d))):
-		}
-		return ctx.Err()
-	}
 }
 
 func suspend(is bool) Action {

@@ -44,9 +44,9 @@ type Scenario struct {
 	IsPassing bool
 	// IsSlow is set if it takes half a minute or more. No fault is injected at a single write of it.
 	IsSlow bool
-	// DeletesNewJob is set if a Job is deleted that the operator has created in a step. A request for a Job that a former
-	// leader sent before creates it again, which no operator can exclude, so leaders are frozen at an event only.
-	DeletesNewJob bool
+	// FreezesAtEvent is set if leaders are frozen at the first event only, because a new Job is deleted: a request for it
+	// that a frozen leader has sent before arrives after that and creates it again, which no operator can exclude.
+	FreezesAtEvent bool
 	// Before has additional environment variables of the last release's manager. If it is not nil, that manager runs
 	// during Setup, and then the manager under test replaces it.
 	Before []string
@@ -89,8 +89,9 @@ type Step struct {
 	// nil for none.
 	Hidden func(resource string) bool
 	// BeforeTick is set if it begins 15 to 40 s before a scheduled time, which becomes that of the stage, and AtTick if it
-	// begins at the scheduled time.
+	// begins at the scheduled time, or AfterTick later.
 	BeforeTick, AtTick bool
+	AfterTick          time.Duration
 	Do                 Action
 	Until              Check
 }
