@@ -47,9 +47,9 @@ type Kind struct {
 	Kubernetes []string
 	// Defaults are values of fields that change no child of an object in which the field is not set.
 	Defaults map[string]any
-	// OwnSpecs are the paths of optional fields that no suite tries with all values, because their values need other
-	// objects or much time, or must not be changed, or stop the operator from repairing children. They have specs of their
-	// own.
+	// OwnSpecs are the paths of optional fields that the contract and the scorecard do not try with all values, because
+	// their values need other objects or much time, or must not be changed, or stop the operator from repairing children.
+	// They have specs of their own.
 	OwnSpecs []string
 	// Values are values of fields that the schema cannot provide, by the path of the field.
 	Values map[string][]Value

@@ -45,7 +45,7 @@ func (t *trial) tryLimit(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		t.reject(ctx, s, from)
+		t.reject(ctx, s, from, t.rejected)
 	}
 	return nil
 }

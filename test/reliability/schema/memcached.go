@@ -28,6 +28,27 @@ var (
 		}}
 )
 
+var paused = special{
+	isLate: true,
+	expect: func(c class, resource map[string]any, _ history.Normal) error {
+		_, reason, _ := conditionOf(&unstructured.Unstructured{Object: resource}, "Progressing")
+		return expect((reason == "Paused") == (c.value == true), "the reason Paused if it is paused, and else another one")
+	},
+}
+
+// The default is Deployment.
+var workloadType = special{
+	values:  []class{{"Deployment", "Deployment", legal, nil}},
+	onlyNew: []class{{"StatefulSet", "StatefulSet", legal, []string{"cannot be changed"}}},
+	expect: func(c class, _ map[string]any, end history.Normal) error {
+		deployments, sets := namesOf(end, history.Deployments), namesOf(end, history.StatefulSets)
+		if c.value == "StatefulSet" {
+			deployments, sets = sets, deployments
+		}
+		return expect(deployments == objectName && sets == "", "one workload, of the type %v", c.value)
+	},
+}
+
 var size = special{
 	pods: podRoom,
 	expect: func(c class, resource map[string]any, end history.Normal) error {

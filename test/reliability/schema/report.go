@@ -106,7 +106,7 @@ func (c *Cluster) trials(options Options, report *Report) (trials []*trial, err 
 		report.Fields += len(k.fields)
 		for _, f := range k.fields {
 			t := newTrial(c, options, k, f)
-			isChosen := !t.elsewhere && (options.Only == nil || options.Only.MatchString(t.result.Field))
+			isChosen := options.Only == nil || options.Only.MatchString(t.result.Field)
 			if isChosen && (t.limits == "" || !options.Short) {
 				trials = append(trials, t)
 			}
@@ -165,8 +165,9 @@ func (r *Report) Page(run *proof.Run) *proof.Page {
 				"server accepts: absent, null, the bounds and the values next to them, each word of an enum. One resource is " +
 				"changed from each class to each other one, and compared with a resource that is created with the second value. " +
 				"For the limits of the history, each change has a resource of its own, and the Jobs that are kept are compared " +
-				"with the limit. Values beyond the bounds or of a wrong form or type are rejected by the name of the field and " +
-				"change nothing. In the end, the operator must write nothing for any of the resources for a while.",
+				"with the limit. A workload type, which cannot be changed, has new resources, too. Values beyond the bounds or " +
+				"of a wrong form or type are rejected by the name of the field and change nothing. In the end, the operator must " +
+				"write nothing for any of the resources for a while.",
 			"What is below spec.jobTemplate is copied to Jobs. A template with random values of all its fields is put into " +
 				"a CronJob. Kubernetes refuses its Job, so the Job that the operator requested is compared with the template, " +
 				"and the refusal must be reported in the same words. A template of what Kubernetes accepts follows, and the Job " +

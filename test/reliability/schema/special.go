@@ -31,8 +31,12 @@ type special struct {
 	// expect checks the settled state of a fresh resource of a class, because fresh and changed resources may be wrong in
 	// the same way. If the class has no value, it has the carried one.
 	expect func(c class, resource map[string]any, end history.Normal) error
-	// elsewhere is set if no transition leads to the state of a fresh resource: the contract has specs for the field.
-	elsewhere bool
+	// onlyNew are values that a new resource may have and no other may get. The resource keeps its value, too.
+	onlyNew []class
+	// isLate is set if the value is set on a resource that has settled without it, because a new one gets no children.
+	isLate bool
+	// isNeeded is set if a rule of the parent rejects resources without the field.
+	isNeeded bool
 	// limits is the condition of the finished Jobs that the field limits (limits.go).
 	limits batchv1.JobConditionType
 }
@@ -46,13 +50,12 @@ var specials = map[string]special{
 	"Memcached spec.podTemplate.spec.runtimeClassName":  runtimeClassName,
 	"Memcached spec.warmupSeconds": {values: []class{{"none", int64(0), legal, nil}, {"one", int64(1), legal, nil},
 		{"two", int64(2), legal, nil}}}, // pods of a Deployment take that long to be available
-	"Memcached spec.paused":       {elsewhere: true},
-	"Memcached spec.workloadType": {elsewhere: true},
+	"Memcached spec.paused":       paused,
+	"Memcached spec.workloadType": workloadType,
 	"Memcached spec.tls.clientCertificates.mode": {base: map[string]any{"tls": map[string]any{"secretName": "web",
 		"clientCertificates": map[string]any{"mode": "Required", "caSecretName": "clients"}}}},
-	// Either of them has to be set.
-	"Memcached spec.tls.clientCertificates.caSecretName":    {elsewhere: true},
-	"Memcached spec.tls.clientCertificates.caConfigMapName": {elsewhere: true},
+	"Memcached spec.tls.clientCertificates.caSecretName":    {isNeeded: true},
+	"Memcached spec.tls.clientCertificates.caConfigMapName": {isNeeded: true},
 	"CronJob":                                 {provoke: once},
 	"CronJob spec.schedule":                   schedule,
 	"CronJob spec.timeZone":                   timeZone,

@@ -47,7 +47,8 @@ const shortClasses = 3
 func newTrial(cluster *Cluster, options Options, k *kind, f field) *trial {
 	t := &trial{special: specialOf(k, f), options: options, cluster: cluster, kind: k, field: f,
 		ends: map[string]history.Normal{}, result: Result{Field: k.Name + " " + f.Path}}
-	for _, c := range f.classes(t.values) {
+	t.field.isRequired = f.isRequired || t.isNeeded
+	for _, c := range t.field.classes(t.values) {
 		switch {
 		case c.outcome == rejected:
 			t.rejected = append(t.rejected, c)
@@ -64,6 +65,10 @@ func newTrial(cluster *Cluster, options Options, k *kind, f field) *trial {
 	for _, c := range t.accepted {
 		t.result.Classes = append(t.result.Classes, c.name)
 	}
+	for _, c := range t.onlyNew {
+		t.result.Classes = append(t.result.Classes, c.name+" of a new one")
+	}
+	t.rejected = append(t.rejected, t.onlyNew...)
 	return t
 }
 
@@ -101,7 +106,8 @@ func (t *trial) run(ctx context.Context) {
 }
 
 // walk tests the field on one resource: all transitions from an accepted class to every other accepted class and to
-// every rejected one. A short run tests each class once, and the rejected ones only after the first.
+// every rejected one. A short run tests each class once, and the rejected ones only after the first. Each class that
+// only a new resource may have gets a resource of its own.
 func (t *trial) walk(ctx context.Context) error {
 	order := tour(len(t.accepted))
 	if t.options.Short {
@@ -116,7 +122,7 @@ func (t *trial) walk(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", from.name, err)
 	}
-	t.reject(ctx, s, from)
+	t.reject(ctx, s, from, t.rejected)
 	wasRejected := map[string]bool{from.name: true}
 	for _, next := range order[1:] {
 		to := t.accepted[next]
@@ -127,8 +133,19 @@ func (t *trial) walk(ctx context.Context) error {
 		t.result.Transitions++
 		if from = to; !wasRejected[from.name] && !t.options.Short {
 			wasRejected[from.name] = true
-			t.reject(ctx, s, from)
+			t.reject(ctx, s, from, t.rejected)
 		}
+	}
+	for _, c := range t.onlyNew {
+		s, err := t.fresh(ctx, c, nil)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+		others := slices.Clone(t.accepted)
+		for i := range others {
+			others[i].words = c.words
+		}
+		t.reject(ctx, s, c, others)
 	}
 	return nil
 }
@@ -156,9 +173,17 @@ func (t *trial) create(ctx context.Context, spec map[string]any) (*subject, erro
 
 // fresh creates a resource of a class, waits until it has settled, and records its state.
 func (t *trial) fresh(ctx context.Context, c class, carried any) (*subject, error) {
-	s, err := t.create(ctx, t.field.in(t.base, c.value))
+	spec := t.field.in(t.base, c.value)
+	if t.isLate {
+		spec = t.field.in(t.base, absent)
+	}
+	s, err := t.create(ctx, spec)
 	if err != nil {
 		return nil, err
+	}
+	if t.isLate {
+		_, settleErr := s.settle(ctx)
+		err = errors.Join(settleErr, s.change(ctx, t.field.in(t.base, c.value)))
 	}
 	for _, do := range []func(context.Context, *subject) error{t.prepare, t.provoke} {
 		if do != nil {
@@ -235,12 +260,12 @@ func (t *trial) isReported(s *subject, c class) error {
 	return nil
 }
 
-// reject changes a resource to all classes that the API server rejects, and checks that nothing changes.
-func (t *trial) reject(ctx context.Context, s *subject, from class) {
-	for _, c := range t.rejected {
+// reject changes a resource to classes that the API server rejects, and checks that nothing changes.
+func (t *trial) reject(ctx context.Context, s *subject, from class, classes []class) {
+	for _, c := range classes {
 		before, version := s.State(), s.version
 		err := s.change(ctx, t.field.in(t.base, c.value))
-		if err := checkRejection(err, append(slices.Clone(c.words), t.field.Path)); err != nil {
+		if err := checkRejection(err, append(t.names(c), c.words...)); err != nil {
 			t.violated("%s -> %s: %v", from.name, c.name, err)
 		}
 		if after := s.State(); !maps.Equal(before, after) || s.version != version {
@@ -248,6 +273,14 @@ func (t *trial) reject(ctx context.Context, s *subject, from class) {
 		}
 		t.result.Rejections++
 	}
+}
+
+// names returns what the rejection of a class names: the field, or its parent, whose rule mentions the field.
+func (t *trial) names(c class) []string {
+	if last := strings.LastIndex(t.field.Path, "."); t.isNeeded && c.isMissing() {
+		return []string{t.field.Path[:last], t.field.Path[last+1:]}
+	}
+	return []string{t.field.Path}
 }
 
 // checkRejection fails unless err is a rejection that contains all words.
