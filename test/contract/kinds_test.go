@@ -63,9 +63,6 @@ func (k kind) firstChildName(name string) string {
 	return name
 }
 
-// objectName returns a name that no other kind and variant uses.
-func (k kind) objectName() string { return strings.ToLower(k.Name + k.Variant) }
-
 // template returns the pod template of a Deployment or StatefulSet.
 func template(workload client.Object) *corev1.PodTemplateSpec {
 	_, found := testkinds.Workload(workload)

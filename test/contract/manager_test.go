@@ -171,10 +171,10 @@ var _ = Describe("The manager", ownManager, SpecPriority(2), func() {
 
 		It("works in these namespaces only", func(ctx context.Context) {
 			for _, k := range kinds {
-				unseen := k.Make(outside, k.objectName(), 1)
+				unseen := k.Make(outside, k.ObjectName(), 1)
 				Expect(k8s.Create(ctx, unseen)).To(Succeed())
 				for _, ns := range []string{inside, also} {
-					k.own(ctx, k.create(ctx, k.Make(ns, k.objectName(), 1)))
+					k.own(ctx, k.create(ctx, k.Make(ns, k.ObjectName(), 1)))
 				}
 				Expect(k.Conditions(get(ctx, unseen))).To(BeEmpty())
 			}
@@ -202,7 +202,7 @@ var _ = Describe("The manager", ownManager, SpecPriority(2), func() {
 		startDefault(ctx)
 		var objects []client.Object
 		for i, k := range deploying {
-			objects = append(objects, k.create(ctx, k.Make(ns, k.objectName(), 1)))
+			objects = append(objects, k.create(ctx, k.Make(ns, k.ObjectName(), 1)))
 			Expect(*userOf(objects[i], k)).To(BeNumerically(">", 0))
 		}
 
@@ -274,7 +274,7 @@ var _ = Describe("The manager", ownManager, SpecPriority(2), func() {
 			restart(ctx, nil, "--controllers="+named.Controller())
 			objects := make([]client.Object, len(kinds))
 			for i, k := range kinds {
-				objects[i] = k.Make(ns, k.objectName(), 1)
+				objects[i] = k.Make(ns, k.ObjectName(), 1)
 				if k.Name != named.Name {
 					Expect(k8s.Create(ctx, objects[i])).To(Succeed())
 				}

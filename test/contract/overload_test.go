@@ -40,7 +40,7 @@ var _ = Describe("While the API server rejects requests", ownManager, func() {
 		ns := newNamespace(ctx)
 		objects := map[string]client.Object{}
 		for _, k := range kinds {
-			objects[k.Title()] = k.Make(ns, k.objectName(), 1)
+			objects[k.Title()] = k.Make(ns, k.ObjectName(), 1)
 			Expect(k8s.Create(ctx, objects[k.Title()])).To(Succeed())
 		}
 		for _, k := range kinds {
@@ -59,7 +59,7 @@ var _ = Describe("While the API server rejects requests", ownManager, func() {
 		time.Sleep(rejectedFor)
 		rejected := requests(mark, ns, isRejected)
 		for _, k := range kinds {
-			name := k.firstChildName(k.objectName())
+			name := k.firstChildName(k.ObjectName())
 			if !k.Deploys { // the audit log has no name of what is created
 				name = ""
 			}

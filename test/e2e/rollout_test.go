@@ -27,11 +27,13 @@ import (
 	"github.com/example/memcached-operator/test/proof"
 )
 
-// Events with bars of their own.
+// Events with bars or plots of their own.
 const (
 	imageEvent         = "another image"
 	formerImageEvent   = "the former image again"
 	configurationEvent = "another configuration"
+	killEvent          = "a node is killed"
+	drainEvent         = "a drain"
 	renewalEvent       = "a renewed certificate"
 	upgradeEvent       = "an upgrade of the operator"
 )
@@ -208,11 +210,24 @@ func newCache(name, namespace string, nodes int32) *cache {
 	return c
 }
 
-// renew issues a certificate for the nodes.
-func (c *cache) renew(ctx context.Context) {
+// renew issues a certificate for the nodes, and returns it.
+func (c *cache) renew(ctx context.Context) keyPair {
 	GinkgoHelper()
-	ca := c.authority
-	put(ctx, c.namespace, "certificate", ca.content(issue(&ca.ca, time.Hour, namesIn(c.namespace, "cache")...)))
+	pair := issue(&c.authority.ca, time.Hour, namesIn(c.namespace, "cache")...)
+	put(ctx, c.namespace, "certificate", c.authority.content(pair))
+	return pair
+}
+
+// renewServed renews the certificate, and waits until every node serves the new one.
+func (c *cache) renewServed(ctx context.Context) {
+	GinkgoHelper()
+	mc := c.workload.(*cachev1alpha1.Memcached)
+	follower := followNodes(ctx, mc)
+	pair := c.renew(ctx)
+	for _, node := range mc.Status.Nodes {
+		servedAt(ctx, follower, tlsAddressOf(ctx, mc, node), pair)
+	}
+	Expect(kube.Delete(ctx, follower)).To(Succeed())
 }
 
 // hasSettled reports whether all pods are of the latest template and ready, and none is ending.
@@ -290,14 +305,11 @@ func eventsFor(nodes int) []event {
 		{name: configurationEvent, do: func(ctx context.Context, c *cache) { c.change(ctx, "", 2, 0) }},
 		{name: "one node more", do: func(ctx context.Context, c *cache) { c.change(ctx, "", 0, size+1) }},
 		{name: "one node less", do: func(ctx context.Context, c *cache) { c.change(ctx, "", 0, size) }},
-		{name: "a node is killed", do: func(ctx context.Context, c *cache) {
+		{name: killEvent, do: func(ctx context.Context, c *cache) {
 			Expect(kube.Delete(ctx, &c.nodes(ctx)[0], client.GracePeriodSeconds(0))).To(Succeed())
 		}},
-		{name: "a drain", do: drain},
-		{name: renewalEvent, to: []string{ourTLS}, do: func(ctx context.Context, c *cache) {
-			c.renew(ctx)
-			time.Sleep(2 * time.Minute) // in which every node serves it: docs/memcached-tls.md
-		}},
+		{name: drainEvent, do: drain},
+		{name: renewalEvent, to: []string{ourTLS}, do: func(ctx context.Context, c *cache) { c.renewServed(ctx) }},
 		{name: upgradeEvent, to: ours,
 			before: func(ctx context.Context) { replaceOperator(ctx, image("", "v"+last)) },
 			all:    func(ctx context.Context) { replaceOperator(ctx, image("")) }},
@@ -445,8 +457,8 @@ func (r *rolloutPage) page() *proof.Page {
 			"The operator is that of the tree; for its upgrade, the last release has run before. Each event is observed once " +
 				"with each cache. A bar for several events or caches is for the worst of them. A killed node is a pod that is " +
 				"deleted with a grace period of 0. A drain evicts one pod of a cache after the other, as soon as its " +
-				"PodDisruptionBudget allows it. Only a Memcached has certificate renewals and " +
-				"upgrades of the operator."},
+				"PodDisruptionBudget allows it. Only a Memcached has certificate renewals, which end when every node serves the " +
+				"new certificate, and upgrades of the operator, after which its nodes keep their image, as spec.image names it."},
 		Settings: append(r.run.Settings(), proof.Setting{Name: "Kubernetes", Value: r.kubernetes},
 			proof.Setting{Name: "memcached", Value: os.Getenv("RELATED_IMAGE_MEMCACHED") + ", " + os.Getenv(oldImage)}),
 		Claims: append(r.claims(), r.run.Claim()),
@@ -467,16 +479,19 @@ func (r *rolloutPage) page() *proof.Page {
 			}
 			section.Tables = append(section.Tables, table)
 		}
-		page.Sections = append(page.Sections, section, r.plots(nodes))
+		page.Sections = append(page.Sections, section)
+		for _, e := range []string{imageEvent, killEvent, drainEvent} {
+			page.Sections = append(page.Sections, r.plots(nodes, e))
+		}
 	}
 	return page
 }
 
-// plots are the hit ratios while all nodes are replaced.
-func (r *rolloutPage) plots(nodes int) proof.Section {
-	section := proof.Section{Title: fmt.Sprintf("Hit ratio of %d nodes that get another image", nodes)}
+// plots are the hit ratios during an event.
+func (r *rolloutPage) plots(nodes int, e string) proof.Section {
+	section := proof.Section{Title: fmt.Sprintf("Hit ratio of %d nodes: %s", nodes, e)}
 	for _, name := range allCaches {
-		noticed := r.effects[nodes][imageEvent][name]
+		noticed := r.effects[nodes][e][name]
 		var points []string
 		for _, ratio := range noticed.ratios {
 			points = append(points, fmt.Sprintf("%.0f", 100*ratio))

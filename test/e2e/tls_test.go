@@ -87,7 +87,7 @@ var _ = Describe("A Memcached with TLS", Ordered, func() {
 			before := runningContainers(ctx, namespaces)
 			followers := map[string]*corev1.Pod{}
 			for _, ns := range namespaces {
-				followers[ns.name] = ns.follow(ctx)
+				followers[ns.name] = followNodes(ctx, ns.both()...)
 			}
 			for round, bad := range []func(good, next keyPair) map[string][]byte{
 				func(good, next keyPair) map[string][]byte { // a key that does not match
@@ -148,7 +148,7 @@ var _ = Describe("A Memcached with TLS", Ordered, func() {
 		changed := time.Now()
 		for _, ns := range namespaces {
 			awaitSettled(ctx, memcacheds, ns.plain, ns.mutual)
-			follower := ns.follow(ctx)
+			follower := followNodes(ctx, ns.both()...)
 			for _, mc := range ns.both() {
 				ns.awaitServed(ctx, follower, changed, mc, renewed[key(mc)], 0)
 			}
@@ -372,16 +372,16 @@ func (ns *tlsNamespace) metrics(ctx context.Context) map[string]string {
 	return found
 }
 
-// follow starts "probe follow" for the nodes of both Memcacheds.
-func (ns *tlsNamespace) follow(ctx context.Context) *corev1.Pod {
+// followNodes starts "probe follow" for the nodes of Memcacheds in one namespace.
+func followNodes(ctx context.Context, all ...*cachev1alpha1.Memcached) *corev1.Pod {
 	GinkgoHelper()
 	args := []string{"follow", identitiesDir}
-	for _, mc := range ns.both() {
+	for _, mc := range all {
 		for _, node := range mc.Status.Nodes {
-			args = append(args, mc.Name+"."+ns.name+".svc@"+tlsAddressOf(ctx, mc, node))
+			args = append(args, mc.Name+"."+mc.Namespace+".svc@"+tlsAddressOf(ctx, mc, node))
 		}
 	}
-	pod := withIdentities(probe(ns.name, args...))
+	pod := withIdentities(probe(all[0].Namespace, args...))
 	create(ctx, pod)
 	Eventually(func(ctx context.Context) []string { return lines(podLog(ctx, pod)) }).WithContext(ctx).
 		Should(HaveLen(len(args) - 2))
@@ -394,17 +394,23 @@ func (ns *tlsNamespace) awaitServed(ctx context.Context, follower *corev1.Pod, c
 	GinkgoHelper()
 	slowest := 0.0
 	for _, node := range mc.Status.Nodes {
-		serves := tlsAddressOf(ctx, mc, node) + " serves " + pair.fingerprint()
-		Eventually(podLog).WithContext(ctx).WithArguments(follower).WithPolling(time.Second).
-			Should(ContainSubstring(serves))
-		_, rest, _ := strings.Cut(podLog(ctx, follower), serves)
-		at, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
-		Expect(err).NotTo(HaveOccurred())
-		slowest = max(slowest, time.UnixMilli(at).Sub(changed).Seconds())
+		slowest = max(slowest, servedAt(ctx, follower, tlsAddressOf(ctx, mc, node), pair).Sub(changed).Seconds())
 	}
 	measure("%s, %s, renewal %d: all nodes serve the new certificate after %.0f s", filepath.Base(ns.image), mc.Name,
 		renewal, slowest)
 	Expect(slowest).To(BeNumerically("<", 120), "seconds until the nodes serve the certificate")
+}
+
+// servedAt waits until a node serves a certificate, and returns the time since which it does.
+func servedAt(ctx context.Context, follower *corev1.Pod, address string, pair keyPair) time.Time {
+	GinkgoHelper()
+	serves := address + " serves " + pair.fingerprint()
+	Eventually(podLog).WithContext(ctx).WithArguments(follower).WithPolling(time.Second).
+		Should(ContainSubstring(serves))
+	_, rest, _ := strings.Cut(podLog(ctx, follower), serves)
+	at, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+	Expect(err).NotTo(HaveOccurred())
+	return time.UnixMilli(at)
 }
 
 // tlsAddressOf returns the address of a node for TLS.

@@ -89,6 +89,9 @@ func (k Kind) Title() string {
 	return k.Name + " with a " + k.Variant
 }
 
+// ObjectName returns a name for an object that no other kind's object has, such as "memcachedstatefulset".
+func (k Kind) ObjectName() string { return strings.ToLower(k.Name + k.Variant) }
+
 // Controller returns the name of the controller, such as "memcached".
 func (k Kind) Controller() string { return strings.ToLower(k.Name) }
 

@@ -45,6 +45,7 @@ type planReport struct {
 	fired            int // how many of the faults have occurred
 	findings         []oracle.Finding
 	recovery         time.Duration // see oracle.Recovery
+	recoveryBound    time.Duration
 	hasRecovery      bool
 	collected        time.Duration // see oracle.Collected
 	hasCollected     bool
@@ -218,7 +219,8 @@ func (r *report) summary() *proof.Page {
 					"of a step: when the request was answered, or the API server or etcd was ready again. The singles by fault, " +
 					"the others by campaign. The " +
 					"operator leaves the children of a deleted resource to Kubernetes' garbage collector, which has to recover from " +
-					"an outage, too: its times count from the end of the outage, or from the deletion if that was later."}},
+					"an outage, too: its times count from the end of the outage, or from the deletion if that was later. Plans that " +
+					"wait for it have no bound."}},
 		},
 	}
 }
@@ -375,8 +377,10 @@ func (r *report) coverage() proof.Claim {
 
 // recoveryTable has the distribution of recovery times of plans with one fault, by fault, and of the other campaigns.
 func (r *report) recoveryTable() proof.Table {
-	table := proof.Table{Columns: []string{"fault or campaign", "plans", "median", "95 %", "longest", "longest in"}}
+	table := proof.Table{
+		Columns: []string{"fault or campaign", "plans", "median", "95 %", "longest", "bound", "longest in"}}
 	seconds, longest := map[string][]float64{}, map[string]*planReport{}
+	bounds := map[string][]time.Duration{}
 	for campaign, plan := range r.plans() {
 		if !plan.hasRecovery {
 			continue
@@ -386,6 +390,7 @@ func (r *report) recoveryTable() proof.Table {
 			what = fault
 		}
 		seconds[what] = append(seconds[what], plan.recovery.Seconds())
+		bounds[what] = append(bounds[what], plan.recoveryBound)
 		if longest[what] == nil || longest[what].recovery < plan.recovery {
 			longest[what] = plan
 		}
@@ -393,7 +398,11 @@ func (r *report) recoveryTable() proof.Table {
 	for _, what := range slices.Sorted(maps.Keys(seconds)) {
 		sorted := slices.Sorted(slices.Values(seconds[what]))
 		at := func(hundredths int) string { return fmt.Sprintf("%.1f", measure.Percentile(sorted, hundredths)) }
-		table.Rows = append(table.Rows, []string{what, fmt.Sprint(len(sorted)), at(50), at(95), at(100),
+		bound := fmt.Sprintf("%.0f", slices.Min(bounds[what]).Seconds())
+		if most := slices.Max(bounds[what]); most > slices.Min(bounds[what]) {
+			bound += fmt.Sprintf(" to %.0f", most.Seconds())
+		}
+		table.Rows = append(table.Rows, []string{what, fmt.Sprint(len(sorted)), at(50), at(95), at(100), bound,
 			longest[what].String()})
 	}
 	return table

@@ -162,6 +162,7 @@ func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, 
 	p := &planReport{scenario: plan.Scenario.Name, faults: plan.Faults(), runs: runs, fired: run.Fired,
 		findings: findings}
 	p.recovery, p.hasRecovery = oracle.Recovery(run, reference)
+	p.recoveryBound = oracle.RecoveryBound(run)
 	p.collected, p.hasCollected = oracle.Collected(run)
 	r.plans = append(r.plans, p)
 	if len(r.plans)%progressEvery == 0 {

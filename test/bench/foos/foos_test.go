@@ -35,6 +35,8 @@ func results(other string, times float64) *found {
 			Requests: map[string]int{"patch foos/status": 200, "create events": 100},
 			Numbers: map[string]float64{requestsPerFoo: 3, requestsNoEvents: 2, foosPerSecond: 60 / cost,
 				cpuPerFoos: cost}})
+		f.Samples[latencySection] = append(f.Samples[latencySection], &measure.Sample{Program: name, Count: 100,
+			Numbers: map[string]float64{latencyP50: 0.02 * cost, latencyP99: 0.1 * cost}})
 		for _, foos := range f.Scale.Sizes {
 			f.Samples["restart"] = append(f.Samples["restart"], &measure.Sample{Program: name, Count: foos,
 				Numbers: map[string]float64{requestsAll: 20, writes: 0, idleWrites: 0, changeCPU: 5,
@@ -44,6 +46,8 @@ func results(other string, times float64) *found {
 	for range 2 {
 		f.Samples["creation"] = append(f.Samples["creation"], &measure.Sample{Program: floorName, Count: 100,
 			Numbers: map[string]float64{foosPerSecond: 75}})
+		f.Samples[latencySection] = append(f.Samples[latencySection], &measure.Sample{Program: floorName, Count: 100,
+			Numbers: map[string]float64{latencyP50: 0.01, latencyP99: 0.05}})
 		f.Samples[failoverSection] = append(f.Samples[failoverSection], &measure.Sample{Program: ownName, Count: 1,
 			Numbers: map[string]float64{gapStopped: 3, gapKilled: 18}})
 	}
@@ -78,6 +82,8 @@ func TestBars(t *testing.T) {
 		"a rate like another's":           {sampled, more("creation", foosPerSecond, -20), "times the sample-", false},
 		"more CPU time":                   {sampled, more("creation", cpuPerFoos, 0.3), "per 1,000 Foos, s", false},
 		"CPU time like another's":         {sampled, more("creation", cpuPerFoos, 2), "as a share of the sample-", false},
+		"slower Foos":                     {sampled, more(latencySection, latencyP50, 0.01), "latency p50", false},
+		"slow Foos among others":          {sampled, more(latencySection, latencyP99, 0.05), "latency p99", false},
 		"a change among many costs more":  {sampled, more("restart", changeCPU, 1), "CPU time of a change", false},
 		"more heap":                       {sampled, more("restart", heap, 1), "bytes of heap", false},
 		"a Lease that is not released":    {sampled, more(failoverSection, gapStopped, 15), "after SIGTERM", false},
@@ -149,12 +155,13 @@ func TestLoad(t *testing.T) {
 		want   string
 		atMost time.Duration
 	}{
-		"all":                     {load{5, 5}, 5, nil, "", 0},
-		"some do not":             {load{5, 5}, 3, nil, "3 of 5 Foos", time.Hour},
-		"one at a time":           {load{50, 1}, 50, nil, "", 0},
-		"the first does not":      {load{5, 1}, 0, nil, "0 of 5 Foos", time.Hour},
-		"a request fails":         {load{5, 5}, 0, wrong, "wrong", 0},
-		"a request fails, others": {load{50, 3}, 0, wrong, "wrong", 0},
+		"all":                     {load{5, 5, 0}, 5, nil, "", 0},
+		"some do not":             {load{5, 5, 0}, 3, nil, "3 of 5 Foos", time.Hour},
+		"one at a time":           {load{50, 1, 0}, 50, nil, "", 0},
+		"one every second":        {load{5, 5, time.Second}, 5, nil, "", 4 * time.Second},
+		"the first does not":      {load{5, 1, 0}, 0, nil, "0 of 5 Foos", time.Hour},
+		"a request fails":         {load{5, 5, 0}, 0, wrong, "wrong", 0},
+		"a request fails, others": {load{50, 3, 0}, 0, wrong, "wrong", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -173,7 +180,8 @@ func TestLoad(t *testing.T) {
 				if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 					t.Errorf("%v", err)
 				}
-				if most > test.load.pending || time.Since(begun) > test.atMost {
+				atLeast := time.Duration(test.load.count-1) * test.load.every
+				if most > test.load.pending || time.Since(begun) > test.atMost || time.Since(begun) < atLeast {
 					t.Errorf("%d Foos were pending, for %s", most, time.Since(begun))
 				}
 			})

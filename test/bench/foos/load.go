@@ -22,10 +22,12 @@ import (
 type load struct {
 	count   int
 	pending int // the maximum number of Foos that do not match their specs yet
+	// every is the time from one Foo to the next one that is due. Zero starts them as soon as pending allows.
+	every time.Duration
 }
 
 // run creates or changes Foos, and waits until the status of each reports the expected number of available replicas. It
-// returns how many seconds each took.
+// returns how many seconds each took, from the time at which it was due.
 func (l load) run(ctx context.Context, o *observer, replicas int32, name func(number int) string,
 	do func(ctx context.Context, name string) error) ([]float64, error) {
 	limit := time.Minute + time.Duration(l.count)*100*time.Millisecond
@@ -33,11 +35,15 @@ func (l load) run(ctx context.Context, o *observer, replicas int32, name func(nu
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(l.pending)
-	seconds, ready := make([]float64, l.count), atomic.Int32{}
+	seconds, ready, started := make([]float64, l.count), atomic.Int32{}, time.Now()
 	for number := range l.count {
 		group.Go(func() error {
-			begun, isReady := time.Now(), o.expect(name(number), replicas)
+			due, isReady := time.Now(), o.expect(name(number), replicas)
 			err := ctx.Err()
+			if l.every > 0 {
+				due = started.Add(time.Duration(number) * l.every)
+				err = measure.Pause(ctx, time.Until(due))
+			}
 			if err == nil {
 				err = do(ctx, name(number))
 			}
@@ -46,7 +52,7 @@ func (l load) run(ctx context.Context, o *observer, replicas int32, name func(nu
 			}
 			select {
 			case at := <-isReady:
-				seconds[number] = at.Sub(begun).Seconds()
+				seconds[number] = at.Sub(due).Seconds()
 				ready.Add(1)
 				return nil
 			case <-ctx.Done():

@@ -7,7 +7,7 @@
 //
 //   - this operator, as config/manager starts it, but without its memory limit;
 //   - the sample-controller, without client-go's limit of 5 requests a second;
-//   - for creations, the floor: a program that only makes the writes that no controller can leave out.
+//   - for creations and their latency, the floor: a program that only makes the writes that no controller can leave out.
 //
 // With --baseline=PROGRAM, another build of the operator replaces the sample-controller, to show what a code change
 // costs.
@@ -42,6 +42,8 @@ type scale struct {
 	Starts   int           // how often each of them is started
 	Changes  int           // the number of Foos that are scaled after each start
 	Idle     time.Duration // the time without changes after each start
+	// Latencies is the number of Foos that are created at half of the floor's rate; 0 leaves that out.
+	Latencies int
 	// Failovers is how often a leader is ended by each signal.
 	Failovers int
 }
@@ -50,7 +52,7 @@ type scale struct {
 // minutes.
 var (
 	full = scale{Foos: 2000, Rounds: 10, Sizes: []int{1000, 10_000, 50_000}, Restarts: 6, Changes: 1000,
-		Idle: 100 * time.Second, Started: 10_000, Starts: 10, Failovers: 6}
+		Idle: 100 * time.Second, Started: 10_000, Starts: 10, Latencies: 500, Failovers: 6}
 	short = scale{Foos: 200, Rounds: 1, Sizes: []int{200}, Restarts: 1, Changes: 50, Idle: 10 * time.Second,
 		Started: 200, Starts: 1}
 	paired = scale{Foos: 400, Rounds: 10, Sizes: []int{100, 2000}, Restarts: 2, Started: 2000, Starts: 10}
@@ -105,7 +107,7 @@ func run(ctx context.Context, work string) (err error) {
 
 // measure measures one section on a new control plane, so that earlier sections do not affect it.
 func (b *bench) measure(ctx context.Context, s section, f *found) (err error) {
-	if s.name == failoverSection && b.Failovers == 0 {
+	if s.name == failoverSection && b.Failovers == 0 || s.name == latencySection && b.Latencies == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithCancel(ctx)

@@ -143,6 +143,21 @@ func measureCreations(ctx context.Context, p *plane) (measure.Samples, error) {
 	})
 }
 
+// measureLatencies measures how long Foos take that are created at half of the rate that the floor reaches, whether
+// earlier ones are ready or not.
+func measureLatencies(ctx context.Context, p *plane) (measure.Samples, error) {
+	most, err := p.measureCreation(ctx, floor, load{count: p.bench.Foos, pending: paced})
+	if err != nil {
+		return nil, err
+	}
+	l := load{count: p.bench.Latencies, pending: p.bench.Latencies,
+		every: time.Duration(2 * float64(time.Second) / most.Numbers[foosPerSecond])}
+	measure.Log("a Foo every %s", l.every)
+	return measure.Rounds(p.bench.Rounds, append(p.bench.compared(), floor), func(a program) (*measure.Sample, error) {
+		return p.measureCreation(ctx, a, l)
+	})
+}
+
 // measureCreation measures how a program that has just started reconciles Foos in a new namespace, and deletes them.
 func (p *plane) measureCreation(ctx context.Context, a program, l load) (_ *measure.Sample, err error) {
 	ctx, cancel := context.WithCancel(ctx)

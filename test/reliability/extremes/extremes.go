@@ -185,13 +185,13 @@ func (s *stage) manyJobs(ctx context.Context) error {
 
 // largestAnnotations creates resources with annotations of almost the size that the API server accepts.
 func (s *stage) largestAnnotations(ctx context.Context) error {
-	for _, k := range kinds.All {
-		object := k.Make(namespace, "large-"+strings.ToLower(k.Name), 1)
+	for _, k := range kinds.WithVariants {
+		object := k.Make(namespace, k.ObjectName()+"-large", 1)
 		object.SetAnnotations(map[string]string{"example.com/large": strings.Repeat("x", annotationsThatWorks)})
 		if err := s.Client.Create(ctx, object); err != nil {
-			return fmt.Errorf("creating a large %s: %w", k.Name, err)
+			return fmt.Errorf("creating a large %s: %w", k.Title(), err)
 		}
-		if err := s.await(ctx, object, "a "+k.Name+" with the largest annotations works", func() bool {
+		if err := s.await(ctx, object, "a "+k.Title()+" has the largest annotations and works", func() bool {
 			status := k.Status(object)
 			return status.ObservedGeneration == object.GetGeneration() &&
 				meta.IsStatusConditionFalse(status.Conditions, "Degraded")

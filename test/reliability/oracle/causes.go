@@ -13,10 +13,12 @@ import (
 	"github.com/example/memcached-operator/test/reliability/history"
 )
 
-// causes finds events of a reason of which there are more than changes of stored statuses that they report. Each faulty
-// request may cause missed times to be reported once more: an operator that starts with an old cache finds them again.
+// causes finds events of a reason about an object of which there are more than changes of its stored status that they
+// report. Each faulty request may cause missed times to be reported once more: an operator that starts with an old
+// cache finds them again.
 func causes(run *Run, _ *Reference) []string {
-	changes, last, missed := map[string]int{}, map[types.UID]*history.Reported{}, map[types.UID]string{}
+	changes, last, missed := map[news]int{}, map[types.UID]*history.Reported{}, map[types.UID]string{}
+	refused, again := refusedStatuses(run), excuses(run)
 	for _, version := range run.Versions {
 		if !history.IsOwnKind(version.Resource) {
 			continue
@@ -25,19 +27,20 @@ func causes(run *Run, _ *Reference) []string {
 		was := last[uid]
 		if was == nil {
 			was = &history.Reported{}
+			changes[news{uid, samplev1alpha1.EventStatusNotWritten}] = refused[version.Key]
+			changes[news{uid, tutorialv1.EventMissedSchedule}] = again
 		}
-		changes[newsIn(version.Resource, was, is)]++
+		changes[news{uid, newsIn(version.Resource, was, is)}]++
 		if at := lastMissed(version.Object); at != "" && at != missed[uid] {
-			changes[tutorialv1.EventMissedSchedule]++
+			changes[news{uid, tutorialv1.EventMissedSchedule}]++
 			missed[uid] = at
 		}
 		last[uid] = is
 	}
-	changes[samplev1alpha1.EventStatusNotWritten] = refusedStatuses(run)
-	changes[tutorialv1.EventMissedSchedule] += excuses(run)
 	var found problems
-	for reason, n := range sent(run) {
-		found.addIf(n > changes[reason], "%d events %s for %d changes of a status", n, reason, changes[reason])
+	for event, n := range sentNews(run) {
+		found.addIf(n > changes[event], "%d events %s about one object for %d changes of its status", n, event.reason,
+			changes[event])
 	}
 	return found
 }
@@ -48,13 +51,14 @@ func lastMissed(object *unstructured.Unstructured) string {
 	return at
 }
 
-// refusedStatuses returns how many writes of a status the API server rejected.
-func refusedStatuses(run *Run) int {
-	refused := 0
+// refusedStatuses returns how many writes of the status of each resource the API server rejected.
+func refusedStatuses(run *Run) map[history.Key]int {
+	refused := map[history.Key]int{}
 	for i := range run.Requests {
 		request := &run.Requests[i]
-		if request.IsWrite() && strings.HasSuffix(request.Resource, "/status") && isRefused(request) {
-			refused++
+		if resource, isStatus := strings.CutSuffix(request.Resource, "/status"); isStatus && request.IsWrite() &&
+			isRefused(request) {
+			refused[history.Key{Resource: resource, Name: request.Name}]++
 		}
 	}
 	return refused

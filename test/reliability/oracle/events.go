@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
@@ -70,19 +71,34 @@ func hasReportedNameTaken(run *Run) bool {
 	})
 }
 
-// sent returns the number of events by reason, before everything was reconciled once more. A patch of an event
-// continues a series.
-func sent(run *Run) map[string]int {
-	counts, reasons := map[string]int{}, map[string]string{}
+// news is what an event reports: a reason, of one object.
+type news struct {
+	about  types.UID
+	reason string
+}
+
+// sentNews returns the number of events by what they report, before everything was reconciled once more. A patch of an
+// event continues a series.
+func sentNews(run *Run) map[news]int {
+	counts, series := map[news]int{}, map[string]news{}
 	for _, request := range run.Requests[:run.Anew] {
 		switch {
 		case request.Resource != eventResource:
 		case request.Verb == "patch":
-			counts[reasons[request.Name]]++
+			counts[series[request.Name]]++
 		case request.IsDone():
-			reasons[request.Name] = request.Reason
-			counts[request.Reason]++
+			series[request.Name] = news{request.About, request.Reason}
+			counts[series[request.Name]]++
 		}
+	}
+	return counts
+}
+
+// sent returns the number of events by reason.
+func sent(run *Run) map[string]int {
+	counts := map[string]int{}
+	for event, n := range sentNews(run) {
+		counts[event.reason] += n
 	}
 	return counts
 }

@@ -208,9 +208,9 @@ func rest(run *Run, _ *Reference) []string {
 	return found
 }
 
-// isRead reports whether a pass, and not a cache, reads: one object, or events, which have no cache.
+// isRead reports whether a pass, and not a cache, reads. Events have no cache.
 func isRead(request *proxy.Request) bool {
-	return isOfPass(request) && !request.IsWrite() || request.Resource == "/events"
+	return isOfPass(request) && !request.IsWrite() || request.IsLive || request.Resource == "/events"
 }
 
 // oneLeads finds writes of the standby before it has acquired the lease.

@@ -19,8 +19,8 @@ const (
 	outageBound  = 45 * time.Second // Kubernetes' controllers have to recover, too
 )
 
-// boundOf returns the bound of a run's recovery.
-func boundOf(run *Run) time.Duration {
+// RecoveryBound returns the bound of a run's recovery.
+func RecoveryBound(run *Run) time.Duration {
 	most, hit := retryBound, 0
 	if !run.AwayTo.IsZero() {
 		most = outageBound
@@ -51,7 +51,7 @@ func recovery(run *Run, reference *Reference) []string {
 		return nil
 	}
 	var found problems
-	bound := boundOf(run)
+	bound := RecoveryBound(run)
 	found.addIf(late > bound, "everything had settled %.1f s later than without faults; the bound is %s", late.Seconds(),
 		bound)
 	return found

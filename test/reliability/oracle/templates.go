@@ -27,20 +27,26 @@ type field struct {
 	path  string
 }
 
-// templates finds children that the operator changed more often than their resource's spec had changed.
+// templates finds children that the operator changed more often than their resource's spec had changed. The number of
+// pods that a resource asks for is no cause to change a template or a Service.
 func templates(run *Run, _ *Reference) []string {
 	own := ownVersions(run)
 	first, last := map[types.UID]int64{}, map[types.UID]int64{} // generations of resources
+	scaled := map[types.UID]int64{}                             // those that differ only in the number of pods
+	specs := map[types.UID]map[string]any{}                     // of the last version of resources, without that number
 	contents, changes, reasons := map[field]any{}, map[field]int{}, map[field]int{}
 	children := map[types.UID]*unstructured.Unstructured{}
 	for _, version := range run.Versions {
 		object := version.Object
 		uid := object.GetUID()
 		if history.IsOwnKind(version.Resource) {
+			generation, spec := object.GetGeneration(), specWithoutPods(object)
 			if _, isKnown := first[uid]; !isKnown {
-				first[uid] = object.GetGeneration()
+				first[uid] = generation
+			} else if generation == last[uid]+1 && equality.Semantic.DeepEqual(spec, specs[uid]) {
+				scaled[uid]++
 			}
-			last[uid] = object.GetGeneration()
+			last[uid], specs[uid] = generation, spec
 		}
 		for _, path := range pathsOf[version.Resource] {
 			if version.IsGone {
@@ -64,6 +70,9 @@ func templates(run *Run, _ *Reference) []string {
 		child := children[key.child]
 		owner := controllerOf(child)
 		most := int(last[owner]-first[owner]) + reasons[key]
+		if key.path == "spec.template" || child.GetKind() == "Service" {
+			most -= int(scaled[owner])
+		}
 		if run.HasOtherImages && key.path == "spec.template" {
 			most++
 		}
@@ -71,4 +80,12 @@ func templates(run *Run, _ *Reference) []string {
 			key.path, child.GetKind(), child.GetName(), count, most)
 	}
 	return found
+}
+
+// specWithoutPods returns the spec of a Foo, Memcached or CronJob without the number of pods.
+func specWithoutPods(object *unstructured.Unstructured) map[string]any {
+	spec, _, _ := unstructured.NestedMap(object.Object, "spec")
+	delete(spec, "replicas")
+	delete(spec, "size")
+	return spec
 }

@@ -359,6 +359,26 @@ func TestPreconditionsOfPatches(t *testing.T) {
 	}
 }
 
+func TestWhatAnEventIsAbout(t *testing.T) {
+	event := `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"one.1"},"reason":"Synced",` +
+		`"regarding":{"uid":"f"}}`
+	got, err := read(httptest.NewRequest(http.MethodPost, "/apis/events.k8s.io/v1/namespaces/ns/events", nil),
+		[]byte(event))
+	if err != nil || got.Reason != "Synced" || got.About != "f" {
+		t.Errorf("%+v %v", got, err)
+	}
+}
+
+func TestLiveLists(t *testing.T) {
+	for query, isLive := range map[string]bool{"": true, "?labelSelector=a%3Db": true, "?resourceVersion=0": false,
+		"?limit=500": false} {
+		got, err := read(httptest.NewRequest(http.MethodGet, "/apis/batch/v1/namespaces/ns/jobs"+query, nil), nil)
+		if err != nil || got.IsLive != isLive {
+			t.Errorf("%q: %+v %v", query, got, err)
+		}
+	}
+}
+
 func TestParsesRules(t *testing.T) {
 	g := NewWithT(t)
 	rules := []Rule{{Match: Match{Verb: "patch", Resource: "/services"}, For: 5 * time.Second, Fault: Faults[3]}}

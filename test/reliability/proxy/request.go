@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -39,8 +40,11 @@ type Request struct {
 	AnsweredUID, AnsweredRV string
 	// OnlyUID and OnlyRV are the UID and the resource version that a write requires; empty for any.
 	OnlyUID, OnlyRV string
-	// Reason is that of an event that is created.
+	// Reason is that of an event that is created, and About the UID of the object that it is about.
 	Reason string
+	About  types.UID
+	// IsLive is set for lists that ask for no resource version and no pages, as those of caches do.
+	IsLive bool
 	// Force means that an apply takes fields from other managers.
 	Force bool
 }
@@ -102,8 +106,10 @@ func read(r *http.Request, body []byte) (*Request, error) {
 			request.Name = object.GetName()
 		}
 		if event, ok := decode(body).(*eventsv1.Event); ok {
-			request.Reason = event.Reason
+			request.Reason, request.About = event.Reason, event.Regarding.UID
 		}
+	case "list":
+		request.IsLive = !r.URL.Query().Has("resourceVersion") && !r.URL.Query().Has("limit")
 	case "delete":
 		request.OnlyUID = deletedUID(body)
 	case "patch":

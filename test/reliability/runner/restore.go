@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -38,7 +37,7 @@ type restored struct {
 	restartsOperator bool   // after the restore
 	operator         *testenv.Manager
 	logs             string               // of operators that were stopped
-	objects          []client.Object      // of kinds.All
+	objects          []client.Object      // of kinds.WithVariants
 	ran              map[string]types.UID // the Jobs that were observed, by their scheduled times
 }
 
@@ -155,8 +154,8 @@ func (r *restored) play(ctx context.Context, backup string, log func(format stri
 
 // create creates a resource of each kind.
 func (r *restored) create(ctx context.Context) error {
-	for _, k := range kinds.All {
-		object := k.Make("default", strings.ToLower(k.Name), 1)
+	for _, k := range kinds.WithVariants {
+		object := k.Make("default", k.ObjectName(), 1)
 		r.objects = append(r.objects, object)
 		if err := r.Client.Create(ctx, object); err != nil {
 			return err
@@ -197,7 +196,7 @@ func (r *restored) write(ctx context.Context) error {
 
 // resize changes the number of pods of all resources that have one. It retries while the API server starts.
 func (r *restored) resize(ctx context.Context, pods int32) error {
-	for i, k := range kinds.All {
+	for i, k := range kinds.WithVariants {
 		if !k.Deploys {
 			continue
 		}
@@ -270,7 +269,7 @@ func (r *restored) schedule(ctx context.Context, schedule string) error {
 
 // settle waits until the status of each resource is of its spec, and its workload has the number of pods.
 func (r *restored) settle(ctx context.Context) error {
-	for i, k := range kinds.All {
+	for i, k := range kinds.WithVariants {
 		object := r.objects[i]
 		err := until(ctx, func(ctx context.Context) error {
 			if err := r.Client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
@@ -279,7 +278,7 @@ func (r *restored) settle(ctx context.Context) error {
 			status := k.Status(object)
 			if status.ObservedGeneration != object.GetGeneration() || !meta.IsStatusConditionFalse(status.Conditions,
 				"Progressing") || !meta.IsStatusConditionFalse(status.Conditions, "Degraded") {
-				return fmt.Errorf("generation %d of %s has the status %+v", object.GetGeneration(), k.Name, status)
+				return fmt.Errorf("generation %d of %s has the status %+v", object.GetGeneration(), k.Title(), status)
 			}
 			if !k.Deploys {
 				return nil
@@ -290,7 +289,7 @@ func (r *restored) settle(ctx context.Context) error {
 			}
 			replicas, _ := kinds.Workload(workload)
 			if ptr.Deref(*replicas, 0) != k.Pods(object) || kinds.AvailableReplicas(workload) != k.Pods(object) {
-				return fmt.Errorf("%s has %d replicas, of which %d are available", k.Name, ptr.Deref(*replicas, 0),
+				return fmt.Errorf("%s has %d replicas, of which %d are available", k.Title(), ptr.Deref(*replicas, 0),
 					kinds.AvailableReplicas(workload))
 			}
 			return nil
@@ -304,7 +303,7 @@ func (r *restored) settle(ctx context.Context) error {
 
 // delete deletes all resources, and waits until their children are gone.
 func (r *restored) delete(ctx context.Context) error {
-	for i, k := range kinds.All {
+	for i, k := range kinds.WithVariants {
 		children := k.ChildrenOf(r.objects[i])
 		if err := r.Client.Delete(ctx, r.objects[i]); err != nil {
 			return err

@@ -118,11 +118,15 @@ func memcachedSets() []Scenario {
 			{Name: "delete the children", Do: remove(workload, nodes), Until: runsTwo},
 		}},
 		{Name: "memcached-set-tls", Setup: []Step{created}, Steps: []Step{
-			{Name: "add TLS and metrics, and change the configuration", Until: all(runsTwo, setHasSidecar),
+			{Name: "add TLS, metrics and other settings", Until: all(runsTwo, setHasSidecar),
 				Do: edit(set, func(mc *cachev1alpha1.Memcached) {
-					mc.Spec.TLS, mc.Spec.Metrics = cachev1alpha1.TLS{SecretName: "web"}, &cachev1alpha1.Metrics{
-						Mode: cachev1alpha1.MetricsExporter}
+					mc.Spec.TLS = cachev1alpha1.TLS{SecretName: "web", ClientCertificates: cachev1alpha1.ClientCertificates{
+						Mode: cachev1alpha1.ClientCertificatesRequired, CASecretName: "clients"}}
+					mc.Spec.Metrics = &cachev1alpha1.Metrics{Mode: cachev1alpha1.MetricsExporter}
 					mc.Spec.Config = &cachev1alpha1.MemcachedConfig{Threads: 2}
+					labels := map[string]string{"team": "web"}
+					mc.Spec.PodTemplate = &cachev1alpha1.PodTemplate{Metadata: &cachev1alpha1.PodMetadata{Labels: labels}}
+					mc.Spec.Service = &cachev1alpha1.ServiceTemplate{Metadata: &cachev1alpha1.ServiceMetadata{Labels: labels}}
 				})},
 		}},
 		{Name: "memcached-set-upgrade", Before: unchanged, Setup: []Step{created}, Steps: []Step{
