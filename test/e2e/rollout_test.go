@@ -52,7 +52,8 @@ type cache struct {
 	others    []client.Object
 	selector  client.MatchingLabels
 	users     *corev1.Pod
-	authority *authority // of the certificates
+	authority *authority  // of the certificates
+	follower  *corev1.Pod // observes the certificates that nodes serve
 }
 
 // interval is what probe users prints.
@@ -78,8 +79,9 @@ var (
 
 // event is something that happens to caches.
 type event struct {
-	name   string
-	before func(ctx context.Context)           // prepares it, without being observed; nil for nothing
+	name string
+	// before prepares it for all caches, without being observed; nil for nothing.
+	before func(ctx context.Context, caches []*cache)
 	do     func(ctx context.Context, c *cache) // starts it for one cache
 	all    func(ctx context.Context)           // lets it happen to all at once, in place of do
 	to     []string                            // the caches that it happens to; nil for all
@@ -222,12 +224,22 @@ func (c *cache) renew(ctx context.Context) keyPair {
 func (c *cache) renewServed(ctx context.Context) {
 	GinkgoHelper()
 	mc := c.workload.(*cachev1alpha1.Memcached)
-	follower := followNodes(ctx, mc)
+	Expect(mc.Status.Nodes).To(HaveLen(int(mc.Spec.Size)))
 	pair := c.renew(ctx)
 	for _, node := range mc.Status.Nodes {
-		servedAt(ctx, follower, tlsAddressOf(ctx, mc, node), pair)
+		servedAt(ctx, c.follower, tlsAddressOf(ctx, mc, node), pair)
 	}
-	Expect(kube.Delete(ctx, follower)).To(Succeed())
+	Expect(kube.Delete(ctx, c.follower)).To(Succeed())
+}
+
+// startFollower observes the certificates of a Memcached with TLS.
+func startFollower(ctx context.Context, caches []*cache) {
+	GinkgoHelper()
+	for _, c := range caches {
+		if c.name == ourTLS {
+			c.follower = followNodes(ctx, c.workload.(*cachev1alpha1.Memcached))
+		}
+	}
 }
 
 // hasSettled reports whether all pods are of the latest template and ready, and none is ending.
@@ -309,9 +321,10 @@ func eventsFor(nodes int) []event {
 			Expect(kube.Delete(ctx, &c.nodes(ctx)[0], client.GracePeriodSeconds(0))).To(Succeed())
 		}},
 		{name: drainEvent, do: drain},
-		{name: renewalEvent, to: []string{ourTLS}, do: func(ctx context.Context, c *cache) { c.renewServed(ctx) }},
+		{name: renewalEvent, to: []string{ourTLS}, before: startFollower,
+			do: func(ctx context.Context, c *cache) { c.renewServed(ctx) }},
 		{name: upgradeEvent, to: ours,
-			before: func(ctx context.Context) { replaceOperator(ctx, image("", "v"+last)) },
+			before: func(ctx context.Context, _ []*cache) { replaceOperator(ctx, image("", "v"+last)) },
 			all:    func(ctx context.Context) { replaceOperator(ctx, image("")) }},
 	}
 }
@@ -341,7 +354,7 @@ func replaceOperator(ctx context.Context, next string) {
 func observe(ctx context.Context, caches []*cache, e event) map[string]effect {
 	GinkgoHelper()
 	if e.before != nil {
-		e.before(ctx)
+		e.before(ctx, caches)
 	}
 	for _, c := range caches {
 		Eventually(c.hasSettled).WithContext(ctx).WithTimeout(rolloutLimit).Should(BeTrue(), c.name)
@@ -457,8 +470,9 @@ func (r *rolloutPage) page() *proof.Page {
 			"The operator is that of the tree; for its upgrade, the last release has run before. Each event is observed once " +
 				"with each cache. A bar for several events or caches is for the worst of them. A killed node is a pod that is " +
 				"deleted with a grace period of 0. A drain evicts one pod of a cache after the other, as soon as its " +
-				"PodDisruptionBudget allows it. Only a Memcached has certificate renewals, which end when every node serves the " +
-				"new certificate, and upgrades of the operator, after which its nodes keep their image, as spec.image names it."},
+				"PodDisruptionBudget allows it. Only Memcacheds have certificate renewals and upgrades of the " +
+				"operator. A renewal ends when every node serves the new certificate. spec.image is set, so an upgrade keeps the " +
+				"image of the nodes."},
 		Settings: append(r.run.Settings(), proof.Setting{Name: "Kubernetes", Value: r.kubernetes},
 			proof.Setting{Name: "memcached", Value: os.Getenv("RELATED_IMAGE_MEMCACHED") + ", " + os.Getenv(oldImage)}),
 		Claims: append(r.claims(), r.run.Claim()),

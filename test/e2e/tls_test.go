@@ -401,7 +401,7 @@ func (ns *tlsNamespace) awaitServed(ctx context.Context, follower *corev1.Pod, c
 	Expect(slowest).To(BeNumerically("<", 120), "seconds until the nodes serve the certificate")
 }
 
-// servedAt waits until a node serves a certificate, and returns the time since which it does.
+// servedAt waits until a node serves a certificate, and returns when it first did.
 func servedAt(ctx context.Context, follower *corev1.Pod, address string, pair keyPair) time.Time {
 	GinkgoHelper()
 	serves := address + " serves " + pair.fingerprint()

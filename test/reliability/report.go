@@ -380,7 +380,7 @@ func (r *report) recoveryTable() proof.Table {
 	table := proof.Table{
 		Columns: []string{"fault or campaign", "plans", "median", "95 %", "longest", "bound", "longest in"}}
 	seconds, longest := map[string][]float64{}, map[string]*planReport{}
-	bounds := map[string][]time.Duration{}
+	bounds := map[string][]float64{}
 	for campaign, plan := range r.plans() {
 		if !plan.hasRecovery {
 			continue
@@ -390,7 +390,9 @@ func (r *report) recoveryTable() proof.Table {
 			what = fault
 		}
 		seconds[what] = append(seconds[what], plan.recovery.Seconds())
-		bounds[what] = append(bounds[what], plan.recoveryBound)
+		if !plan.hasCollected {
+			bounds[what] = append(bounds[what], plan.recoveryBound.Seconds())
+		}
 		if longest[what] == nil || longest[what].recovery < plan.recovery {
 			longest[what] = plan
 		}
@@ -398,14 +400,22 @@ func (r *report) recoveryTable() proof.Table {
 	for _, what := range slices.Sorted(maps.Keys(seconds)) {
 		sorted := slices.Sorted(slices.Values(seconds[what]))
 		at := func(hundredths int) string { return fmt.Sprintf("%.1f", measure.Percentile(sorted, hundredths)) }
-		bound := fmt.Sprintf("%.0f", slices.Min(bounds[what]).Seconds())
-		if most := slices.Max(bounds[what]); most > slices.Min(bounds[what]) {
-			bound += fmt.Sprintf(" to %.0f", most.Seconds())
-		}
-		table.Rows = append(table.Rows, []string{what, fmt.Sprint(len(sorted)), at(50), at(95), at(100), bound,
-			longest[what].String()})
+		table.Rows = append(table.Rows, []string{what, fmt.Sprint(len(sorted)), at(50), at(95), at(100),
+			rangeOf(bounds[what]), longest[what].String()})
 	}
 	return table
+}
+
+// rangeOf returns the least and the most of numbers.
+func rangeOf(numbers []float64) string {
+	if len(numbers) == 0 {
+		return "none"
+	}
+	least, most := slices.Min(numbers), slices.Max(numbers)
+	if least == most {
+		return fmt.Sprintf("%.0f", least)
+	}
+	return fmt.Sprintf("%.0f to %.0f", least, most)
 }
 
 // matrix has the plans of the campaign singles, by fault and kind.

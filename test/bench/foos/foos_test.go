@@ -116,8 +116,10 @@ func TestBars(t *testing.T) {
 func TestBusyMachine(t *testing.T) {
 	f := results(sampleName, 3)
 	f.Samples["creation"][1].Others, f.Samples["restart"][0].Others = mostOthers+0.01, mostOthers+0.01
+	f.Samples[latencySection][1].Others = mostOthers + 0.01
 	for _, b := range f.bars() {
-		isTime := strings.Contains(b.What, "CPU time") || strings.HasPrefix(b.What, "rate,")
+		isTime := strings.Contains(b.What, "CPU time") || strings.HasPrefix(b.What, "rate,") ||
+			strings.HasPrefix(b.What, "latency ")
 		if c := b.Claim(); isTime != (c.Verdict == proof.NotJudged) {
 			t.Errorf("%+v", c)
 		}
@@ -158,7 +160,7 @@ func TestLoad(t *testing.T) {
 		"all":                     {load{5, 5, 0}, 5, nil, "", 0},
 		"some do not":             {load{5, 5, 0}, 3, nil, "3 of 5 Foos", time.Hour},
 		"one at a time":           {load{50, 1, 0}, 50, nil, "", 0},
-		"one every second":        {load{5, 5, time.Second}, 5, nil, "", 4 * time.Second},
+		"one every second":        {load{5, 5, time.Second}, 5, nil, "", 4*time.Second + time.Second/4},
 		"the first does not":      {load{5, 1, 0}, 0, nil, "0 of 5 Foos", time.Hour},
 		"a request fails":         {load{5, 5, 0}, 0, wrong, "wrong", 0},
 		"a request fails, others": {load{50, 3, 0}, 0, wrong, "wrong", 0},
@@ -166,11 +168,12 @@ func TestLoad(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o, most, begun := newObserver(), 0, time.Now()
-				_, err := test.load.run(t.Context(), o, 1, strconv.Itoa, func(_ context.Context, name string) error {
+				seconds, err := test.load.run(t.Context(), o, 1, strconv.Itoa, func(_ context.Context, name string) error {
 					o.mu.Lock()
 					most = max(most, len(o.expected))
 					o.mu.Unlock()
 					if number, err := strconv.Atoi(name); err != nil || number < test.ready {
+						time.Sleep(test.load.every / 4)
 						o.becomes(name)
 					} else if number == 2 {
 						return test.err
@@ -179,6 +182,9 @@ func TestLoad(t *testing.T) {
 				})
 				if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 					t.Errorf("%v", err)
+				}
+				if slices.ContainsFunc(seconds, func(s float64) bool { return s != test.load.every.Seconds()/4 }) {
+					t.Errorf("the Foos took %v s", seconds)
 				}
 				atLeast := time.Duration(test.load.count-1) * test.load.every
 				if most > test.load.pending || time.Since(begun) > test.atMost || time.Since(begun) < atLeast {

@@ -22,7 +22,7 @@ import (
 type load struct {
 	count   int
 	pending int // the maximum number of Foos that do not match their specs yet
-	// every is the time from one Foo to the next one that is due. Zero starts them as soon as pending allows.
+	// every is the interval at which Foos are due; 0 starts them as soon as pending allows.
 	every time.Duration
 }
 
@@ -40,7 +40,7 @@ func (l load) run(ctx context.Context, o *observer, replicas int32, name func(nu
 		group.Go(func() error {
 			due, isReady := time.Now(), o.expect(name(number), replicas)
 			err := ctx.Err()
-			if l.every > 0 {
+			if err == nil && l.every > 0 {
 				due = started.Add(time.Duration(number) * l.every)
 				err = measure.Pause(ctx, time.Until(due))
 			}

@@ -7,7 +7,7 @@
 //
 //   - this operator, as config/manager starts it, but without its memory limit;
 //   - the sample-controller, without client-go's limit of 5 requests a second;
-//   - for creations and their latency, the floor: a program that only makes the writes that no controller can leave out.
+//   - for creations, the floor: a program that only makes the writes that no controller can leave out.
 //
 // With --baseline=PROGRAM, another build of the operator replaces the sample-controller, to show what a code change
 // costs.

@@ -143,8 +143,8 @@ func measureCreations(ctx context.Context, p *plane) (measure.Samples, error) {
 	})
 }
 
-// measureLatencies measures how long Foos take that are created at half of the rate that the floor reaches, whether
-// earlier ones are ready or not.
+// measureLatencies measures the latency of Foos that are created at half of the floor's rate, whether earlier ones are
+// ready or not.
 func measureLatencies(ctx context.Context, p *plane) (measure.Samples, error) {
 	most, err := p.measureCreation(ctx, floor, load{count: p.bench.Foos, pending: paced})
 	if err != nil {

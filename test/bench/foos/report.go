@@ -99,7 +99,7 @@ var sections = []section{
 	{name: latencySection, measure: measureLatencies, title: "Latency",
 		text: "Foos are created at half of the rate that the floor reaches in a creation like those above, whether earlier " +
 			"ones are ready or not. p50 and p99 are from the time at which a Foo was due until its status is seen to match " +
-			"its spec.",
+			"its spec.", isPerFoo: true,
 		numbers: []string{foosPerSecond, latencyP50, latencyP99}},
 	{name: "start", measure: measureStarts, title: "Start",
 		text: "The programs start in turn with the same existing Foos, and are stopped when their caches are filled. The " +

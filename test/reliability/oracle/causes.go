@@ -17,7 +17,7 @@ import (
 // report. Each faulty request may cause missed times to be reported once more: an operator that starts with an old
 // cache finds them again.
 func causes(run *Run, _ *Reference) []string {
-	changes, last, missed := map[news]int{}, map[types.UID]*history.Reported{}, map[types.UID]string{}
+	changes, last, missed := map[eventKey]int{}, map[types.UID]*history.Reported{}, map[types.UID]string{}
 	refused, again := refusedStatuses(run), excuses(run)
 	for _, version := range run.Versions {
 		if !history.IsOwnKind(version.Resource) {
@@ -27,20 +27,20 @@ func causes(run *Run, _ *Reference) []string {
 		was := last[uid]
 		if was == nil {
 			was = &history.Reported{}
-			changes[news{uid, samplev1alpha1.EventStatusNotWritten}] = refused[version.Key]
-			changes[news{uid, tutorialv1.EventMissedSchedule}] = again
+			changes[eventKey{uid, samplev1alpha1.EventStatusNotWritten}] = refused[version.Key]
+			changes[eventKey{uid, tutorialv1.EventMissedSchedule}] = again
 		}
-		changes[news{uid, newsIn(version.Resource, was, is)}]++
+		changes[eventKey{uid, newsIn(version.Resource, was, is)}]++
 		if at := lastMissed(version.Object); at != "" && at != missed[uid] {
-			changes[news{uid, tutorialv1.EventMissedSchedule}]++
+			changes[eventKey{uid, tutorialv1.EventMissedSchedule}]++
 			missed[uid] = at
 		}
 		last[uid] = is
 	}
 	var found problems
-	for event, n := range sentNews(run) {
-		found.addIf(n > changes[event], "%d events %s about one object for %d changes of its status", n, event.reason,
-			changes[event])
+	for key, n := range countEvents(run) {
+		found.addIf(n > changes[key], "%d events %s about %q for %d changes of its status", n, key.reason, key.object,
+			changes[key])
 	}
 	return found
 }

@@ -71,24 +71,25 @@ func hasReportedNameTaken(run *Run) bool {
 	})
 }
 
-// news is what an event reports: a reason, of one object.
-type news struct {
-	about  types.UID
+// eventKey is what an event is about, and its reason.
+type eventKey struct {
+	object types.UID
 	reason string
 }
 
-// sentNews returns the number of events by what they report, before everything was reconciled once more. A patch of an
-// event continues a series.
-func sentNews(run *Run) map[news]int {
-	counts, series := map[news]int{}, map[string]news{}
+// countEvents returns the number of events, before everything was reconciled once more. A patch of an event continues a
+// series.
+func countEvents(run *Run) map[eventKey]int {
+	counts, series := map[eventKey]int{}, map[string]eventKey{}
 	for _, request := range run.Requests[:run.Anew] {
-		switch {
-		case request.Resource != eventResource:
-		case request.Verb == "patch":
+		if request.Resource != eventResource {
+			continue
+		}
+		if request.Verb == "create" && request.IsDone() {
+			series[request.Name] = eventKey{request.About, request.Reason}
 			counts[series[request.Name]]++
-		case request.IsDone():
-			series[request.Name] = news{request.About, request.Reason}
-			counts[series[request.Name]]++
+		} else if key, isKnown := series[request.Name]; isKnown && request.Verb == "patch" {
+			counts[key]++
 		}
 	}
 	return counts
@@ -97,8 +98,8 @@ func sentNews(run *Run) map[news]int {
 // sent returns the number of events by reason.
 func sent(run *Run) map[string]int {
 	counts := map[string]int{}
-	for event, n := range sentNews(run) {
-		counts[event.reason] += n
+	for key, n := range countEvents(run) {
+		counts[key.reason] += n
 	}
 	return counts
 }

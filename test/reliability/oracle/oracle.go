@@ -208,7 +208,7 @@ func rest(run *Run, _ *Reference) []string {
 	return found
 }
 
-// isRead reports whether a pass, and not a cache, reads. Events have no cache.
+// isRead reports whether a pass, and not a cache, reads: one object, a live list, or events, which have no cache.
 func isRead(request *proxy.Request) bool {
 	return isOfPass(request) && !request.IsWrite() || request.IsLive || request.Resource == "/events"
 }

@@ -28,11 +28,11 @@ type field struct {
 }
 
 // templates finds children that the operator changed more often than their resource's spec had changed. The number of
-// pods that a resource asks for is no cause to change a template or a Service.
+// pods that a resource asks for is a cause to change the replicas only.
 func templates(run *Run, _ *Reference) []string {
 	own := ownVersions(run)
 	first, last := map[types.UID]int64{}, map[types.UID]int64{} // generations of resources
-	scaled := map[types.UID]int64{}                             // those that differ only in the number of pods
+	scaled := map[types.UID]int64{}                             // how many changed only the number of pods
 	specs := map[types.UID]map[string]any{}                     // of the last version of resources, without that number
 	contents, changes, reasons := map[field]any{}, map[field]int{}, map[field]int{}
 	children := map[types.UID]*unstructured.Unstructured{}
@@ -70,7 +70,7 @@ func templates(run *Run, _ *Reference) []string {
 		child := children[key.child]
 		owner := controllerOf(child)
 		most := int(last[owner]-first[owner]) + reasons[key]
-		if key.path == "spec.template" || child.GetKind() == "Service" {
+		if key.path != "spec.replicas" {
 			most -= int(scaled[owner])
 		}
 		if run.HasOtherImages && key.path == "spec.template" {

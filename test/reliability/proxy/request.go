@@ -43,7 +43,8 @@ type Request struct {
 	// Reason is that of an event that is created, and About the UID of the object that it is about.
 	Reason string
 	About  types.UID
-	// IsLive is set for lists that ask for no resource version and no pages, as those of caches do.
+	// IsLive is set for a list that is not a cache's: those ask for a resource version or for pages, except to begin again
+	// after the API server has rejected that.
 	IsLive bool
 	// Force means that an apply takes fields from other managers.
 	Force bool

@@ -152,7 +152,7 @@ func (r *restored) play(ctx context.Context, backup string, log func(format stri
 	return r.delete(ctx)
 }
 
-// create creates a resource of each kind.
+// create creates a resource of each kind and variant.
 func (r *restored) create(ctx context.Context) error {
 	for _, k := range kinds.WithVariants {
 		object := k.Make("default", k.ObjectName(), 1)

@@ -32,7 +32,8 @@ var paused = special{
 	isLate: true,
 	expect: func(c class, resource map[string]any, _ history.Normal) error {
 		_, reason, _ := conditionOf(&unstructured.Unstructured{Object: resource}, "Progressing")
-		return expect((reason == "Paused") == (c.value == true), "the reason Paused if it is paused, and else another one")
+		return expect((reason == "Paused") == (c.value == true),
+			"the reason Paused if it is paused, and another reason otherwise")
 	},
 }
 

@@ -161,13 +161,14 @@ func (r *Report) Page(run *proof.Run) *proof.Page {
 		Name:  "transitions",
 		Title: "Every field, from every class of values to every other",
 		Text: []string{
-			"Each field that a CustomResourceDefinition declares has classes of values. The table names those that the API " +
-				"server accepts: absent, null, the bounds and the values next to them, each word of an enum. One resource is " +
-				"changed from each class to each other one, and compared with a resource that is created with the second value. " +
-				"For the limits of the history, each change has a resource of its own, and the Jobs that are kept are compared " +
-				"with the limit. A workload type, which cannot be changed, has new resources, too. Values beyond the bounds or " +
-				"of a wrong form or type are rejected by the name of the field and change nothing. In the end, the operator must " +
-				"write nothing for any of the resources for a while.",
+			"Each field that a CustomResourceDefinition declares has classes of values. The table names those that the " +
+				"API server accepts: absent, null, the bounds and the values next to them, each word of an enum. One resource " +
+				"is changed from each class to each other one, and compared with a resource that is created with the second " +
+				"value. For the limits of the history, each change has a resource of its own, and the Jobs that are kept are " +
+				"compared with the limit. spec.workloadType cannot be changed, so a StatefulSet is tried on a new resource; " +
+				"spec.paused is set on one that has settled. Values beyond the bounds or of a wrong form or type are rejected " +
+				"by the name of the field, or of its parent if a rule of that needs the field, and change nothing. In the " +
+				"end, the operator must write nothing for any of the resources for a while.",
 			"What is below spec.jobTemplate is copied to Jobs. A template with random values of all its fields is put into " +
 				"a CronJob. Kubernetes refuses its Job, so the Job that the operator requested is compared with the template, " +
 				"and the refusal must be reported in the same words. A template of what Kubernetes accepts follows, and the Job " +

@@ -31,7 +31,7 @@ type special struct {
 	// expect checks the settled state of a fresh resource of a class, because fresh and changed resources may be wrong in
 	// the same way. If the class has no value, it has the carried one.
 	expect func(c class, resource map[string]any, end history.Normal) error
-	// onlyNew are values that a new resource may have and no other may get. The resource keeps its value, too.
+	// onlyNew are values that only a new resource may have. Such a resource cannot change to another value either.
 	onlyNew []class
 	// isLate is set if the value is set on a resource that has settled without it, because a new one gets no children.
 	isLate bool

@@ -66,7 +66,7 @@ func newTrial(cluster *Cluster, options Options, k *kind, f field) *trial {
 		t.result.Classes = append(t.result.Classes, c.name)
 	}
 	for _, c := range t.onlyNew {
-		t.result.Classes = append(t.result.Classes, c.name+" of a new one")
+		t.result.Classes = append(t.result.Classes, c.name+" (new resources only)")
 	}
 	t.rejected = append(t.rejected, t.onlyNew...)
 	return t
