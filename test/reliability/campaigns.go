@@ -37,6 +37,7 @@ const (
 	rbacCampaign      = "rbac"
 	restCampaign      = "rest"
 	refusalsCampaign  = "refusals"
+	readsCampaign     = "reads"
 	stormsCampaign    = "storms"
 	leadersCampaign   = "leaders"
 	outagesCampaign   = "outages"
@@ -76,7 +77,7 @@ func (s *suite) campaigns() []campaign {
 		{name: "pairs", what: "two random faults in one scenario", plans: s.pairs},
 		{name: refusalsCampaign, what: "every sort of write refused for 5 s: only the operator itself tries again",
 			plans: s.refusals},
-		{name: "reads", what: "one live read, not from a cache, of each sort of each scenario meets a fault",
+		{name: readsCampaign, what: "one live read, not from a cache, of each sort of each scenario meets a fault",
 			plans: s.reads},
 		{name: stormsCampaign, what: "a quarter of all requests fail for 10 s", plans: s.storms},
 		{name: leadersCampaign, what: "the leader is frozen at a write until another one has led, and goes on",

@@ -130,8 +130,8 @@ func newKiller(text string) (killer, error) {
 	k := killer{suite: suite, scenario: name, fault: fault}
 	_, patternErr := regexp.Compile(name)
 	_, faultErr := parseFaults(fault)
-	suites := []string{"schema", "scenario", "plan", singlesCampaign, refusalsCampaign, stormsCampaign, leadersCampaign,
-		outagesCampaign, rbacCampaign}
+	suites := []string{"schema", "scenario", "plan", singlesCampaign, refusalsCampaign, readsCampaign, stormsCampaign,
+		leadersCampaign, outagesCampaign, rbacCampaign}
 	if !slices.Contains(suites, suite) || name == "" ||
 		(fault != "") != (suite == "plan") || errors.Join(patternErr, faultErr) != nil {
 		return k, fmt.Errorf("%q is not a killer", text)
@@ -144,7 +144,7 @@ func newKiller(text string) (killer, error) {
 func (k killer) covering() (covering killer, ok bool) {
 	covering = killer{suite: k.suite, scenario: k.scenario, isOfWholeRun: true}
 	if k.suite != "plan" {
-		return covering, slices.Contains([]string{singlesCampaign, refusalsCampaign, stormsCampaign}, k.suite)
+		return covering, slices.Contains([]string{singlesCampaign, refusalsCampaign, readsCampaign, stormsCampaign}, k.suite)
 	}
 	faults, err := parseFaults(k.fault)
 	switch {
@@ -159,6 +159,9 @@ func (k killer) covering() (covering killer, ok bool) {
 	switch rule := faults.rules[0]; {
 	case rule.For == refusedTime:
 		covering.suite = refusalsCampaign
+		return covering, true
+	case rule.Match.Verb == proxy.LiveRead:
+		covering.suite = readsCampaign
 		return covering, true
 	case rule.Nth > 0 && slices.Contains(proxy.Faults, rule.Fault):
 		covering.suite = singlesCampaign

@@ -153,6 +153,7 @@ func TestCovering(t *testing.T) {
 		"plan foo-scale / patch apps/deployments #1: cut-off":              "",
 		"plan foo-scale / patch apps/deployments #1: etcd-away":            "",
 		"plan foo-scale / patch apps/deployments #1: 500;create x #1: 409": "",
+		"plan foo-scale / read apps/deployments #1: 500":                   readsCampaign,
 		"plan foo-create / storm 3":                                        stormsCampaign,
 		"singles foo-.*":                                                   singlesCampaign,
 		"leaders foo-.*":                                                   "",

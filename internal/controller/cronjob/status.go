@@ -138,10 +138,11 @@ func progressing(seen observed, activeJobs int32) status.Condition {
 
 // problems returns the problems of a CronJob, the worst first.
 func problems(cj *tutorialv1.CronJob, recorded *tutorialv1.CronJobStatus, seen observed, err error) []status.Problem {
-	return slices.DeleteFunc([]status.Problem{
-		nameTaken(cj, seen, err), requestFailed(err), scheduleProblem(seen), clockBehind(recorded, seen),
-		lastRunFailed(cj, recorded, seen), nameShared(cj, seen),
-	}, func(p status.Problem) bool { return p == status.Problem{} })
+	all := slices.Concat([]status.Problem{nameTaken(cj, seen, err)},
+		status.ChildProblems(child.ToRetry(err), cj.Namespace, ""),
+		[]status.Problem{scheduleProblem(seen), clockBehind(recorded, seen), lastRunFailed(cj, recorded, seen),
+			nameShared(cj, seen)})
+	return slices.DeleteFunc(all, func(p status.Problem) bool { return p == status.Problem{} })
 }
 
 // nameTaken is the problem that the name of the Job that is due is taken.
@@ -153,18 +154,6 @@ func nameTaken(cj *tutorialv1.CronJob, seen observed, err error) status.Problem 
 	return status.Problem{Reason: tutorialv1.ReasonNameTaken,
 		Message: fmt.Sprintf("%v, and the run of %s needs that name; delete it (kubectl -n %s delete job %s)",
 			notControlled, text(seen.plan.run), cj.Namespace, notControlled.Name)}
-}
-
-// requestFailed is the problem that the API server refused a request, or that one failed otherwise.
-func requestFailed(err error) status.Problem {
-	err = child.ToRetry(err)
-	switch {
-	case err == nil:
-		return status.Problem{}
-	case child.IsRefusal(err):
-		return status.Problem{Reason: tutorialv1.ReasonRefused, Message: err.Error()}
-	}
-	return status.Problem{Reason: tutorialv1.ReasonError, Message: err.Error()}
 }
 
 // scheduleProblem is the problem that the schedule or its time zone allows no runs.
