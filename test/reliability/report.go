@@ -219,8 +219,8 @@ func (r *report) summary() *proof.Page {
 					"of a step: when the request was answered, or the API server or etcd was ready again. The singles by fault, " +
 					"the others by campaign. The " +
 					"operator leaves the children of a deleted resource to Kubernetes' garbage collector, which has to recover from " +
-					"an outage, too: its times count from the end of the outage, or from the deletion if that was later. Plans that " +
-					"wait for it have no bound."}},
+					"an outage, too: its times count from the end of the outage, or from the deletion if that was later. In " +
+					"plans that wait for it, the bound is for the operator's last write."}},
 		},
 	}
 }
@@ -390,9 +390,7 @@ func (r *report) recoveryTable() proof.Table {
 			what = fault
 		}
 		seconds[what] = append(seconds[what], plan.recovery.Seconds())
-		if !plan.hasCollected {
-			bounds[what] = append(bounds[what], plan.recoveryBound.Seconds())
-		}
+		bounds[what] = append(bounds[what], plan.recoveryBound.Seconds())
 		if longest[what] == nil || longest[what].recovery < plan.recovery {
 			longest[what] = plan
 		}
@@ -408,9 +406,6 @@ func (r *report) recoveryTable() proof.Table {
 
 // rangeOf returns the least and the most of numbers.
 func rangeOf(numbers []float64) string {
-	if len(numbers) == 0 {
-		return "none"
-	}
 	least, most := slices.Min(numbers), slices.Max(numbers)
 	if least == most {
 		return fmt.Sprintf("%.0f", least)

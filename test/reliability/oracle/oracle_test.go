@@ -157,7 +157,9 @@ func TestCollected(t *testing.T) {
 		"after the outage":      {[]history.Version{foo, version("Deployment", "b", "a", 9)}, 5, 4 * time.Second, true},
 		"before its end":        {[]history.Version{foo, version("Deployment", "b", "a", 4)}, 5, 0, false},
 		"of what was not owned": {[]history.Version{foo, version("Deployment", "b", "c", 9)}, 5, 0, false},
-		"of a living owner":     {[]history.Version{version("Deployment", "b", "a", 9)}, 5, 0, false},
+		"of a deleted child": {[]history.Version{version("Deployment", "b", "", 6), version("ReplicaSet", "c", "b", 9)}, 5,
+			3 * time.Second, true},
+		"of a living owner": {[]history.Version{version("Deployment", "b", "a", 9)}, 5, 0, false},
 		"the last of several": {[]history.Version{version("Job", "c", "a", 12), foo, version("Deployment", "b", "a", 9)}, 5,
 			7 * time.Second, true},
 	} {

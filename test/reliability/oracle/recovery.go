@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/example/memcached-operator/test/reliability/history"
 	"github.com/example/memcached-operator/test/reliability/proxy"
 )
 
@@ -43,39 +42,59 @@ func RecoveryBound(run *Run) time.Duration {
 	return most
 }
 
-// recovery finds recoveries that take longer than their bound. Those that wait for the garbage collector after an
-// outage have none.
+// recovery finds recoveries that take longer than their bound. Where everything waited for the garbage collector after
+// an outage, only the operator's part counts: until its last write.
 func recovery(run *Run, reference *Reference) []string {
-	late, ok := Recovery(run, reference)
-	if _, waited := Collected(run); waited || !ok {
-		return nil
+	steps, what := run.Steps, "everything had settled"
+	if _, waited := Collected(run); waited {
+		steps, what = untilLastWrite(run), "the operator had written everything"
 	}
-	var found problems
+	late, ok := lateness(run, reference, steps)
 	bound := RecoveryBound(run)
-	found.addIf(late > bound, "everything had settled %.1f s later than without faults; the bound is %s", late.Seconds(),
-		bound)
+	var found problems
+	found.addIf(ok && late > bound, "%s %.1f s later than without faults; the bound is %s", what, late.Seconds(), bound)
 	return found
+}
+
+// untilLastWrite returns the steps of a run, each over when the operator has sent its last write other than an event.
+func untilLastWrite(run *Run) []Step {
+	steps := slices.Clone(run.Steps)
+	for n, step := range steps {
+		last := step.Began
+		for _, request := range run.Requests[:run.Rest] {
+			if isWrite(&request) && request.Resource != eventResource && request.At.Before(step.Settled) {
+				last = latest(last, request.At)
+			}
+		}
+		steps[n].Settled = last
+	}
+	return steps
 }
 
 // Recovery returns how much later than without faults a step of a run was over, counted from the end of its last fault:
 // the most of all steps with faults; ok is false if there are none.
 func Recovery(run *Run, reference *Reference) (late time.Duration, ok bool) {
-	if reference == nil || len(run.Steps) == 0 || len(reference.Lasted) < len(run.Steps) {
+	return lateness(run, reference, run.Steps)
+}
+
+// lateness is as Recovery, with other times at which the steps of the run were over.
+func lateness(run *Run, reference *Reference, steps []Step) (late time.Duration, ok bool) {
+	if reference == nil || len(steps) == 0 || len(reference.Lasted) < len(steps) {
 		return 0, false
 	}
-	over := make([]time.Time, len(run.Steps)) // when the last fault of each step was over
+	over := make([]time.Time, len(steps)) // when the last fault of each step was over
 	for i := range run.Requests[:run.Rest] {
 		request := &run.Requests[i]
 		if request.Rule == 0 {
 			continue
 		}
 		n := 0
-		for n+1 < len(run.Steps) && !request.At.Before(run.Steps[n+1].Began) {
+		for n+1 < len(steps) && !request.At.Before(steps[n+1].Began) {
 			n++
 		}
 		over[n] = latest(over[n], latest(request.At.Add(request.Fault.For), run.AwayTo))
 	}
-	for n, step := range run.Steps {
+	for n, step := range steps {
 		if !over[n].IsZero() {
 			late, ok = max(late, step.Settled.Sub(latest(over[n], step.Began.Add(reference.Lasted[n])))), true
 		}
@@ -83,12 +102,12 @@ func Recovery(run *Run, reference *Reference) (late time.Duration, ok bool) {
 	return late, ok
 }
 
-// Collected returns how long after an outage, or the later deletion of its owner, the last child was gone that
-// Kubernetes' garbage collector deleted after the outage; ok is false if there was none.
+// Collected returns how long after an outage, or the later deletion of its owner, the last object was gone that
+// Kubernetes' garbage collector deleted after the outage, such as a ReplicaSet; ok is false if there was none.
 func Collected(run *Run) (took time.Duration, ok bool) {
 	deleted := map[types.UID]time.Time{}
 	for _, version := range run.Versions {
-		if version.IsGone && history.IsOwnKind(version.Resource) {
+		if version.IsGone {
 			deleted[version.Object.GetUID()] = version.At
 		}
 	}
