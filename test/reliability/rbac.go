@@ -150,8 +150,10 @@ func (s *suite) failure(ctx context.Context, r rights) (string, error) {
 		if found < 0 {
 			continue
 		}
-		plan := &runner.Plan{Scenario: s.scenarios[found], ServiceAccount: r.name, Environment: r.environment,
-			Timeout: rbacTimeout}
+		plan := &runner.Plan{Scenario: s.scenarios[found], ServiceAccount: r.name, Environment: r.environment}
+		if !plan.Scenario.Waits() {
+			plan.Timeout = rbacTimeout
+		}
 		reference := s.reference(scenarioName)
 		run, _, err := s.record(ctx, plan, reference)
 		if err != nil {
@@ -186,11 +188,12 @@ func (s *suite) grant(ctx context.Context, r rights) error {
 }
 
 // likely returns the scenarios that may fail without a permission, the most likely first: scenarios that used the
-// permission, of the kinds that involve the resource.
+// permission, of the kinds that involve the resource. To give a child its owner reference again, an operator needs the
+// permission to delete it, without using it.
 func (s *suite) likely(permission string) []string {
 	_, resource, _ := strings.Cut(permission, " ")
 	parts := strings.SplitN(resource, "/", 3) // without the subresource
-	concerned := slices.DeleteFunc(slices.Clone(kinds.All), func(k kinds.Kind) bool {
+	concerned := slices.DeleteFunc(slices.Clone(kinds.WithVariants), func(k kinds.Kind) bool {
 		isOf := func(r schema.GroupVersionResource) bool { return history.Name(r) == parts[0]+"/"+parts[1] }
 		return !isOf(k.GroupVersionResource()) &&
 			!slices.ContainsFunc(k.Children, func(c kinds.Child) bool { return isOf(c.GroupVersionResource) })
@@ -198,16 +201,25 @@ func (s *suite) likely(permission string) []string {
 	if len(concerned) == 0 {
 		concerned = kinds.All
 	}
-	var names []string
+	ranked := make([][]string, 4)
 	for _, played := range s.scenarios {
 		isOf := func(k kinds.Kind) bool { return strings.HasPrefix(played.Name, k.Controller()+"-") }
-		if !played.Waits() && played.Before == nil && slices.ContainsFunc(concerned, isOf) {
-			names = append(names, played.Name)
+		if played.Before != nil || !slices.ContainsFunc(concerned, isOf) {
+			continue
 		}
+		rank := 3
+		switch isUsed := slices.Contains(s.used[permission], played.Name); {
+		case isUsed && !played.Waits():
+			rank = 0
+		case isUsed:
+			rank = 1
+		case played.Waits():
+			continue
+		case strings.HasSuffix(played.Name, "-drift"):
+			rank = 2
+		}
+		ranked[rank] = append(ranked[rank], played.Name)
 	}
-	slices.SortStableFunc(names, func(a, b string) int {
-		rank := map[bool]int{true: 0, false: 1}
-		return rank[slices.Contains(s.used[permission], a)] - rank[slices.Contains(s.used[permission], b)]
-	})
+	names := slices.Concat(ranked...)
 	return names[:min(likelyScenarios, len(names))]
 }

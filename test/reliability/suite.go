@@ -114,18 +114,22 @@ func (s *suite) recordViolations(r *campaignReport) error {
 	return errors.Join(errs...)
 }
 
-// playAll plays plans in parallel: twice as many as may be active, because a plan is idle most of the time. Plans that
-// wait for a minute begin at once.
+// playAll plays plans in parallel: twice as many as may be active, because a plan is idle most of the time, and four
+// times as many of those with a long rest. Plans that wait for a minute begin at once.
 func (s *suite) playAll(ctx context.Context, r *campaignReport, plans []*runner.Plan, isReference bool) error {
 	group, ctx := errgroup.WithContext(ctx)
-	free := semaphore.NewWeighted(2 * parallelPlans)
+	free := semaphore.NewWeighted(4 * parallelPlans)
 	for _, plan := range plans {
 		group.Go(func() error {
+			weight := int64(2)
+			if plan.Rest > 0 {
+				weight = 1
+			}
 			if !plan.Scenario.Waits() {
-				if err := free.Acquire(ctx, 1); err != nil {
+				if err := free.Acquire(ctx, weight); err != nil {
 					return err
 				}
-				defer free.Release(1)
+				defer free.Release(weight)
 			}
 			return s.play(ctx, r, plan, isReference)
 		})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -99,6 +100,11 @@ func memcachedSets() []Scenario {
 	set, runsTwo := kinds.MemcachedSet.Make("", "one", 2).(*cachev1alpha1.Memcached), memcachedSetRuns(2)
 	workload := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
 	nodes := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "one-nodes"}}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "one-pod"}, Spec: corev1.ResourceQuotaSpec{
+		Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}}}
+	lookAgain := edit(workload, func(s *appsv1.StatefulSet) { // its controller backs off
+		s.Annotations[unmanaged] = unmanaged
+	})
 	taken := nodes.DeepCopy()
 	taken.Spec = corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Selector: map[string]string{unmanaged: unmanaged}}
 	created := Step{Name: "create", Do: create(set), Until: runsTwo}
@@ -106,6 +112,11 @@ func memcachedSets() []Scenario {
 		{Name: "memcached-set-scale", Steps: []Step{created,
 			{Name: "scale to 3", Do: edit(set, func(mc *cachev1alpha1.Memcached) { mc.Spec.Size = 3 }),
 				Until: memcachedSetRuns(3)}}},
+		{Name: "memcached-set-quota", IsSlow: true, Prepare: limitPods(quota), Steps: []Step{
+			{Name: "create", Do: create(set), Until: all(reports(memcachedKey, "Degraded=True/RolloutStuck"),
+				explains(memcachedKey, "exceeded quota"))},
+			{Name: "allow more pods", Do: inTurn(remove(quota), lookAgain), Until: runsTwo},
+		}},
 		{Name: "memcached-set-drift", Setup: []Step{created}, Steps: []Step{
 			{Name: "change the template", Until: runsTwo, Do: edit(workload, func(s *appsv1.StatefulSet) {
 				s.OwnerReferences = nil
@@ -137,6 +148,31 @@ func memcachedSets() []Scenario {
 			{Name: "create", Do: create(set), Until: reports(memcachedKey, "Available=True", "Degraded=True/NameTaken")},
 			{Name: "make room", Do: remove(nodes), Until: runsTwo},
 		}},
+	}
+}
+
+// limitPods creates a quota, and waits until it is in force.
+func limitPods(quota *corev1.ResourceQuota) Action {
+	return func(ctx context.Context, s *Stage) error {
+		created := localCopy(s, quota)
+		if err := s.Client.Create(ctx, created); err != nil {
+			return err
+		}
+		return poll(ctx, func(ctx context.Context) (bool, error) {
+			err := s.Client.Get(ctx, client.ObjectKeyFromObject(created), created)
+			return err == nil && created.Status.Used != nil, err
+		})
+	}
+}
+
+// explains checks that the condition Degraded has a text.
+func explains(key history.Key, text string) Check {
+	return func(_ *Stage, state history.State) string {
+		object, ok := state[key]
+		if !ok || !strings.Contains(history.As[history.Reported](object).Condition("Degraded").Message, text) {
+			return fmt.Sprintf("%s does not report %q", key, text)
+		}
+		return ""
 	}
 }
 
