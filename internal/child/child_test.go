@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -84,6 +85,26 @@ func TestToRetry(t *testing.T) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+func TestIsRefusal(t *testing.T) {
+	resource := schema.GroupResource{Resource: "jobs"}
+	exists, forbidden := apierrors.NewAlreadyExists(resource, "a"), apierrors.NewForbidden(resource, "a", nil)
+	for name, test := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"none":                      {nil, false},
+		"a conflict":                {exists, false},
+		"a refusal":                 {forbidden, true},
+		"a wrapped refusal":         {fmt.Errorf("creating: %w", forbidden), true},
+		"a refusal after others":    {fmt.Errorf("creating: %w", errors.Join(exists, forbidden)), true},
+		"several without a refusal": {fmt.Errorf("creating: %w", errors.Join(exists, errors.New("timeout"))), false},
+	} {
+		if got := IsRefusal(test.err); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }
 

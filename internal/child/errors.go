@@ -3,6 +3,7 @@ package child
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -73,10 +74,17 @@ func IsNamespaceTerminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// IsRefusal reports whether the API server rejected the content of a write (quota, admission, validation, permission),
-// as opposed to a conflict, a request that did not reach it, or one that an overloaded server did not process. An error
-// that [IsNamespaceTerminating] recognizes counts as well.
+// IsRefusal reports whether the API server rejected a request for its content (quota, admission, validation,
+// permission), as opposed to a conflict, a request that did not reach it, or one that an overloaded server did not
+// process. An error that [IsNamespaceTerminating] recognizes counts as well. Of joined errors, one is enough, such as
+// that of the read that follows a conflict.
 func IsRefusal(err error) bool {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return slices.ContainsFunc(joined.Unwrap(), IsRefusal)
+	}
+	if wrapped := errors.Unwrap(err); wrapped != nil {
+		return IsRefusal(wrapped)
+	}
 	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
 		apierrors.IsMethodNotSupported(err) || apierrors.IsRequestEntityTooLargeError(err)
 }

@@ -119,10 +119,10 @@ func TestConditions(t *testing.T) {
 			fmt.Errorf("creating: %w", apierrors.NewForbidden(resource, "c-29540700", errors.New("exceeded quota: q"))),
 			"True/Scheduled False/Blocked True/Refused", `creating: jobs.batch "c-29540700" is forbidden: exceeded quota: q`},
 		{"the name exists, and reading that Job is refused", hourly(), "09:30",
-			errors.Join(apierrors.NewAlreadyExists(resource, "c-29540700"),
-				apierrors.NewForbidden(resource, "c-29540700", errors.New("no permission"))),
-			"True/Scheduled False/Blocked True/Refused", `jobs.batch "c-29540700" is forbidden: no permission; ` +
-				`jobs.batch "c-29540700" already exists`},
+			fmt.Errorf("creating: %w", errors.Join(apierrors.NewAlreadyExists(resource, "c-29540700"),
+				apierrors.NewForbidden(resource, "c-29540700", errors.New("no permission")))),
+			"True/Scheduled False/Blocked True/Refused", `creating: jobs.batch "c-29540700" already exists` + "\n" +
+				`jobs.batch "c-29540700" is forbidden: no permission`},
 		{"a request fails", hourly(), "09:30", errors.New("connection reset"), "True/Scheduled False/Blocked True/Error",
 			"connection reset"},
 		{"a failed request comes before a failed Job", hourly().ran("09:00").failed("09:00"), "09:30",
