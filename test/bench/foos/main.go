@@ -54,7 +54,7 @@ var (
 	full = scale{Foos: 2000, Rounds: 10, Sizes: []int{1000, 10_000, 50_000}, Restarts: 6, Changes: 1000,
 		Idle: 100 * time.Second, Started: 10_000, Starts: 10, Latencies: 500, Failovers: 6}
 	short = scale{Foos: 200, Rounds: 1, Sizes: []int{200}, Restarts: 1, Changes: 50, Idle: 10 * time.Second,
-		Started: 200, Starts: 1}
+		Started: 200, Starts: 1, Latencies: 50}
 	paired = scale{Foos: 400, Rounds: 10, Sizes: []int{100, 2000}, Restarts: 2, Started: 2000, Starts: 10}
 )
 
