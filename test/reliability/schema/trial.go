@@ -174,16 +174,17 @@ func (t *trial) create(ctx context.Context, spec map[string]any) (*subject, erro
 // fresh creates a resource of a class, waits until it has settled, and records its state.
 func (t *trial) fresh(ctx context.Context, c class, carried any) (*subject, error) {
 	spec := t.field.in(t.base, c.value)
+	first := spec
 	if t.isLate {
-		spec = t.field.in(t.base, absent)
+		first = t.field.in(t.base, absent)
 	}
-	s, err := t.create(ctx, spec)
+	s, err := t.create(ctx, first)
 	if err != nil {
 		return nil, err
 	}
 	if t.isLate {
 		_, settleErr := s.settle(ctx)
-		err = errors.Join(settleErr, s.change(ctx, t.field.in(t.base, c.value)))
+		err = errors.Join(settleErr, s.change(ctx, spec))
 	}
 	for _, do := range []func(context.Context, *subject) error{t.prepare, t.provoke} {
 		if do != nil {
