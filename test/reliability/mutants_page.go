@@ -244,7 +244,7 @@ func (r *mutantReport) claimFaults() proof.Claim {
 }
 
 // soleOracles are those that close a gap: each must find a bug in a plan in which no other oracle finds anything.
-var soleOracles = []string{"templates", "conflicts", oracle.Rest, "causes", "recovery"}
+var soleOracles = []string{"templates", "conflicts", oracle.Rest, "causes", "recovery", "backoff"}
 
 // claimAlone claims that each bug that is made for one oracle is found by that one only, in the plan that ends the
 // search.

@@ -11,14 +11,15 @@ import (
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
 	"github.com/example/memcached-operator/test/reliability/history"
+	"github.com/example/memcached-operator/test/reliability/proxy"
 )
 
 // causes finds events of a reason about an object of which there are more than changes of its stored status that they
-// report. Each faulty request may cause missed times to be reported once more: an operator that starts with an old
-// cache finds them again.
+// report, and fewer about missed times. Each faulty request may cause missed times to be reported once more: an operator
+// that starts with an old cache finds them again.
 func causes(run *Run, _ *Reference) []string {
 	changes, last, missed := map[eventKey]int{}, map[types.UID]*history.Reported{}, map[types.UID]string{}
-	refused, again := refusedStatuses(run), excuses(run)
+	refused, again, mayBeLost := refusedStatuses(run), excuses(run), mayLoseEvents(run)
 	for _, version := range run.Versions {
 		if !history.IsOwnKind(version.Resource) {
 			continue
@@ -38,11 +39,26 @@ func causes(run *Run, _ *Reference) []string {
 		last[uid] = is
 	}
 	var found problems
-	for key, n := range countEvents(run) {
+	counts := countEvents(run)
+	for key, n := range changes {
+		n -= again
+		found.addIf(key.reason == tutorialv1.EventMissedSchedule && counts[key] < n && !mayBeLost,
+			"%d events %s about %q for %d changes of its status", counts[key], key.reason, key.object, n)
+	}
+	for key, n := range counts {
 		found.addIf(n > changes[key], "%d events %s about %q for %d changes of its status", n, key.reason, key.object,
 			changes[key])
 	}
 	return found
+}
+
+// mayLoseEvents reports whether an event may be lost: an event itself met a fault, or a process ended, or lost its
+// leadership, after it had written a status and before it had sent the event.
+func mayLoseEvents(run *Run) bool {
+	return run.IsOpen || run.IsDeprived || !run.AwayFrom.IsZero() ||
+		slices.ContainsFunc(run.Requests, func(r proxy.Request) bool {
+			return r.Fault != nil && (r.Resource == eventResource || !hasFault(&r, proxy.Refuse, proxy.Delay, proxy.Hang))
+		})
 }
 
 // lastMissed returns the last missed time that the status of a CronJob reports; "" for none.

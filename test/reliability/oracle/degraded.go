@@ -64,12 +64,12 @@ func (w *statusWrite) hadProblem(reason string) bool {
 	return false
 }
 
-// unreported finds requests of a pass, other than those for statuses and events, that had no answer, and after which no
-// status reported an error. Where a resource is degraded already, a further problem that a retry solves at once is not
-// reported.
+// unreported finds requests of a pass, other than those for statuses and events, that had no answer or failed for
+// seconds, and after which no status reported an error. Where a resource is degraded already, a further problem that a
+// retry solves at once is not reported.
 func unreported(run *Run, _ *Reference) []string {
 	faulty := slices.DeleteFunc(slices.Clone(run.Requests), func(r proxy.Request) bool { return r.Fault == nil })
-	if run.IsOpen || run.IsPassing || len(faulty) != 1 || !hasFault(&faulty[0], proxy.Hang) || !hasFailed(&faulty[0]) {
+	if run.IsOpen || run.IsPassing || !hadNoAnswer(faulty) && !failedForLong(faulty) {
 		return nil
 	}
 	degraded := sets.New[types.UID]() // resources, before the fault
@@ -85,6 +85,10 @@ func unreported(run *Run, _ *Reference) []string {
 	if len(degraded) > 0 {
 		return nil
 	}
+	answer := "deadline exceeded"
+	if !hasFault(&faulty[0], proxy.Hang) {
+		answer = proxy.FaultMessage
+	}
 	var found problems
 	isReport := func(version history.Version) bool {
 		if !history.IsOwnKind(version.Resource) || !version.At.After(faulty[0].At) {
@@ -92,11 +96,29 @@ func unreported(run *Run, _ *Reference) []string {
 		}
 		said := history.As[history.Reported](version.Object)
 		degraded := said.Condition("Degraded")
-		return said.Is("Degraded", metav1.ConditionTrue) && (degraded.Reason == samplev1alpha1.ReasonError ||
-			strings.Contains(degraded.Message, "deadline exceeded")) // the reason is that of the worst problem
+		isError := degraded.Reason == samplev1alpha1.ReasonError && len(faulty) == 1
+		// The reason is that of the worst problem.
+		return said.Is("Degraded", metav1.ConditionTrue) && (isError || strings.Contains(degraded.Message, answer))
 	}
-	found.addIf(!slices.ContainsFunc(run.Versions, isReport), "no status reports that %s had no answer", &faulty[0])
+	found.addIf(!slices.ContainsFunc(run.Versions, isReport), "no status reports what happened to %s", &faulty[0])
 	return found
+}
+
+// hadNoAnswer reports whether the only faulty request is one of a pass that had no answer.
+func hadNoAnswer(faulty []proxy.Request) bool {
+	return len(faulty) == 1 && hasFault(&faulty[0], proxy.Hang) && hasFailed(&faulty[0])
+}
+
+// failedForLong reports whether all faulty requests are of the same sort and of passes, and failed for at least 2 s. A
+// conflict is no problem to report: another writer caused it.
+func failedForLong(faulty []proxy.Request) bool {
+	for i := range faulty {
+		if !hasFault(&faulty[i], proxy.Refuse) || faulty[i].Fault.Code == http.StatusConflict || !hasFailed(&faulty[i]) ||
+			faulty[i].Resource != faulty[0].Resource {
+			return false
+		}
+	}
+	return len(faulty) > 0 && faulty[len(faulty)-1].At.Sub(faulty[0].At) >= 2*time.Second
 }
 
 // listsNameTaken reports whether the message of Degraded lists a taken name: such messages advise the user to delete

@@ -88,6 +88,7 @@ var All = []Oracle{
 	{"events", events},
 	{"causes", causes},
 	{"conflicts", conflicts},
+	{"backoff", backoff},
 	{"guarantee", guarantee},
 	{"once per tick", oncePerTick},
 	{"latest tick", latestTick},

@@ -233,15 +233,17 @@ func (p *Proxy) add(requests int) {
 	p.underWay += requests
 }
 
+// FaultMessage is the message of an answer that is a fault.
+const FaultMessage = "a fault of the proxy"
+
 // inject injects a fault into a request.
 func (p *Proxy) inject(w http.ResponseWriter, r *http.Request, body []byte, request *Request, fault Fault) {
-	const message = "a fault of the proxy"
 	switch fault.Kind {
 	case KillBefore:
 		p.options.Kill()
 	case Refuse:
 		p.expectRetry(fault.Code)
-		refuse(w, fault.Code, message)
+		refuse(w, fault.Code, FaultMessage)
 		return
 	case Hang:
 		wait(r.Context(), fault.For)
@@ -273,7 +275,7 @@ func (p *Proxy) inject(w http.ResponseWriter, r *http.Request, body []byte, requ
 			p.forward(r, body, request)
 		}
 		if fault.Kind == Disown {
-			refuse(w, fault.Code, message)
+			refuse(w, fault.Code, FaultMessage)
 			return
 		}
 	default:

@@ -209,7 +209,7 @@ func (s *streams) flow(ctx context.Context, resource string) {
 func (p *Proxy) watch(w http.ResponseWriter, r *http.Request, request *Request) {
 	if code := p.streams.refusal(r, request.Watched()); code != 0 {
 		p.answered(request, code, nil)
-		refuse(w, code, "a fault of the proxy")
+		refuse(w, code, FaultMessage)
 		return
 	}
 	ctx, cancel := context.WithCancel(r.Context())
