@@ -71,6 +71,9 @@ func statusOf(cj *tutorialv1.CronJob, seen observed, err error) tutorialv1.CronJ
 		recorded.ObservedSchedule, recorded.ObservedTimeZone = seen.plan.counting.schedule, seen.plan.counting.timeZone
 		recorded.NextScheduleTime = at(seen.plan.next)
 		recorded.Active, recorded.ActiveJobs = active(cj, seen)
+	} else if next := recorded.NextScheduleTime; next != nil &&
+		(!next.After(seen.now) || cj.Status.ObservedGeneration != cj.Generation) {
+		recorded.NextScheduleTime = nil // that time is over, or of another schedule
 	}
 	status.SetConditions(&recorded.Conditions, cj.Generation,
 		available(cj, &recorded, seen), progressing(seen, recorded.ActiveJobs),

@@ -257,18 +257,35 @@ func TestDegradedListsEveryProblem(t *testing.T) {
 }
 
 func TestStatusWhenJobsCannotBeRead(t *testing.T) {
-	fx := hourly().ran("10:00").lastMissed("09:00").succeeded("10:01").becomes("30 * * * *")
-	fx.cj.Status.Active, fx.cj.Status.ActiveJobs, fx.cj.Status.NextScheduleTime = []corev1.ObjectReference{{Name: "x"}}, 1,
-		at(moment("11:00"))
-	got := statusOf(fx.cj, observed{now: moment("10:30")}, errors.New("connection reset"))
-	if actual, want := reasons(got), "Unknown/NotObserved False/Blocked True/Error"; actual != want {
-		t.Errorf("conditions: %s; want %s", actual, want)
+	since := func() fixture {
+		fx := hourly().ran("10:00").lastMissed("09:00").succeeded("10:01")
+		fx.cj.Status.Active, fx.cj.Status.ActiveJobs = []corev1.ObjectReference{{Name: "x"}}, 1
+		fx.cj.Status.ObservedGeneration, fx.cj.Status.NextScheduleTime = fx.cj.Generation, at(moment("11:00"))
+		return fx
 	}
-	want := *fx.cj.Status.DeepCopy()
-	want.ObservedGeneration, want.Conditions = 2, nil
-	got.Conditions = nil
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("the earlier status is lost:\n   is: %+v\n want: %+v", got, want)
+	for _, test := range []struct {
+		name    string
+		fixture fixture
+		at      string
+		next    *metav1.Time
+	}{
+		{"before the next time", since(), "10:30", at(moment("11:00"))},
+		{"at the next time", since(), "11:00", nil},
+		{"after a change of the spec", since().becomes("30 * * * *"), "10:15", nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			cj := test.fixture.cj
+			got := statusOf(cj, observed{now: moment(test.at)}, errors.New("connection reset"))
+			if actual, want := reasons(got), "Unknown/NotObserved False/Blocked True/Error"; actual != want {
+				t.Errorf("conditions: %s; want %s", actual, want)
+			}
+			want := *cj.Status.DeepCopy()
+			want.ObservedGeneration, want.NextScheduleTime, want.Conditions = cj.Generation, test.next, nil
+			got.Conditions = nil
+			if fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Errorf("the status does not have what is still true of the earlier one:\n   is: %+v\n want: %+v", got, want)
+			}
+		})
 	}
 }
 
