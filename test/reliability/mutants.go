@@ -214,11 +214,14 @@ func (l *lab) stop() error {
 // answer is what a killer has found.
 type answer struct {
 	findings   []oracle.Finding
-	needsFault bool // the same scenarios without faults have no findings
+	needsFault bool                         // the same scenarios without faults have no findings
+	references map[string]*oracle.Reference // by scenario
 }
 
-// ask runs a killer with a program, and with rules of the ClusterRole if they are not nil.
-func (l *lab) ask(ctx context.Context, k killer, program string, rules []rbacv1.PolicyRule) (answer, error) {
+// ask runs a killer with a program, and with rules of the ClusterRole if they are not nil. References that are known
+// are not played again.
+func (l *lab) ask(ctx context.Context, k killer, program string, rules []rbacv1.PolicyRule,
+	known map[string]*oracle.Reference) (answer, error) {
 	if k.suite == "schema" {
 		found, err := l.transitions(ctx, k, program)
 		return answer{findings: found}, err
@@ -230,6 +233,9 @@ func (l *lab) ask(ctx context.Context, k killer, program string, rules []rbacv1.
 		return answer{}, err
 	}
 	s.env, s.rules = l.env, rules
+	if known != nil {
+		s.references = known
+	}
 	if rules != nil && k.suite != rbacCampaign {
 		s.account = s.accountOf("mutant", 0)
 		if err := s.grant(ctx, rights{name: s.account, rules: rules}); err != nil {
@@ -237,7 +243,7 @@ func (l *lab) ask(ctx context.Context, k killer, program string, rules []rbacv1.
 		}
 	}
 	err = s.conductAll(ctx)
-	found := answer{findings: s.report.findings(),
+	found := answer{findings: s.report.findings(), references: s.references,
 		needsFault: !s.report.fails(referenceCampaign) && k.suite != rbacCampaign}
 	if len(found.findings) > 0 {
 		return found, ctx.Err()
@@ -293,15 +299,15 @@ func (l *lab) hunt(ctx context.Context, m mutant) outcome {
 			break
 		}
 		result.attempts = append(result.attempts, text)
-		result.answer, err = l.ask(ctx, k, program, rules)
+		result.answer, err = l.ask(ctx, k, program, rules, nil)
 		if covering, ok := k.covering(); ok && err == nil && result.needsFault && len(result.findings) > 0 {
 			var found answer
-			if found, err = l.ask(ctx, covering, program, rules); err == nil {
+			if found, err = l.ask(ctx, covering, program, rules, result.references); err == nil {
 				result.isCovered = ptr.To(len(found.findings) > 0)
 			}
 		}
 	}
-	result.err = err
+	result.err, result.references = err, nil // others do not need them
 	result.seconds = time.Since(begun).Seconds()
 	return result
 }
@@ -311,13 +317,13 @@ func (l *lab) control(ctx context.Context, text string) outcome {
 	k, err := newKiller(text)
 	result := outcome{attempts: []string{text}, err: err}
 	if err == nil {
-		result.answer, result.err = l.ask(ctx, k, l.env.Program(), nil)
+		result.answer, result.err = l.ask(ctx, k, l.env.Program(), nil, nil)
 	}
 	return result
 }
 
 // lanes is how many killers run at the same time, beside transitions.
-const lanes = 2
+const lanes = 3
 
 // each calls a function for each item. Items of transitions run one at a time, in parallel with the others.
 func each[T any](items []T, isSchema func(T) bool, f func(T)) {

@@ -68,9 +68,13 @@ func newSuite(ctx context.Context, o *options) (*suite, error) {
 	return s, err
 }
 
-// conductAll conducts the campaigns until one fails with an error. What was found until then is reported.
+// conductAll conducts the campaigns until one fails with an error. What was found until then is reported. References
+// that are known are not played again.
 func (s *suite) conductAll(ctx context.Context) error {
 	for _, campaign := range s.campaigns() {
+		if campaign.isReference && len(s.references) > 0 {
+			continue
+		}
 		if err := s.conduct(ctx, campaign); err != nil {
 			return fmt.Errorf("campaign %s: %w", campaign.name, err)
 		}
