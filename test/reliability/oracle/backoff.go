@@ -24,11 +24,11 @@ func backoff(run *Run, _ *Reference) []string {
 			continue
 		}
 		key := attempt{request.Verb, history.Key{Resource: request.Resource, Name: request.Name}}
-		times := append(recent[key], request.At)
-		for request.At.Sub(times[0]) > time.Second {
-			times = times[1:]
+		recent[key] = append(recent[key], request.At)
+		for request.At.Sub(recent[key][0]) > time.Second {
+			recent[key] = recent[key][1:]
 		}
-		recent[key], most[key] = times, max(most[key], len(times))
+		most[key] = max(most[key], len(recent[key]))
 	}
 	var found problems
 	for key, n := range most {

@@ -15,8 +15,8 @@ import (
 )
 
 // causes finds events of a reason about an object of which there are more than changes of its stored status that they
-// report, and fewer about missed times. Each faulty request may cause missed times to be reported once more: an operator
-// that starts with an old cache finds them again.
+// report, and missed times without an event. Each faulty request may cause missed times to be reported once more: an
+// operator that starts with an old cache finds them again.
 func causes(run *Run, _ *Reference) []string {
 	changes, last, missed := map[eventKey]int{}, map[types.UID]*history.Reported{}, map[types.UID]string{}
 	refused, again, mayBeLost := refusedStatuses(run), excuses(run), mayLoseEvents(run)
