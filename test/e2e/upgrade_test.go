@@ -343,8 +343,8 @@ func (s snapshot) expectOnlyGrown(after snapshot, grown map[string]int64) {
 	s.expectSameChildren(after)
 }
 
-// expectSameChildren checks that no child was created, changed, replaced or deleted. It names only those that were:
-// gomega cuts two long maps short.
+// expectSameChildren checks that no child was created, changed or deleted; one that was replaced is both gone and new.
+// It names only those that were: gomega cuts two long maps short.
 func (s snapshot) expectSameChildren(after snapshot) {
 	GinkgoHelper()
 	var differences []string
@@ -360,6 +360,7 @@ func (s snapshot) expectSameChildren(after snapshot) {
 			differences = append(differences, fmt.Sprintf("%s has generation %d instead of %d", child, generation, want))
 		}
 	}
+	slices.Sort(differences)
 	Expect(differences).To(BeEmpty())
 }
 

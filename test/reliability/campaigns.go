@@ -125,10 +125,10 @@ func (s *suite) referencePlans() []*runner.Plan {
 		s.report.notJudged = append(s.report.notJudged,
 			"upgrades, and scenarios that wait for half a minute or more: in the full form only")
 		times = 1
-	case s.fault != "":
-		times = 1
 	case s.stopsEarly:
 		times = 2
+	case s.fault != "":
+		times = 1
 	}
 	plans := make([]*runner.Plan, 0, times*len(s.scenarios))
 	for range times {

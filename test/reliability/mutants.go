@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -23,6 +24,7 @@ import (
 	"github.com/example/memcached-operator/test/reliability/oracle"
 	"github.com/example/memcached-operator/test/reliability/proxy"
 	"github.com/example/memcached-operator/test/reliability/runner"
+	"github.com/example/memcached-operator/test/reliability/scenario"
 	"github.com/example/memcached-operator/test/reliability/schema"
 	"github.com/example/memcached-operator/test/testenv"
 )
@@ -114,8 +116,7 @@ type killer struct {
 	suite    string // schema, scenario, plan or a campaign
 	scenario string // a regular expression for scenarios; for suite schema, for kinds and fields
 	fault    string // for suite plan
-	// isOfWholeRun has a campaign choose faults and wait as in a whole run. Otherwise it tries every fault at every write,
-	// and waits less long.
+	// isOfWholeRun has a campaign choose faults as in a whole run. Otherwise it tries every fault at every write.
 	isOfWholeRun bool
 }
 
@@ -170,11 +171,10 @@ func (k killer) covering() (covering killer, ok bool) {
 	return killer{}, false
 }
 
-// timeout returns how long the operator may take; 0 for the default.
+// timeout returns how long the operator may take. Except after outages, the bounds of its recovery are shorter, so a
+// longer timeout would find the same.
 func (k killer) timeout() time.Duration {
 	switch {
-	case k.isOfWholeRun:
-		return 0
 	case strings.Contains(k.scenario, "HistoryLimit"), k.isOutage():
 		return 90 * time.Second
 	case k.suite == "schema":
@@ -193,6 +193,9 @@ type lab struct {
 	dir string
 	env *runner.Environment
 
+	mu         sync.Mutex
+	references map[string]*oracle.Reference // of the operator without bugs, by scenario
+
 	schema  sync.Mutex      // locks cluster, whose manager reconciles all namespaces
 	cluster *schema.Cluster // runs transitions; nil until it is needed
 }
@@ -200,7 +203,7 @@ type lab struct {
 // startLab starts the control plane; Program is the operator without bugs.
 func startLab(ctx context.Context, dir, program string, hasOutages bool) (*lab, error) {
 	env, err := runner.Start(ctx, program, parallelPlans, hasOutages)
-	return &lab{dir: dir, env: env}, err
+	return &lab{dir: dir, env: env, references: map[string]*oracle.Reference{}}, err
 }
 
 func (l *lab) stop() error {
@@ -214,41 +217,41 @@ func (l *lab) stop() error {
 // answer is what a killer has found.
 type answer struct {
 	findings   []oracle.Finding
-	needsFault bool                         // the same scenarios without faults have no findings
-	references map[string]*oracle.Reference // by scenario
+	needsFault bool // the same scenarios without faults have no findings
 }
 
-// ask runs a killer with a program, and with rules of the ClusterRole if they are not nil. References that are known
-// are not played again.
+// ask runs a killer with a program, and with rules of the ClusterRole if they are not nil. It returns the references of
+// its scenarios, too. If all of them are known, and none had findings, they are not played again.
 func (l *lab) ask(ctx context.Context, k killer, program string, rules []rbacv1.PolicyRule,
-	known map[string]*oracle.Reference) (answer, error) {
+	known map[string]*oracle.Reference) (answer, map[string]*oracle.Reference, error) {
 	if k.suite == "schema" {
 		found, err := l.transitions(ctx, k, program)
-		return answer{findings: found}, err
+		return answer{findings: found}, nil, err
 	}
 	// No campaign is named "scenario", so that killer runs only the references.
 	s, err := newSuite(ctx, &options{manager: program, scenario: k.scenario, fault: k.fault, campaign: k.suite, times: 1,
 		seed: mutantSeed, timeout: k.timeout(), stopsEarly: true, isExhaustive: !k.isOfWholeRun})
 	if err != nil {
-		return answer{}, err
+		return answer{}, nil, err
 	}
 	s.env, s.rules = l.env, rules
-	if known != nil {
-		s.references = known
+	isUnknown := func(played scenario.Scenario) bool { return known[played.Name] == nil }
+	if !slices.ContainsFunc(s.scenarios, isUnknown) {
+		s.references = maps.Clone(known)
 	}
 	if rules != nil && k.suite != rbacCampaign {
 		s.account = s.accountOf("mutant", 0)
 		if err := s.grant(ctx, rights{name: s.account, rules: rules}); err != nil {
-			return answer{}, err
+			return answer{}, nil, err
 		}
 	}
 	err = s.conductAll(ctx)
-	found := answer{findings: s.report.findings(), references: s.references,
+	found := answer{findings: s.report.findings(),
 		needsFault: !s.report.fails(referenceCampaign) && k.suite != rbacCampaign}
 	if len(found.findings) > 0 {
-		return found, ctx.Err()
+		return found, s.references, ctx.Err()
 	}
-	return answer{}, err
+	return answer{}, s.references, err
 }
 
 // transitions tests the transitions of matching fields.
@@ -299,15 +302,16 @@ func (l *lab) hunt(ctx context.Context, m mutant) outcome {
 			break
 		}
 		result.attempts = append(result.attempts, text)
-		result.answer, err = l.ask(ctx, k, program, rules, nil)
+		var references map[string]*oracle.Reference
+		result.answer, references, err = l.ask(ctx, k, program, rules, nil)
 		if covering, ok := k.covering(); ok && err == nil && result.needsFault && len(result.findings) > 0 {
 			var found answer
-			if found, err = l.ask(ctx, covering, program, rules, result.references); err == nil {
+			if found, _, err = l.ask(ctx, covering, program, rules, references); err == nil {
 				result.isCovered = ptr.To(len(found.findings) > 0)
 			}
 		}
 	}
-	result.err, result.references = err, nil // others do not need them
+	result.err = err
 	result.seconds = time.Since(begun).Seconds()
 	return result
 }
@@ -316,8 +320,21 @@ func (l *lab) hunt(ctx context.Context, m mutant) outcome {
 func (l *lab) control(ctx context.Context, text string) outcome {
 	k, err := newKiller(text)
 	result := outcome{attempts: []string{text}, err: err}
-	if err == nil {
-		result.answer, result.err = l.ask(ctx, k, l.env.Program(), nil, nil)
+	if err != nil {
+		return result
+	}
+	known := map[string]*oracle.Reference{}
+	if k.suite != "scenario" && k.suite != rbacCampaign { // these judge the references themselves
+		l.mu.Lock()
+		known = maps.Clone(l.references)
+		l.mu.Unlock()
+	}
+	var references map[string]*oracle.Reference
+	result.answer, references, result.err = l.ask(ctx, k, l.env.Program(), nil, known)
+	if len(result.findings) == 0 && result.err == nil {
+		l.mu.Lock()
+		maps.Copy(l.references, references)
+		l.mu.Unlock()
 	}
 	return result
 }

@@ -68,8 +68,8 @@ func newSuite(ctx context.Context, o *options) (*suite, error) {
 	return s, err
 }
 
-// conductAll conducts the campaigns until one fails with an error. What was found until then is reported. References
-// that are known are not played again.
+// conductAll conducts the campaigns until one fails with an error. What was found until then is reported. If references
+// are known, they are not played again: none had findings.
 func (s *suite) conductAll(ctx context.Context) error {
 	for _, campaign := range s.campaigns() {
 		if campaign.isReference && len(s.references) > 0 {

@@ -170,6 +170,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, cj *tutorialv1.CronJob) (ctr
 	}
 
 	after := before.DeepCopy()
+	seen.now = r.Clock.Now()
 	after.Status = statusOf(before, seen, err)
 	stored, _, statusErr := status.Patch(ctx, r.status, before, after, true)
 	if recent.IsBehind(statusErr) {

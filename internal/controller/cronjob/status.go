@@ -34,7 +34,7 @@ type observed struct {
 	mayReportLater bool
 	// isAhead reports whether the cache does not show one of the Jobs yet.
 	isAhead bool
-	// now is when the pass began.
+	// now is when the pass began; for the status, when it had sent its other requests, which may take long.
 	now time.Time
 }
 
@@ -71,9 +71,11 @@ func statusOf(cj *tutorialv1.CronJob, seen observed, err error) tutorialv1.CronJ
 		recorded.ObservedSchedule, recorded.ObservedTimeZone = seen.plan.counting.schedule, seen.plan.counting.timeZone
 		recorded.NextScheduleTime = at(seen.plan.next)
 		recorded.Active, recorded.ActiveJobs = active(cj, seen)
-	} else if next := recorded.NextScheduleTime; next != nil &&
-		(!next.After(seen.now) || cj.Status.ObservedGeneration != cj.Generation) {
-		recorded.NextScheduleTime = nil // that time is over, or of another schedule
+	} else if cj.Status.ObservedGeneration != cj.Generation {
+		recorded.NextScheduleTime = nil // it may be of another schedule
+	}
+	if next := recorded.NextScheduleTime; next != nil && !next.After(seen.now) {
+		recorded.NextScheduleTime = nil // it has passed since it was computed
 	}
 	status.SetConditions(&recorded.Conditions, cj.Generation,
 		available(cj, &recorded, seen), progressing(seen, recorded.ActiveJobs),

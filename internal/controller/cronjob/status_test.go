@@ -289,6 +289,18 @@ func TestStatusWhenJobsCannotBeRead(t *testing.T) {
 	}
 }
 
+func TestStatusHasNoNextTimeThatPassedDuringThePass(t *testing.T) {
+	fx := hourly().ran("10:00")
+	seen := fx.pass(moment("10:59:59"), nil)
+	if got := statusOf(fx.cj, seen, nil).NextScheduleTime; !got.Equal(at(moment("11:00"))) {
+		t.Errorf("before that time: %s", got)
+	}
+	seen.now = moment("11:00")
+	if got := statusOf(fx.cj, seen, nil).NextScheduleTime; got != nil {
+		t.Errorf("at that time: %s", got)
+	}
+}
+
 func TestMessages(t *testing.T) {
 	for _, test := range []struct {
 		name    string

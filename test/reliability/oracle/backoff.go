@@ -5,10 +5,11 @@ import (
 	"time"
 
 	"github.com/example/memcached-operator/test/reliability/history"
+	"github.com/example/memcached-operator/test/reliability/proxy"
 )
 
-// mostAttempts is how many failed requests of one sort about one object the operator may send within a second. Retries
-// are due after 5 ms, and twice as long after each: 8 attempts in the first second, and more if something changes.
+// mostAttempts is how many failed requests of one sort about one object the operator may send within a second. A retry
+// is due after 100 ms, and twice as long after each (cmd/backoff.go): 4 attempts in the first second. Events add more.
 const mostAttempts = 20
 
 // backoff finds requests that fail and are sent again and again without longer and longer pauses.
@@ -20,7 +21,8 @@ func backoff(run *Run, _ *Reference) []string {
 	recent, most := map[attempt][]time.Time{}, map[attempt]int{}
 	for i := range run.Requests {
 		request := &run.Requests[i]
-		if !isOfPass(request) || request.IsDone() || request.Status == http.StatusNotFound {
+		isAnswered := request.IsDone() || request.Status == http.StatusNotFound // 404: there is no such object
+		if !isOfPass(request) || isAnswered && !hasFault(request, proxy.Disown, proxy.DropAnswer) {
 			continue
 		}
 		key := attempt{request.Verb, history.Key{Resource: request.Resource, Name: request.Name}}

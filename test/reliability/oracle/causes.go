@@ -52,12 +52,14 @@ func causes(run *Run, _ *Reference) []string {
 	return found
 }
 
-// mayLoseEvents reports whether an event may be lost: an event itself met a fault, or a process ended, or lost its
-// leadership, after it had written a status and before it had sent the event.
+// mayLoseEvents reports whether an event may be lost: an event itself met a fault or was denied, or a process ended, or
+// lost its leadership, after it had written a status and before it had sent the event. If timing decides whether a
+// resource is deleted first, its events may be missing, too.
 func mayLoseEvents(run *Run) bool {
 	return run.IsOpen || run.IsDeprived || !run.AwayFrom.IsZero() ||
 		slices.ContainsFunc(run.Requests, func(r proxy.Request) bool {
-			return r.Fault != nil && (r.Resource == eventResource || !hasFault(&r, proxy.Refuse, proxy.Delay, proxy.Hang))
+			return r.Fault != nil && (r.Resource == eventResource || !hasFault(&r, proxy.Refuse, proxy.Delay, proxy.Hang,
+				proxy.PauseWatches, proxy.CloseWatches, proxy.ExpireWatches))
 		})
 }
 

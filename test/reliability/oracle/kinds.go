@@ -22,6 +22,7 @@ import (
 	"github.com/example/memcached-operator/test/jobstate"
 	"github.com/example/memcached-operator/test/kinds"
 	"github.com/example/memcached-operator/test/reliability/history"
+	"github.com/example/memcached-operator/test/reliability/proxy"
 )
 
 // judgeWorkload finds what is wrong in the status of a resource whose kind has a Deployment or StatefulSet.
@@ -101,6 +102,10 @@ type nodes struct{ all, ready, steady sets.Set[string] }
 func (w *statusWrite) nodes() nodes {
 	found := nodes{sets.New[string](), sets.New[string](), sets.New[string]()}
 	owners, gone := sets.New(w.self.Object.GetUID()), sets.New[types.UID]()
+	listed := sets.New[string]()
+	if !w.since.IsZero() && !slices.ContainsFunc(w.run.Requests, isAged) {
+		listed.Insert(w.kind.Status(typed(w.kind, w.previous)).Nodes...)
+	}
 	for _, resource := range []string{history.Deployments, history.StatefulSets, history.ReplicaSets, history.Pods} {
 		for i, version := range w.versions {
 			owner := controllerOf(version.Object)
@@ -110,7 +115,11 @@ func (w *statusWrite) nodes() nodes {
 			owners.Insert(version.Object.GetUID())
 			switch isLeft := gone.Has(owner); { // its workload was deleted
 			case resource == history.Pods:
-				found.add(version, w.since, w.isRecent(i), isLeft)
+				since := w.since
+				if listed.Has(version.Name) {
+					since = w.previousAt // the operator knew it then, and its knowledge does not go back
+				}
+				found.add(version, since, w.isRecent(i), isLeft)
 			case version.IsGone || isLeft:
 				gone.Insert(version.Object.GetUID())
 			}
@@ -118,6 +127,9 @@ func (w *statusWrite) nodes() nodes {
 	}
 	return found
 }
+
+// isAged reports whether the operator may have started with an older state than it knew before.
+func isAged(r proxy.Request) bool { return hasFault(&r, proxy.Age, proxy.AgeMore, proxy.AgeChildren) }
 
 // add adds a version of a pod.
 func (n nodes) add(version history.Version, since time.Time, isRecent, isLeft bool) {

@@ -21,20 +21,21 @@ import (
 func statuses(run *Run, _ *Reference) []string {
 	var found problems
 	superseded, unbounded, lag := supersededAt(run.Versions), unboundedSince(run), maxLag(run)
-	before := map[types.UID]*unstructured.Unstructured{}
+	before := map[types.UID]history.Version{}
 	for i, version := range run.Versions {
 		kind, object := history.KindOf(version.Resource), version.Object
 		if kind == nil || version.IsGone {
 			continue
 		}
-		previous := cmp.Or(before[object.GetUID()], &unstructured.Unstructured{})
-		before[object.GetUID()] = object
+		last := before[object.GetUID()]
+		previous := cmp.Or(last.Object, &unstructured.Unstructured{})
+		before[object.GetUID()] = version
 		if !hasConditions(object) && !hasConditions(previous) ||
 			equality.Semantic.DeepEqual(previous.Object["status"], object.Object["status"]) {
 			continue
 		}
 		w := &statusWrite{run: run, kind: history.VariantOf(kind, object), versions: run.Versions[:i], self: version,
-			previous: previous, superseded: superseded, said: history.As[history.Reported](object)}
+			previous: previous, previousAt: last.At, superseded: superseded, said: history.As[history.Reported](object)}
 		if unbounded.IsZero() || version.At.Before(unbounded) {
 			w.since = version.At.Add(-lag)
 		}
@@ -113,8 +114,10 @@ type statusWrite struct {
 	kind     *kinds.Kind
 	versions []history.Version
 	self     history.Version
-	previous *unstructured.Unstructured // empty for the first version
-	said     *history.Reported
+	// previous is the version before, which is empty for the first one, and previousAt its time.
+	previous   *unstructured.Unstructured
+	previousAt time.Time
+	said       *history.Reported
 	// observed is the resource in the observed generation; nil if that is from before the recording.
 	observed *unstructured.Unstructured
 	// superseded is when the next version of each object came; zero if none did.

@@ -16,8 +16,8 @@ import (
 )
 
 // unreported finds requests of a pass, other than those for statuses and events, that had no answer or failed for
-// seconds, and after which no status reported an error. Where a resource is degraded already, a further problem that a
-// retry solves at once is not reported.
+// seconds, and that no later status reports. Where a resource is degraded already, a further problem that a retry
+// solves at once is not reported.
 func unreported(run *Run, _ *Reference) []string {
 	faulty := slices.DeleteFunc(slices.Clone(run.Requests), func(r proxy.Request) bool { return r.Fault == nil })
 	if run.IsOpen || run.IsPassing || !hadNoAnswer(faulty) && !failedForLong(faulty) ||
@@ -34,8 +34,8 @@ func unreported(run *Run, _ *Reference) []string {
 		}
 		said := history.As[history.Reported](version.Object)
 		degraded := said.Condition("Degraded")
+		// Without an answer, the pass ends with one of several errors. The reason is that of the worst problem.
 		isError := degraded.Reason == samplev1alpha1.ReasonError && len(faulty) == 1
-		// The reason is that of the worst problem.
 		return said.Is("Degraded", metav1.ConditionTrue) && (isError || strings.Contains(degraded.Message, answer))
 	}
 	var found problems
@@ -48,12 +48,14 @@ func hadNoAnswer(faulty []proxy.Request) bool {
 	return len(faulty) == 1 && hasFault(&faulty[0], proxy.Hang) && hasFailed(&faulty[0])
 }
 
-// failedForLong reports whether all faulty requests are of the same sort and of passes, and failed for at least 2 s. A
-// conflict is no problem to report: another writer caused it.
+// failedForLong reports whether all faulty requests are of passes, and one rule has refused them for at least 2 s.
+// Conflicts, which another writer causes, and requests that are throttled, which client-go sends again, are no problems
+// to report.
 func failedForLong(faulty []proxy.Request) bool {
 	for i := range faulty {
-		if !hasFault(&faulty[i], proxy.Refuse) || faulty[i].Fault.Code == http.StatusConflict || !hasFailed(&faulty[i]) ||
-			faulty[i].Resource != faulty[0].Resource {
+		request := &faulty[i]
+		if request.Rule == 0 || request.Rule != faulty[0].Rule || !hasFailed(request) || !hasFault(request, proxy.Refuse) ||
+			request.Fault.Code == http.StatusConflict || request.Fault.Code == http.StatusTooManyRequests {
 			return false
 		}
 	}

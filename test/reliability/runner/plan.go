@@ -396,7 +396,7 @@ func (s *stage) awaitTick(ctx context.Context, step scenario.Step) {
 }
 
 // hiddenBefore is how long before a scheduled time watches are paused: enough to wait for other plans.
-const hiddenBefore = 3 * time.Second
+const hiddenBefore = 8 * time.Second
 
 // do performs the user's action of a step.
 func (s *stage) do(ctx context.Context, step scenario.Step) error {

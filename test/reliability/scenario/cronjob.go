@@ -14,6 +14,7 @@ import (
 
 	tutorialv1 "github.com/example/memcached-operator/api/batch/v1"
 	"github.com/example/memcached-operator/internal/child"
+	"github.com/example/memcached-operator/test/bench/measure"
 	"github.com/example/memcached-operator/test/jobstate"
 	"github.com/example/memcached-operator/test/kinds"
 	"github.com/example/memcached-operator/test/reliability/history"
@@ -106,6 +107,13 @@ func cronJobs() []Scenario {
 				Do:    inTurn(onJob(0, func(job *batchv1.Job) Action { return await(job) }), deleteJob),
 				Until: all(jobCount(0), reportsRun, reports(cronJobKey, "Available=True", "Progressing=False"))},
 		}},
+		// The operator starts less than a minute before the scheduled time, so it reads the CronJob from the API server then.
+		{Name: "cronjob-hidden-suspend", Steps: []Step{
+			{Name: "create", BeforeTick: true, IsUnseen: true, Do: createCronJob,
+				Until: reports(cronJobKey, "Available=True", "Degraded=False")},
+			{Name: "suspend", AtTick: true, Hidden: history.IsOwnKind, Do: inTurn(suspend(true), passTick),
+				Until: all(jobCount(0), reports(cronJobKey, "Available=False/Suspended", "Degraded=False"))},
+		}},
 		{Name: "cronjob-fail", Prepare: due, Setup: []Step{fire}, Steps: []Step{
 			{Name: "fail", Do: finish(0, batchv1.JobFailed),
 				Until: reports(cronJobKey, "Degraded=True/LastRunFailed", "Progressing=False")},
@@ -185,6 +193,11 @@ func rescheduleAndResume(ctx context.Context, s *Stage) error {
 	return edit(newCronJob(), func(cj *tutorialv1.CronJob) {
 		cj.Spec.Schedule, cj.Spec.Suspend = hourly(s).Spec.Schedule, ptr.To(false)
 	})(ctx, s)
+}
+
+// passTick waits until two seconds after the stage's scheduled time.
+func passTick(ctx context.Context, s *Stage) error {
+	return measure.Pause(ctx, time.Until(s.Tick)+2*time.Second)
 }
 
 // leftBehind is the state that an earlier manager left: a CronJob, last observed a number of hours before the stage's
