@@ -144,8 +144,8 @@ func (e *Environment) Play(ctx context.Context, plan *Plan, reference *oracle.Re
 		defer func() { err = errors.Join(err, e.clear(ctx, s.Namespace)) }()
 	}
 	s.reference = reference
-	e.active <- struct{}{}
-	defer func() { <-e.active }()
+	e.join()
+	defer e.leave()
 	if s.proxy, s.manager, err = s.operator(ctx); err != nil {
 		return nil, err
 	}
@@ -383,20 +383,22 @@ func (s *stage) steps(ctx context.Context) (lacking string, err error) {
 	return lacking, ctx.Err()
 }
 
-// awaitTick waits for the time at which a step begins.
+// awaitTick waits for the time at which a step begins. For what is hidden at a scheduled time, the plan leaves the active
+// ones until the action is over: otherwise it might become active again too late.
 func (s *stage) awaitTick(ctx context.Context, step scenario.Step) {
 	switch {
 	case step.BeforeTick:
 		s.Tick = s.e.nextTick(ctx)
-	case step.AtTick && step.Hidden != nil: // what happens at that time is hidden
-		s.e.idle(ctx, time.Until(s.Tick)-hiddenBefore)
+	case step.AtTick && step.Hidden != nil:
+		s.e.leave()
+		pause(ctx, time.Until(s.Tick)-hiddenBefore)
 	case step.AtTick:
 		s.e.idle(ctx, time.Until(s.Tick.Add(step.AfterTick)))
 	}
 }
 
-// hiddenBefore is how long before a scheduled time watches are paused: enough to wait for other plans.
-const hiddenBefore = 8 * time.Second
+// hiddenBefore is how long before a scheduled time watches are paused: enough for a request of the user.
+const hiddenBefore = 3 * time.Second
 
 // do performs the user's action of a step.
 func (s *stage) do(ctx context.Context, step scenario.Step) error {
@@ -409,6 +411,9 @@ func (s *stage) do(ctx context.Context, step scenario.Step) error {
 	}
 	switch {
 	case step.Hidden != nil:
+		if step.AtTick {
+			defer s.e.join()
+		}
 		s.proxy.Hide(step.Hidden)
 		defer s.proxy.Miss(ctx)
 		return step.Do(ctx, s.Stage)
@@ -524,10 +529,14 @@ func (s *stage) goroutines(ctx context.Context, run *oracle.Run) map[string]int 
 
 // idle waits, and lets another plan run in the meantime.
 func (e *Environment) idle(ctx context.Context, d time.Duration) {
-	<-e.active
+	e.leave()
 	pause(ctx, d)
-	e.active <- struct{}{}
+	e.join()
 }
+
+// join makes the plan active as soon as fewer plans than the maximum are, and leave makes it idle.
+func (e *Environment) join()  { e.active <- struct{}{} }
+func (e *Environment) leave() { <-e.active }
 
 // pause waits for some time, or until the context is canceled.
 func pause(ctx context.Context, d time.Duration) {
