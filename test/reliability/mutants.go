@@ -171,11 +171,11 @@ func (k killer) covering() (covering killer, ok bool) {
 	return killer{}, false
 }
 
-// timeout returns how long the operator may take. Except after outages, the bounds of its recovery are shorter, so a
-// longer timeout would find the same.
+// timeout returns how long the operator may take: longer than the bound of its recovery, so that a longer timeout would
+// find the same.
 func (k killer) timeout() time.Duration {
 	switch {
-	case strings.Contains(k.scenario, "HistoryLimit"), k.isOutage():
+	case strings.Contains(k.scenario, "HistoryLimit"), k.isOutage(), k.suite == leadersCampaign:
 		return 90 * time.Second
 	case k.suite == "schema":
 		return 15 * time.Second

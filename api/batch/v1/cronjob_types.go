@@ -203,8 +203,8 @@ type CronJobStatus struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Last failed",order=4,xDescriptors={"urn:alm:descriptor:text"}
 	LastFailedTime *metav1.Time `json:"lastFailedTime,omitempty"`
 
-	// nextScheduleTime is when the next Job is due. It is unset while the CronJob is suspended, and if no Job will ever
-	// be due. While the Jobs cannot be read, it is also unset once it has passed or the spec has changed.
+	// nextScheduleTime is when the next Job is due. It is unset while the CronJob is suspended, if no Job will ever be
+	// due, and once it has passed, or the spec has changed, until the Jobs have been read again.
 	//
 	// +optional
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Next scheduled",order=1,xDescriptors={"urn:alm:descriptor:text"}

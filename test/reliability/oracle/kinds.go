@@ -102,7 +102,7 @@ type nodes struct{ all, ready, steady sets.Set[string] }
 func (w *statusWrite) nodes() nodes {
 	found := nodes{sets.New[string](), sets.New[string](), sets.New[string]()}
 	owners, gone := sets.New(w.self.Object.GetUID()), sets.New[types.UID]()
-	listed := sets.New[string]()
+	listed, uids := sets.New[string](), map[history.Key]types.UID{}
 	if !w.since.IsZero() && !slices.ContainsFunc(w.run.Requests, isAged) {
 		listed.Insert(w.kind.Status(typed(w.kind, w.previous)).Nodes...)
 	}
@@ -113,10 +113,14 @@ func (w *statusWrite) nodes() nodes {
 				continue
 			}
 			owners.Insert(version.Object.GetUID())
+			if uid, isKnown := uids[version.Key]; isKnown && uid != version.Object.GetUID() {
+				listed.Delete(version.Name) // the status may have listed an earlier pod of that name
+			}
+			uids[version.Key] = version.Object.GetUID()
 			switch isLeft := gone.Has(owner); { // its workload was deleted
 			case resource == history.Pods:
 				since := w.since
-				if listed.Has(version.Name) {
+				if listed.Has(version.Name) && w.previousAt.After(since) {
 					since = w.previousAt // the operator knew it then, and its knowledge does not go back
 				}
 				found.add(version, since, w.isRecent(i), isLeft)
@@ -202,6 +206,12 @@ func (w *statusWrite) judgeTimes(previous, status *tutorialv1.CronJobStatus) {
 		"reports that a Job failed at %s; none did", failed)
 }
 
+// wasTime reports whether a scheduled time may have passed while the status was computed.
+func (w *statusWrite) wasTime() bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(w.run.Symbols)),
+		func(t time.Time) bool { return t.After(w.since) && !t.After(w.self.At) })
+}
+
 // isScheduled reports whether a time is in the schedule: all times that can be due in a scenario have a symbol.
 func (w *statusWrite) isScheduled(t *metav1.Time) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(w.run.Symbols)), t.Time.Equal)
@@ -232,7 +242,7 @@ func (w *statusWrite) judgeConditions(spec *tutorialv1.CronJobSpec, status *tuto
 		status.ActiveJobs > 0
 	for contradiction, is := range map[string]struct{ reported, denied bool }{
 		"is available and suspended":                  {isAvailable, isSuspended},
-		"is available and has no next time":           {isAvailable, !hasNext},
+		"is available and has no next time":           {isAvailable, !hasNext && !w.wasTime()},
 		"is suspended and has a next time":            {available.Status == metav1.ConditionFalse && isSuspended, hasNext},
 		"reports that it is suspended, but is not":    {available.Reason == tutorialv1.ReasonSuspended, !isSuspended},
 		"cannot list its Jobs, but is not degraded":   {available.Reason == tutorialv1.ReasonNotObserved, !isDegraded},

@@ -106,6 +106,7 @@ type stage struct {
 	setup     int    // the number of requests before the faults
 	times     []oracle.Step
 	changed   time.Time // the last change that settle has seen
+	isIdle    bool      // see leave
 }
 
 // prepare creates the namespace of a plan and the objects that are older than the operator.
@@ -144,8 +145,8 @@ func (e *Environment) Play(ctx context.Context, plan *Plan, reference *oracle.Re
 		defer func() { err = errors.Join(err, e.clear(ctx, s.Namespace)) }()
 	}
 	s.reference = reference
-	e.join()
-	defer e.leave()
+	e.active <- struct{}{}
+	defer func() { <-e.active }()
 	if s.proxy, s.manager, err = s.operator(ctx); err != nil {
 		return nil, err
 	}
@@ -256,9 +257,9 @@ func (s *stage) play(ctx context.Context) (*oracle.Run, error) {
 
 // begin starts the operators.
 func (s *stage) begin(ctx context.Context) error {
+	s.awaitTick(ctx, s.plan.Scenario.AllSteps()[0])
 	// Without Setup, the operator acts at once on the objects that Prepare created, so the faults begin before it starts.
 	if len(s.plan.Scenario.Setup) == 0 {
-		s.awaitTick(ctx, s.plan.Scenario.Steps[0])
 		s.beginFaults()
 	}
 	if s.plan.Scenario.IsBehind {
@@ -351,7 +352,9 @@ func (s *stage) upgrade() error {
 // steps plays the steps of a scenario. It stops at the first step that is not carried out, and returns what is missing.
 func (s *stage) steps(ctx context.Context) (lacking string, err error) {
 	plan := &s.plan.Scenario
-	for i, step := range append(plan.Setup[:len(plan.Setup):len(plan.Setup)], plan.Steps...) {
+	defer s.join()
+	for i, step := range plan.AllSteps() {
+		s.join()
 		if i > 0 { // for the first step, begin has done so
 			s.awaitTick(ctx, step)
 		}
@@ -383,14 +386,14 @@ func (s *stage) steps(ctx context.Context) (lacking string, err error) {
 	return lacking, ctx.Err()
 }
 
-// awaitTick waits for the time at which a step begins. For what is hidden at a scheduled time, the plan leaves the active
-// ones until the action is over: otherwise it might become active again too late.
+// awaitTick waits for the time at which a step begins. If it hides what happens at a scheduled time, the plan stays idle
+// during the step: otherwise it might become active again too late.
 func (s *stage) awaitTick(ctx context.Context, step scenario.Step) {
 	switch {
 	case step.BeforeTick:
 		s.Tick = s.e.nextTick(ctx)
 	case step.AtTick && step.Hidden != nil:
-		s.e.leave()
+		s.leave()
 		pause(ctx, time.Until(s.Tick)-hiddenBefore)
 	case step.AtTick:
 		s.e.idle(ctx, time.Until(s.Tick.Add(step.AfterTick)))
@@ -411,9 +414,6 @@ func (s *stage) do(ctx context.Context, step scenario.Step) error {
 	}
 	switch {
 	case step.Hidden != nil:
-		if step.AtTick {
-			defer s.e.join()
-		}
 		s.proxy.Hide(step.Hidden)
 		defer s.proxy.Miss(ctx)
 		return step.Do(ctx, s.Stage)
@@ -529,14 +529,23 @@ func (s *stage) goroutines(ctx context.Context, run *oracle.Run) map[string]int 
 
 // idle waits, and lets another plan run in the meantime.
 func (e *Environment) idle(ctx context.Context, d time.Duration) {
-	e.leave()
+	<-e.active
 	pause(ctx, d)
-	e.join()
+	e.active <- struct{}{}
 }
 
-// join makes the plan active as soon as fewer plans than the maximum are, and leave makes it idle.
-func (e *Environment) join()  { e.active <- struct{}{} }
-func (e *Environment) leave() { <-e.active }
+// leave makes the plan idle until join, which waits until fewer plans than the maximum are active.
+func (s *stage) leave() {
+	<-s.e.active
+	s.isIdle = true
+}
+
+func (s *stage) join() {
+	if s.isIdle {
+		s.e.active <- struct{}{}
+		s.isIdle = false
+	}
+}
 
 // pause waits for some time, or until the context is canceled.
 func pause(ctx context.Context, d time.Duration) {

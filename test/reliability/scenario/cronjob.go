@@ -108,9 +108,10 @@ func cronJobs() []Scenario {
 				Until: all(jobCount(0), reportsRun, reports(cronJobKey, "Available=True", "Progressing=False"))},
 		}},
 		// The operator starts less than a minute before the scheduled time, so it reads the CronJob from the API server then.
-		{Name: "cronjob-hidden-suspend", Steps: []Step{
-			{Name: "create", BeforeTick: true, IsUnseen: true, Do: createCronJob,
+		{Name: "cronjob-hidden-suspend", Setup: []Step{
+			{Name: "create", BeforeTick: true, Do: createCronJob,
 				Until: reports(cronJobKey, "Available=True", "Degraded=False")},
+		}, Steps: []Step{
 			{Name: "suspend", AtTick: true, Hidden: history.IsOwnKind, Do: inTurn(suspend(true), passTick),
 				Until: all(jobCount(0), reports(cronJobKey, "Available=False/Suspended", "Degraded=False"))},
 		}},

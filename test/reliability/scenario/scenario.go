@@ -78,8 +78,11 @@ func (s *Scenario) Waits() bool { return s.Age > 0 || s.IsTimed() || s.IsSlow }
 
 // IsTimed reports whether a scheduled time is ahead, and the operator has to wait for it.
 func (s *Scenario) IsTimed() bool {
-	return slices.ContainsFunc(s.Steps, func(step Step) bool { return step.BeforeTick })
+	return slices.ContainsFunc(s.AllSteps(), func(step Step) bool { return step.BeforeTick })
 }
+
+// AllSteps returns the steps of Setup and the others.
+func (s *Scenario) AllSteps() []Step { return slices.Concat(s.Setup, s.Steps) }
 
 // Step is one action and its result.
 type Step struct {
@@ -89,7 +92,7 @@ type Step struct {
 	// nil for none.
 	Hidden func(resource string) bool
 	// BeforeTick is set if it begins 15 to 40 s before a scheduled time, which becomes that of the stage, and AtTick if it
-	// begins at the scheduled time, or AfterTick later.
+	// begins at the scheduled time, or AfterTick later, or with Hidden a few seconds before.
 	BeforeTick, AtTick bool
 	AfterTick          time.Duration
 	Do                 Action
