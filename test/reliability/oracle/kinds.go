@@ -22,7 +22,6 @@ import (
 	"github.com/example/memcached-operator/test/jobstate"
 	"github.com/example/memcached-operator/test/kinds"
 	"github.com/example/memcached-operator/test/reliability/history"
-	"github.com/example/memcached-operator/test/reliability/proxy"
 )
 
 // judgeWorkload finds what is wrong in the status of a resource whose kind has a Deployment or StatefulSet.
@@ -103,7 +102,7 @@ func (w *statusWrite) nodes() nodes {
 	found := nodes{sets.New[string](), sets.New[string](), sets.New[string]()}
 	owners, gone := sets.New(w.self.Object.GetUID()), sets.New[types.UID]()
 	listed, uids := sets.New[string](), map[history.Key]types.UID{}
-	if !w.since.IsZero() && !slices.ContainsFunc(w.run.Requests, isAged) {
+	if !w.since.IsZero() {
 		listed.Insert(w.kind.Status(typed(w.kind, w.previous)).Nodes...)
 	}
 	for _, resource := range []string{history.Deployments, history.StatefulSets, history.ReplicaSets, history.Pods} {
@@ -131,9 +130,6 @@ func (w *statusWrite) nodes() nodes {
 	}
 	return found
 }
-
-// isAged reports whether the operator may have started with an older state than it knew before.
-func isAged(r proxy.Request) bool { return hasFault(&r, proxy.Age, proxy.AgeMore, proxy.AgeChildren) }
 
 // add adds a version of a pod.
 func (n nodes) add(version history.Version, since time.Time, isRecent, isLeft bool) {
