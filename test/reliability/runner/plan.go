@@ -386,8 +386,8 @@ func (s *stage) steps(ctx context.Context) (lacking string, err error) {
 	return lacking, ctx.Err()
 }
 
-// awaitTick waits for the time at which a step begins. If it hides what happens at a scheduled time, the plan stays idle
-// during the step: otherwise it might become active again too late.
+// awaitTick waits for the time at which a step begins. If it hides what happens at a scheduled time, the plan stays
+// idle during the step: otherwise it might become active again too late.
 func (s *stage) awaitTick(ctx context.Context, step scenario.Step) {
 	switch {
 	case step.BeforeTick:
