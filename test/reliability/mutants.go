@@ -323,13 +323,12 @@ func (l *lab) control(ctx context.Context, text string) outcome {
 	if err != nil {
 		return result
 	}
-	known := map[string]*oracle.Reference{}
+	var known, references map[string]*oracle.Reference
 	if k.suite != "scenario" && k.suite != rbacCampaign { // these judge the references themselves
 		l.mu.Lock()
 		known = maps.Clone(l.references)
 		l.mu.Unlock()
 	}
-	var references map[string]*oracle.Reference
 	result.answer, references, result.err = l.ask(ctx, k, l.env.Program(), nil, known)
 	if len(result.findings) == 0 && result.err == nil {
 		l.mu.Lock()
