@@ -34,6 +34,7 @@ const (
 	referenceCampaign = "references"
 	singlesCampaign   = "singles"
 	sampleCampaign    = "sample"
+	pairsCampaign     = "pairs"
 	rbacCampaign      = "rbac"
 	restCampaign      = "rest"
 	refusalsCampaign  = "refusals"
@@ -51,6 +52,8 @@ type campaign struct {
 	plans func() []*runner.Plan
 	// isReference is set if these plans have no faults and others are compared with them.
 	isReference bool
+	// hasRaceDetector is set if the operator is built with the race detector, with which a plan takes twice as long.
+	hasRaceDetector bool
 	// other runs what is not a plan; nil for nothing.
 	other func(context.Context, *campaignReport) error
 }
@@ -74,12 +77,12 @@ func (s *suite) campaigns() []campaign {
 	}
 	all := []campaign{
 		singles,
-		{name: "pairs", what: "two random faults in one scenario", plans: s.pairs},
+		{name: pairsCampaign, what: "two random faults in one scenario", plans: s.pairs, hasRaceDetector: true},
 		{name: refusalsCampaign, what: "every sort of write refused for 5 s: only the operator itself tries again",
 			plans: s.refusals},
 		{name: readsCampaign, what: "one live read, not from a cache, of each sort of each scenario meets a fault",
 			plans: s.reads},
-		{name: stormsCampaign, what: "a quarter of all requests fail for 10 s", plans: s.storms},
+		{name: stormsCampaign, what: "a quarter of all requests fail for 10 s", plans: s.storms, hasRaceDetector: true},
 		{name: leadersCampaign, what: "the leader is frozen at a write until another one has led, and goes on",
 			plans: func() []*runner.Plan { return s.withStandby(proxy.Freezing) }},
 		{name: "cut off",

@@ -107,7 +107,7 @@ func (m mutant) build(ctx context.Context, dir string) (program string, rules []
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		return "", nil, err
 	}
-	program, err = schema.Build(ctx, filepath.Join(dir, "manager-"+m.Name), "-overlay="+path)
+	program, err = testenv.Build(ctx, filepath.Join(dir, "manager-"+m.Name), "-overlay="+path)
 	return program, nil, err
 }
 
@@ -378,7 +378,7 @@ func huntMutants(ctx context.Context, o *options) (failed bool, err error) {
 	defer func() { _ = os.RemoveAll(dir) }()
 	program := o.manager
 	if program == "" {
-		if program, err = schema.Build(ctx, filepath.Join(dir, "manager")); err != nil {
+		if program, err = testenv.Build(ctx, filepath.Join(dir, "manager")); err != nil {
 			return false, err
 		}
 	}

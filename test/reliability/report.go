@@ -171,8 +171,8 @@ func (r *report) page(violations proof.Table) *proof.Page {
 	}
 	if r.extremes != nil {
 		page.Sections = append(page.Sections, proof.Section{Title: "Extreme sizes", Tables: []proof.Table{*r.extremes},
-			Text: []string{"The operator, without the race detector, has a CronJob with many Jobs, and then resources of " +
-				"almost the size that etcd accepts. Requests are counted in the audit log; memory is the maximum resident set " +
+			Text: []string{"The operator has a CronJob with many Jobs, and then resources of almost the size that etcd " +
+				"accepts. Requests are counted in the audit log; memory is the maximum resident set " +
 				"size."}})
 	}
 	page.Sections = append(page.Sections,
@@ -193,7 +193,8 @@ func (r *report) summary() *proof.Page {
 				"serves it old states. Each plan is one scenario with faults, in a namespace of its own. Its outcome is " +
 				"compared with that of the scenario without faults, and judged by oracles that read only the records of the " +
 				"plan. `make reliability` makes this page; test/README.md describes it.",
-			"The operator is the program that users run, with their defaults, but with the race detector; it watches one " +
+			"The operator is the program that users run, with their defaults, in the campaigns " + pairsCampaign +
+				" and " + stormsCampaign + " with the race detector; it watches one " +
 				"namespace, or two in about half of the scenarios, serves no metrics, runs a new image at once " +
 				"(`--image-delay=0`), and takes part in an election only where the leader is frozen or cut off. In the " +
 				"campaigns everywhere, restored and extremes it watches all namespaces. The comparison leaves out what the " +

@@ -89,6 +89,9 @@ func (s *suite) conduct(ctx context.Context, c campaign) error {
 	if c.plans != nil {
 		plans := c.plans()
 		s.logf("%s: %d plans", c.name, len(plans))
+		for _, plan := range plans {
+			plan.HasRaceDetector = c.hasRaceDetector
+		}
 		err = s.playAll(ctx, r, plans, c.isReference)
 	}
 	if err == nil && c.other != nil {
@@ -119,22 +122,27 @@ func (s *suite) recordViolations(r *campaignReport) error {
 }
 
 // playAll plays plans in parallel: twice as many as may be active, because a plan is idle most of the time, and four
-// times as many of those with a long rest. Plans that wait for a minute begin at once.
+// times as many of those with a long rest. Beside them are some that wait for a minute. Of these, few are active while
+// they wait: all that do so go on at the same full minute.
 func (s *suite) playAll(ctx context.Context, r *campaignReport, plans []*runner.Plan, isReference bool) error {
 	group, ctx := errgroup.WithContext(ctx)
-	free := semaphore.NewWeighted(4 * parallelPlans)
+	others := semaphore.NewWeighted(4 * parallelPlans)
+	waiting, hiding := semaphore.NewWeighted(4*parallelPlans), semaphore.NewWeighted(parallelPlans/2)
 	for _, plan := range plans {
+		limit, weight := others, int64(2)
+		switch {
+		case plan.Scenario.HidesTick():
+			limit, weight = hiding, 1
+		case plan.Scenario.Waits():
+			limit, weight = waiting, 1
+		case plan.Rest > 0:
+			weight = 1
+		}
 		group.Go(func() error {
-			weight := int64(2)
-			if plan.Rest > 0 {
-				weight = 1
+			if err := limit.Acquire(ctx, weight); err != nil {
+				return err
 			}
-			if !plan.Scenario.Waits() {
-				if err := free.Acquire(ctx, weight); err != nil {
-					return err
-				}
-				defer free.Release(weight)
-			}
+			defer limit.Release(weight)
 			return s.play(ctx, r, plan, isReference)
 		})
 	}

@@ -1,10 +1,12 @@
 package testenv
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 )
 
 // BuildManager returns the manager to test: the program that MANAGER names, or else that of this tree, built with the
@@ -14,13 +16,17 @@ func BuildManager(dir string) (string, error) {
 	if program := os.Getenv("MANAGER"); program != "" {
 		return program, nil
 	}
-	program := filepath.Join(dir, "manager")
-	const version = "-X main.version=v9.9.9 -X main.commit=abcdef"
-	build := exec.Command("go", "build", "-race", "-gcflags=go.yaml.in/yaml/v2=-race=false", "-buildvcs=false",
-		"-ldflags="+version, "-o", program, "./cmd")
+	return Build(context.Background(), filepath.Join(dir, "manager"), "-race", "-gcflags=go.yaml.in/yaml/v2=-race=false",
+		"-ldflags=-X main.version=v9.9.9 -X main.commit=abcdef")
+}
+
+// Build builds the manager of this tree with additional flags of go build, and returns its path.
+func Build(ctx context.Context, path string, flags ...string) (string, error) {
+	args := slices.Concat([]string{"build", "-buildvcs=false", "-ldflags=-s -w", "-o", path}, flags, []string{"./cmd"})
+	build := exec.CommandContext(ctx, "go", args...)
 	build.Dir = Root()
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building the manager: %w\n%s", err, out)
 	}
-	return program, nil
+	return path, nil
 }

@@ -29,7 +29,6 @@ import (
 	"github.com/example/memcached-operator/test/jobstate"
 	"github.com/example/memcached-operator/test/kinds"
 	"github.com/example/memcached-operator/test/reliability/history"
-	"github.com/example/memcached-operator/test/reliability/schema"
 	"github.com/example/memcached-operator/test/testenv"
 )
 
@@ -64,7 +63,7 @@ type stage struct {
 // an error if a step fails or times out.
 func Run(ctx context.Context, program, dir string, log func(format string, values ...any)) (_ []Result, err error) {
 	if program == "" {
-		if program, err = schema.Build(ctx, filepath.Join(dir, "manager-extremes")); err != nil {
+		if program, err = testenv.Build(ctx, filepath.Join(dir, "manager-extremes")); err != nil {
 			return nil, err
 		}
 	}

@@ -40,7 +40,8 @@ type Environment struct {
 	recorderConfig                  *rest.Config
 
 	program string                 // the path of the operator
-	release func() (string, error) // the path of the last release's operator, which is built at the first call
+	raced   func() (string, error) // the path of the operator with the race detector, which is built at the first call
+	release func() (string, error) // the same for the operator of the last release
 	dir     string
 	tls     *tls.Config
 	plans   atomic.Int64
@@ -61,10 +62,12 @@ func Start(ctx context.Context, program string, active int, hasOutages bool) (_ 
 	if e.dir, err = os.MkdirTemp("", "reliability-"); err != nil {
 		return nil, err
 	}
-	if e.program == "" {
-		if e.program, err = testenv.BuildManager(e.dir); err != nil {
+	e.raced = func() (string, error) { return program, nil }
+	if program == "" {
+		if e.program, err = testenv.Build(ctx, filepath.Join(e.dir, "manager-default")); err != nil {
 			return nil, err
 		}
+		e.raced = sync.OnceValues(func() (string, error) { return testenv.BuildManager(e.dir) })
 	}
 	e.release = sync.OnceValues(func() (string, error) { return e.buildRelease(ctx) })
 	// Without compaction, the recorder can resume every broken watch.

@@ -50,6 +50,8 @@ type Plan struct {
 	Outage *Outage
 	// Program is the path of the operator; empty for that of the environment.
 	Program string
+	// HasRaceDetector has the environment build its operator with the race detector.
+	HasRaceDetector bool
 	// ServiceAccount is that of the operator; empty for the one in config/rbac.
 	ServiceAccount string
 	// IsEverywhere has the operator watch all namespaces. An environment may play only such plans, one at a time; each
@@ -136,6 +138,11 @@ func (e *Environment) prepare(ctx context.Context, plan *Plan) (*stage, error) {
 // failure of the operator is not an error. The objects are not deleted, as no operator watches them any more, unless it
 // is one of all namespaces.
 func (e *Environment) Play(ctx context.Context, plan *Plan, reference *oracle.Reference) (_ *oracle.Run, err error) {
+	if plan.HasRaceDetector && plan.Program == "" {
+		if plan.Program, err = e.raced(); err != nil {
+			return nil, err
+		}
+	}
 	s, err := e.prepare(ctx, plan)
 	if err != nil {
 		return nil, err
@@ -392,7 +399,7 @@ func (s *stage) awaitTick(ctx context.Context, step scenario.Step) {
 	switch {
 	case step.BeforeTick:
 		s.Tick = s.e.nextTick(ctx)
-	case step.AtTick && step.Hidden != nil:
+	case step.HidesTick():
 		s.leave()
 		pause(ctx, time.Until(s.Tick)-hiddenBefore)
 	case step.AtTick:

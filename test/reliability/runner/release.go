@@ -50,7 +50,7 @@ func (e *Environment) buildRelease(ctx context.Context) (string, error) {
 		`git archive --format=tar "$0" | tar --extract --directory="$1"`, commit, source)); err != nil {
 		return "", err
 	}
-	return program, run(ctx, source, "go", "build", "-race", "-buildvcs=false", "-o", program, "./cmd")
+	return program, run(ctx, source, "go", "build", "-buildvcs=false", "-o", program, "./cmd")
 }
 
 // run runs a program in a directory.

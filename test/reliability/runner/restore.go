@@ -49,7 +49,7 @@ type restored struct {
 func Restore(ctx context.Context, program, work string, restartsOperator bool,
 	log func(format string, values ...any)) (err error) {
 	if program == "" {
-		if program, err = testenv.BuildManager(work); err != nil {
+		if program, err = testenv.Build(ctx, filepath.Join(work, "manager")); err != nil {
 			return err
 		}
 	}

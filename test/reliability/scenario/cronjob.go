@@ -100,11 +100,12 @@ func cronJobs() []Scenario {
 			{Name: "complete and clean up", IsUnseen: true, Do: inTurn(complete, deleteJob),
 				Until: all(jobCount(0), reports(cronJobKey, "Available=True", "Progressing=False"))},
 		}},
+		// The Job is deleted after the operator has tried again to create it; docs/cronjob.md excepts a deletion before that.
 		{Name: "cronjob-hidden", Steps: []Step{
 			{Name: "create", BeforeTick: true, Do: createCronJob,
 				Until: reports(cronJobKey, "Available=True", "Degraded=False")},
 			{Name: "fire and clean up", AtTick: true, Hidden: isChild,
-				Do:    inTurn(onJob(0, func(job *batchv1.Job) Action { return await(job) }), deleteJob),
+				Do:    inTurn(onJob(0, func(job *batchv1.Job) Action { return await(job) }), passTick, deleteJob),
 				Until: all(jobCount(0), reportsRun, reports(cronJobKey, "Available=True", "Progressing=False"))},
 		}},
 		// The operator starts less than a minute before the scheduled time, so it reads the CronJob from the API server then.

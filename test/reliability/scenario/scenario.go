@@ -81,6 +81,9 @@ func (s *Scenario) IsTimed() bool {
 	return slices.ContainsFunc(s.AllSteps(), func(step Step) bool { return step.BeforeTick })
 }
 
+// HidesTick reports whether one of its steps does.
+func (s *Scenario) HidesTick() bool { return slices.ContainsFunc(s.AllSteps(), Step.HidesTick) }
+
 // AllSteps returns the steps of Setup and the others.
 func (s *Scenario) AllSteps() []Step { return slices.Concat(s.Setup, s.Steps) }
 
@@ -98,6 +101,9 @@ type Step struct {
 	Do                 Action
 	Until              Check
 }
+
+// HidesTick reports whether the step hides what happens at a scheduled time.
+func (s Step) HidesTick() bool { return s.AtTick && s.Hidden != nil }
 
 // Stage is the namespace in which a scenario is played.
 type Stage struct {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -49,17 +48,6 @@ func Start(ctx context.Context) (_ *Cluster, err error) {
 	go c.ControlPlane.Kubelet(ctx)
 	c.recorder, err = history.Record(ctx, c.ControlPlane.Config)
 	return c, err
-}
-
-// Build builds the manager from this tree with additional flags of go build, and returns its path.
-func Build(ctx context.Context, name string, flags ...string) (string, error) {
-	args := slices.Concat([]string{"build", "-buildvcs=false", "-ldflags=-s -w", "-o", name}, flags, []string{"./cmd"})
-	build := exec.CommandContext(ctx, "go", args...)
-	build.Dir = testenv.Root()
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building the manager: %w\n%s", err, out)
-	}
-	return name, nil
 }
 
 // Use starts a manager program in place of the previous one. It runs without leader election: on a busy machine it
