@@ -199,8 +199,9 @@ unit: kubectl ## Run the tests that need no API server.
 	@cd test/reliability/security && KUBECTL='$(KUBECTL)' CGO_ENABLED=0 go test -trimpath $(if $(V),-v) $(if $(FOCUS),-run '$(FOCUS)') ./...
 	@cd test/reliability/sequences && CGO_ENABLED=0 go test -trimpath $(if $(V),-v) -run '^TestPage' .
 
-# The manager is built once for all suites, unless MANAGER is set. It has the race detector everywhere except in the
-# YAML parser, which parses Kubernetes' schemas at every start: that would take more than a second.
+# The manager is built once for contract and reliability-short, unless MANAGER is set. It has the race detector
+# everywhere except in the YAML parser, which parses Kubernetes' schemas at every start: that would take more than a
+# second.
 SUITE_MANAGER := $(or $(abspath $(MANAGER)),$(CURDIR)/bin/manager-race)
 .PHONY: suite-manager
 suite-manager:
@@ -215,7 +216,7 @@ contract: control-plane suite-manager ## Test the manager's behavior on a real A
 	@$(WITH_PLANE) MANAGER='$(SUITE_MANAGER)' GOGC='$(or $(GOGC),400)' go tool ginkgo run --race --vet=off --procs='$(PROCS)' --timeout=25m $(if $(V),-v) \
 		$(if $(FOCUS),--focus='$(FOCUS)' $(FAIL_ON_EMPTY:%=--fail-on-empty)) ./test/contract
 
-# Without the race detector, which the other suites use: many programs run here at the same time.
+# Without the race detector, as many programs run here at the same time.
 .PHONY: scorecard-selftest
 scorecard-selftest: control-plane ## Test the scorecard tests: each passes on the operator and fails on a defect.
 	@$(WITH_PLANE) MANAGER='$(abspath $(MANAGER))' \

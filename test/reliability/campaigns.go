@@ -63,7 +63,9 @@ func (s *suite) campaigns() []campaign {
 	references := campaign{name: referenceCampaign, what: "what each scenario does without faults", isReference: true,
 		plans: s.referencePlans, other: s.leaveOut}
 	if s.fault != "" {
-		replay := campaign{name: "replay", what: "one plan", plans: s.replayed}
+		faults, _ := parseFaults(s.fault) // the options are already validated
+		replay := campaign{name: "replay", what: "one plan", plans: s.replayed,
+			hasRaceDetector: faults.storm != nil || len(faults.rules) > 1} // as in storms and pairs
 		return append([]campaign{references}, slices.Repeat([]campaign{replay}, s.times)...)
 	}
 	if s.short {

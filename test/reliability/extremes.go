@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/example/memcached-operator/test/proof"
 	"github.com/example/memcached-operator/test/reliability/extremes"
@@ -12,12 +11,7 @@ import (
 
 // extremes tries sizes that no scenario has.
 func (s *suite) extremes(ctx context.Context, r *campaignReport) error {
-	dir, err := os.MkdirTemp("", "extremes-")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	counted, err := extremes.Run(ctx, s.manager, dir, s.logf)
+	counted, err := extremes.Run(ctx, s.env.Program(), s.logf)
 	result := &planReport{scenario: "all kinds", faults: "extreme sizes", runs: 1, fired: 1}
 	if err != nil {
 		result.findings = []oracle.Finding{{Oracle: r.name, Text: err.Error()}}

@@ -58,7 +58,8 @@ type options struct {
 
 func parse() (*options, error) {
 	o := &options{}
-	flag.StringVar(&o.manager, "manager", "", "the operator's `program`; by default it is built, for pairs and storms with the race detector")
+	flag.StringVar(&o.manager, "manager", "",
+		"the operator's `program`; by default it is built, for pairs and storms with the race detector")
 	flag.StringVar(&o.scenario, "scenario", "", "a regular `expression`: only scenarios whose whole name matches")
 	flag.StringVar(&o.fault, "fault", "", "only these `faults`, as a report names them, separated by semicolons")
 	flag.StringVar(&o.campaign, "campaign", "", "a regular `expression`: only campaigns whose whole name matches")

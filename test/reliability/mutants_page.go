@@ -148,8 +148,9 @@ func (r *mutantReport) page() *proof.Page {
 				"against the operator without bugs, and must find nothing. `make reliability` makes this page.",
 			"If a bug needs a fault, the column of a whole run says whether the plans of that scenario find it that the page " +
 				"of faults has: one fault of each class at each write, each sort of write refused with one code, or storms. They " +
-				"wait as long as there, and that page is their control without bugs. Not tried are two faults at once, faults " +
-				"that last longer, and those that a whole run has at a few writes only: frozen leaders and outages.",
+				"wait as long as there, and that page, with the race detector in storms, is their control without bugs. Not " +
+				"tried are two faults at once, faults that last longer, and those that a whole run has at a few writes only: " +
+				"frozen leaders and outages.",
 		},
 		Settings: append(r.run.Settings(),
 			proof.Setting{Name: "seed", Value: fmt.Sprint(mutantSeed)}),

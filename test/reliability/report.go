@@ -172,8 +172,7 @@ func (r *report) page(violations proof.Table) *proof.Page {
 	if r.extremes != nil {
 		page.Sections = append(page.Sections, proof.Section{Title: "Extreme sizes", Tables: []proof.Table{*r.extremes},
 			Text: []string{"The operator has a CronJob with many Jobs, and then resources of almost the size that etcd " +
-				"accepts. Requests are counted in the audit log; memory is the maximum resident set " +
-				"size."}})
+				"accepts. Requests are counted in the audit log; memory is the maximum resident set size."}})
 	}
 	page.Sections = append(page.Sections,
 		proof.Section{Title: "Violations ever found", Tables: []proof.Table{violations}, Text: []string{"In the operator " +
@@ -193,8 +192,8 @@ func (r *report) summary() *proof.Page {
 				"serves it old states. Each plan is one scenario with faults, in a namespace of its own. Its outcome is " +
 				"compared with that of the scenario without faults, and judged by oracles that read only the records of the " +
 				"plan. `make reliability` makes this page; test/README.md describes it.",
-			"The operator is the program that users run, with their defaults, in the campaigns " + pairsCampaign +
-				" and " + stormsCampaign + " with the race detector; it watches one " +
+			"The operator is the program that users run, with their defaults. In the campaigns " + pairsCampaign +
+				" and " + stormsCampaign + " it has the race detector. It watches one " +
 				"namespace, or two in about half of the scenarios, serves no metrics, runs a new image at once " +
 				"(`--image-delay=0`), and takes part in an election only where the leader is frozen or cut off. In the " +
 				"campaigns everywhere, restored and extremes it watches all namespaces. The comparison leaves out what the " +
@@ -238,6 +237,7 @@ var limits = proof.Table{
 		{"upgrades of the operator", "they write nothing, so no single fault hits them; storms hit their reads"},
 		{"reads that fail", "one live read of each sort of each scenario; in storms; and where watches are paused, closed " +
 			"or expired and old states are served"},
+		{"data races", "in pairs and storms, and by `make contract` and `make reliability-short`"},
 		{"how long the operator takes", "by the bounds of the oracle recovery; `make bench` measures times"},
 		{"what a status says of the present",
 			"it must have been true at most 5 s before, or as much longer as a fault delayed something; after a frozen or " +

@@ -122,12 +122,12 @@ func (s *suite) recordViolations(r *campaignReport) error {
 }
 
 // playAll plays plans in parallel: twice as many as may be active, because a plan is idle most of the time, and four
-// times as many of those with a long rest. Beside them are some that wait for a minute. Of these, few are active while
-// they wait: all that do so go on at the same full minute.
+// times as many of those with a long rest. Plans that wait for a minute have a limit of their own. So have those that
+// hide a scheduled time, a low one: they do not count as active then, and all go on at the same full minute.
 func (s *suite) playAll(ctx context.Context, r *campaignReport, plans []*runner.Plan, isReference bool) error {
 	group, ctx := errgroup.WithContext(ctx)
 	others := semaphore.NewWeighted(4 * parallelPlans)
-	waiting, hiding := semaphore.NewWeighted(4*parallelPlans), semaphore.NewWeighted(parallelPlans/2)
+	waiting, hiding := semaphore.NewWeighted(4*parallelPlans), semaphore.NewWeighted(parallelPlans)
 	for _, plan := range plans {
 		limit, weight := others, int64(2)
 		switch {

@@ -59,14 +59,8 @@ type stage struct {
 	results  []Result
 }
 
-// Run runs the operator, which is built in a directory if program is empty, and returns what it has counted. It returns
-// an error if a step fails or times out.
-func Run(ctx context.Context, program, dir string, log func(format string, values ...any)) (_ []Result, err error) {
-	if program == "" {
-		if program, err = testenv.Build(ctx, filepath.Join(dir, "manager-extremes")); err != nil {
-			return nil, err
-		}
-	}
+// Run runs a program of the operator and returns what it has counted. It returns an error if a step fails or times out.
+func Run(ctx context.Context, program string, log func(format string, values ...any)) (_ []Result, err error) {
 	limit, err := memoryLimit()
 	if err != nil {
 		return nil, err

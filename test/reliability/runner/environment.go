@@ -40,8 +40,8 @@ type Environment struct {
 	recorderConfig                  *rest.Config
 
 	program string                 // the path of the operator
-	raced   func() (string, error) // the path of the operator with the race detector, which is built at the first call
-	release func() (string, error) // the same for the operator of the last release
+	raced   func() (string, error) // the path of the operator with the race detector; the first call builds it
+	release func() (string, error) // the path of the last release's operator, without the race detector; likewise
 	dir     string
 	tls     *tls.Config
 	plans   atomic.Int64
@@ -49,8 +49,9 @@ type Environment struct {
 	cancel  context.CancelFunc
 }
 
-// Start starts the control plane; with hasOutages, its parts can be killed. Program is the path of the operator, which
-// is built if the path is empty. At most active plans run at the same time; others wait.
+// Start starts the control plane; with hasOutages, its parts can be killed. Program is the path of the operator. If it
+// is empty, the operator is built, and again with the race detector for the first plan that needs that. At most active
+// plans are not idle at the same time; others wait.
 func Start(ctx context.Context, program string, active int, hasOutages bool) (_ *Environment, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	e := &Environment{program: program, active: make(chan struct{}, active), cancel: cancel}
@@ -64,10 +65,12 @@ func Start(ctx context.Context, program string, active int, hasOutages bool) (_ 
 	}
 	e.raced = func() (string, error) { return program, nil }
 	if program == "" {
-		if e.program, err = testenv.Build(ctx, filepath.Join(e.dir, "manager-default")); err != nil {
+		if e.program, err = testenv.Build(ctx, filepath.Join(e.dir, "manager")); err != nil {
 			return nil, err
 		}
-		e.raced = sync.OnceValues(func() (string, error) { return testenv.BuildManager(e.dir) })
+		e.raced = sync.OnceValues(func() (string, error) {
+			return testenv.BuildRaced(ctx, filepath.Join(e.dir, "manager-race"))
+		})
 	}
 	e.release = sync.OnceValues(func() (string, error) { return e.buildRelease(ctx) })
 	// Without compaction, the recorder can resume every broken watch.

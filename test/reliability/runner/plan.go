@@ -50,7 +50,7 @@ type Plan struct {
 	Outage *Outage
 	// Program is the path of the operator; empty for that of the environment.
 	Program string
-	// HasRaceDetector has the environment build its operator with the race detector.
+	// HasRaceDetector selects the operator with the race detector, if the environment builds its own and Program is empty.
 	HasRaceDetector bool
 	// ServiceAccount is that of the operator; empty for the one in config/rbac.
 	ServiceAccount string
