@@ -141,9 +141,25 @@ var anotherStatus = client.RawPatch(types.MergePatchType, []byte(`{"status":{"ob
 // runSuffix is what the name of a Job has more than that of its CronJob.
 var runSuffix = regexp.MustCompile(`-[0-9]{8,}$`)
 
-// adopt makes every unmanaged child controlled by the resource that wants its name.
-func adopt(_ context.Context, namespace string) {
+// nameTaken is a status that reports a child that the resource does not control.
+var nameTaken = client.RawPatch(types.MergePatchType, []byte(`{"status":{"conditions":[{"type":"Degraded",
+	"status":"True","reason":"NameTaken","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`))
+
+// adopt makes every unmanaged child controlled by the resource that wants its name. The operator cannot report the name
+// earlier, as the test could be over by then.
+func adopt(ctx context.Context, namespace string) {
 	GinkgoHelper()
+	adopted := make([]*corev1.ConfigMap, 0, len(unvaried)) // their data are the names of resources
+	for _, k := range unvaried {
+		early := k.Make(namespace, "early", 0)
+		Expect(k8s.Create(ctx, early)).To(Succeed())
+		adopted = append(adopted, forbid(ctx, namespace, update, k.GroupVersion.Group+"/"+k.Resource+"/status",
+			"object.status.conditions.exists(c, c.reason == 'NameTaken') && !(object.metadata.name in params.data)",
+			func() error {
+				return operator.Status().Patch(ctx, early.DeepCopyObject().(client.Object), nameTaken, client.DryRunAll)
+			}))
+		Expect(k8s.Delete(ctx, early)).To(Succeed())
+	}
 	owners := []client.ObjectList{&samplev1alpha1.FooList{}, &cachev1alpha1.MemcachedList{}, &tutorialv1.CronJobList{}}
 	children := []client.ObjectList{&appsv1.DeploymentList{}, &batchv1.JobList{}}
 	afterChanges(namespace, func(ctx context.Context) {
@@ -153,10 +169,15 @@ func adopt(_ context.Context, namespace string) {
 		}
 		for _, child := range itemsOf(ctx, namespace, children...) {
 			owner := byName[runSuffix.ReplaceAllString(child.GetName(), "")]
-			if owner != nil && child.GetLabels()["another"] != "" && len(child.GetOwnerReferences()) == 0 {
-				adopted := child.DeepCopyObject().(client.Object)
-				_ = controllerutil.SetControllerReference(owner, adopted, k8s.Scheme())
-				_ = k8s.Patch(ctx, adopted, client.MergeFrom(child))
+			if owner == nil || child.GetLabels()["another"] == "" || len(child.GetOwnerReferences()) > 0 {
+				continue
+			}
+			controlled := child.DeepCopyObject().(client.Object)
+			_ = controllerutil.SetControllerReference(owner, controlled, k8s.Scheme())
+			_ = k8s.Patch(ctx, controlled, client.MergeFrom(child))
+			for _, names := range adopted {
+				_ = k8s.Patch(ctx, names.DeepCopy(),
+					client.RawPatch(types.MergePatchType, []byte(`{"data":{"`+owner.GetName()+`":""}}`)))
 			}
 		}
 	}, append(owners, children...)...)
