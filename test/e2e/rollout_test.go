@@ -465,8 +465,8 @@ func (r *rolloutPage) page() *proof.Page {
 			"The sample is the Deployment of the operator-sdk tutorial, which has Kubernetes' defaults for rollouts (a " +
 				"quarter more pods and a quarter fewer, rounded up and down) and no probes. A StatefulSet as in charts has a " +
 				"readiness probe and a PodDisruptionBudget of one.",
-			"A node that is replaced is empty, so with every workload each key is missed about once when all nodes are " +
-				"replaced. What differs is how many nodes are empty, or do not answer, at the same time.",
+			"A node that is replaced is empty, so with every workload its keys are missed again. What differs is how many " +
+				"nodes are empty, or do not answer, at the same time.",
 			"The operator is that of the tree; for its upgrade, the last release has run before. Each event is observed once " +
 				"with each cache. A bar for several events or caches is for the worst of them. A killed node is a pod that is " +
 				"deleted with a grace period of 0. A drain evicts one pod of a cache after the other, as soon as its " +
@@ -555,7 +555,7 @@ func (r *rolloutPage) claims() []proof.Claim {
 			misses[ourSet], misses[aDeployment], 100*share, len(rollouts), 100*slices.Min(shares), 100*slices.Max(shares)),
 			Verdict: proof.Judge(share <= 1.0/3)}
 		if claim.Verdict == proof.Missed {
-			claim.Note = "a new node is empty with every workload, so each replacement costs about as many misses"
+			claim.Note = "a new node is empty, whatever the workload, so each replacement causes misses"
 		}
 		claims = append(claims, claim)
 	}

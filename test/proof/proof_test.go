@@ -111,7 +111,7 @@ func TestRowsThatDoNotFit(t *testing.T) {
 // Nothing that was found is without a cause.
 func TestViolationsHaveCauses(t *testing.T) {
 	all, err := readViolations("../..")
-	if err != nil || len(all) < 19 {
+	if err != nil || len(all) < 45 {
 		t.Fatalf("%d violations, %v", len(all), err)
 	}
 	for _, v := range all {
@@ -123,22 +123,26 @@ func TestViolationsHaveCauses(t *testing.T) {
 
 func TestRecord(t *testing.T) {
 	root := t.TempDir()
-	known := []byte("# All\n- {date: a, plan: foo-scale, cause: b}\n")
+	known := []byte("# All\n- {date: a, plan: foo-scale, found: it has more, cause: b}\n")
 	if err := write(filepath.Join(root, violationsFile), known); err != nil {
 		t.Fatal(err)
 	}
 	run := &Run{Revision: "0123", root: root}
-	for _, plan := range []string{"foo-create / hang", "foo-create / hang", "foo-scale"} { // one twice
-		if err := run.Record(plan, "it: \"lacks\"\n\tall"); err != nil {
+	long := "it has " + strings.Repeat("more and ", longest) + "more"
+	for _, found := range []string{"it: \"lacks\"\n\tall", "it: \"lacks\"\n\tall", long, long} {
+		if err := run.Record("foo-create / hang", found); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := run.Record("foo-scale", "it has more"); err != nil {
+		t.Fatal(err)
 	}
 	if err := (&Run{}).Record("foo-drift", "another operator"); err != nil {
 		t.Fatal(err)
 	}
 	all, err := readViolations(root)
 	want := Violation{Date: "0001-01-01", Revision: "0123", Plan: "foo-create / hang", Found: `it: "lacks" all`}
-	if err != nil || len(all) != 3 || all[1] != want || all[2].Plan != "foo-scale" {
+	if err != nil || len(all) != 4 || all[1] != want || len(all[2].Found) != longest || all[3].Plan != "foo-scale" {
 		t.Errorf("%+v, %v", all, err)
 	}
 }

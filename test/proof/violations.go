@@ -48,21 +48,24 @@ func ViolationTable(root string) (Table, error) {
 const longest = 600
 
 // Record adds what this run has found to all violations ever found. It adds nothing for another operator than that of
-// the repository, and nothing for a plan whose last violation has no cause yet.
+// the repository, and nothing if the same finding of the same plan is recorded and has no cause yet.
 func (r *Run) Record(plan, found string) error {
 	if r.root == "" {
 		return nil
 	}
+	found = strings.Join(strings.Fields(found), " ")
+	found = strings.ToValidUTF8(found[:min(len(found), longest)], "")
 	all, err := readViolations(r.root)
-	if err != nil || slices.ContainsFunc(all, func(v Violation) bool { return v.Plan == plan && v.Cause == "" }) {
+	if err != nil || slices.ContainsFunc(all, func(v Violation) bool {
+		return v.Plan == plan && v.Found == found && v.Cause == ""
+	}) {
 		return err
 	}
 	file, err := os.OpenFile(filepath.Join(r.root, violationsFile), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
-	found = strings.Join(strings.Fields(found), " ")
 	_, err = fmt.Fprintf(file, "- date: %q\n  revision: %q\n  plan: %q\n  found: %q\n  cause: \"\"\n  changed: \"\"\n",
-		r.Begun.UTC().Format("2006-01-02"), r.Revision, plan, strings.ToValidUTF8(found[:min(len(found), longest)], ""))
+		r.Begun.UTC().Format("2006-01-02"), r.Revision, plan, found)
 	return errors.Join(err, file.Close())
 }

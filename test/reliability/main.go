@@ -70,8 +70,8 @@ func parse() (*options, error) {
 	flag.StringVar(&o.restore, "restore", "",
 		"only restore etcd to an older state, as the campaign restored does, and `then` "+
 			"restart the operator (\"restart\") or not (\"continue\")")
-	flag.Uint64Var(&o.seed, "seed", 1, "the seed of all random choices")
-	flag.StringVar(&o.proof, "proof", "", "a `directory` for a page with the results")
+	flag.Uint64Var(&o.seed, "seed", 1, "the seed of all random choices; --mutants has its own")
+	flag.StringVar(&o.proof, "proof", "", "a `directory` for the page of a whole run")
 	flag.StringVar(&o.evidence, "evidence", "", "a `directory` for the records of plans that fail; by default a new one")
 	flag.Parse()
 	if flag.NArg() > 0 {
@@ -80,8 +80,9 @@ func parse() (*options, error) {
 	if o.times < 1 || o.times > 1 && o.short {
 		return nil, errors.New("--times must be 1 or more, and 1 with --short")
 	}
-	if o.proof != "" && (o.scenario+o.campaign+o.fault != "" || o.times != 1) {
-		return nil, errors.New("--proof needs a whole run: do not set --scenario, --campaign, --fault or --times")
+	if o.proof != "" && (o.scenario+o.campaign+o.fault+o.restore != "" || o.times != 1 || o.short) {
+		return nil, errors.New("--proof needs a whole run: " +
+			"do not set --scenario, --campaign, --fault, --restore, --times or --short")
 	}
 	for _, pattern := range []string{o.scenario, o.campaign, o.mutants} {
 		if _, err := regexp.Compile(pattern); err != nil {

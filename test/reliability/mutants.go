@@ -371,6 +371,11 @@ func huntMutants(ctx context.Context, o *options) (failed bool, err error) {
 	for _, m := range all {
 		r.atFirst[m.FirstAttempt]++
 	}
+	chosen := regexp.MustCompile(o.mutants)
+	all = slices.DeleteFunc(all, func(m mutant) bool { return !chosen.MatchString(m.Name) })
+	if o.proof != "" && len(all) < r.seeded {
+		return false, errors.New("--proof needs all seeded bugs: do not select some with --mutants")
+	}
 	dir, err := os.MkdirTemp("", "mutants-")
 	if err != nil {
 		return false, err
@@ -382,8 +387,6 @@ func huntMutants(ctx context.Context, o *options) (failed bool, err error) {
 			return false, err
 		}
 	}
-	chosen := regexp.MustCompile(o.mutants)
-	all = slices.DeleteFunc(all, func(m mutant) bool { return !chosen.MatchString(m.Name) })
 	for _, isOutage := range []bool{false, true} { // outages need their own control plane
 		some := slices.DeleteFunc(slices.Clone(all), func(m mutant) bool {
 			k, _ := newKiller(m.Killers[0])
@@ -393,7 +396,7 @@ func huntMutants(ctx context.Context, o *options) (failed bool, err error) {
 			continue
 		}
 		err := r.huntAll(ctx, some, dir, program, isOutage)
-		if err = errors.Join(err, r.recordAlarms()); err != nil {
+		if err = errors.Join(err, r.recordAlarms(ctx.Err() == nil)); err != nil {
 			return true, err
 		}
 	}
@@ -402,12 +405,20 @@ func huntMutants(ctx context.Context, o *options) (failed bool, err error) {
 	return r.killed() < len(r.outcomes) || len(r.alarms()) > 0, err
 }
 
-// recordAlarms adds what was found in the operator without bugs to all violations ever found.
-func (r *mutantReport) recordAlarms() error {
+// recordAlarms adds to all violations ever found what the controls have found in the operator without bugs and, unless
+// the search was interrupted, the errors of controls that failed.
+func (r *mutantReport) recordAlarms(isComplete bool) error {
 	var errs []error
 	for _, o := range r.controls {
-		if len(o.findings) > 0 {
-			errs = append(errs, r.run.Record("without bugs, "+o.killer(), o.findings[0].String()))
+		found := make([]string, 0, len(o.findings)+1)
+		for _, finding := range o.findings {
+			found = append(found, finding.String())
+		}
+		if o.err != nil && isComplete {
+			found = append(found, o.err.Error())
+		}
+		if len(found) > 0 {
+			errs = append(errs, r.run.Record("without bugs, "+o.killer(), strings.Join(found, "; ")))
 		}
 	}
 	return errors.Join(errs...)

@@ -10,8 +10,13 @@ import (
 	"github.com/example/memcached-operator/test/reliability/oracle"
 )
 
-// fewestWithFault is how many seeded bugs there have to be at least that only a fault reveals.
-const fewestWithFault = 30
+const (
+	// fewestAdded is how many seeded bugs have to be written, at least, by an author who has not read the oracles, so that
+	// only a fault reveals them.
+	fewestAdded = 30
+	// fewestWithFault is how many seeded bugs there have to be, at least, that only a fault reveals: 12 were there before.
+	fewestWithFault = 12 + fewestAdded
+)
 
 // mutantReport is the outcome of all mutants.
 type mutantReport struct {
@@ -146,11 +151,14 @@ func (r *mutantReport) page() *proof.Page {
 				"with that bug until one finds it. They end at the first violation, and wait less long than for the pages of " +
 				"[faults](reliability.md) and [transitions](transitions.md), so each part that has found a bug then runs " +
 				"against the operator without bugs, and must find nothing. `make reliability` makes this page.",
-			"If a bug needs a fault, the column of a whole run says whether the plans of that scenario find it that the page " +
-				"of faults has: one fault of each class at each write, each sort of write refused with one code, or storms. They " +
-				"wait as long as there, and that page, with the race detector in storms, is their control without bugs. Not " +
-				"tried are two faults at once, faults that last longer, and those that a whole run has at a few writes only: " +
-				"frozen leaders and outages.",
+			"If a bug needs a fault, the column of a whole run says whether the plans of that scenario find it that the " +
+				"page of faults has: one fault of each class at each write, each sort of write refused with one code, each sort " +
+				"of live read with one fault, or storms. They wait less long than there, but longer than the bounds for " +
+				"recovery, and that page, with the race detector in storms, is their control without bugs. Not tried are two " +
+				"faults at once, faults that last longer, and those that a whole run has at a few writes only: leaders that are " +
+				"frozen or cut off, and outages.",
+			fmt.Sprintf("A plan whose fault does not occur, because the operator did not send that request this time, is "+
+				"played again, up to %d times in all.", tries),
 		},
 		Settings: append(r.run.Settings(),
 			proof.Setting{Name: "seed", Value: fmt.Sprint(mutantSeed)}),

@@ -47,7 +47,7 @@ func TestMutantsApply(t *testing.T) {
 			}
 		}
 	}
-	if faulty < fewestWithFault || len(patterns) < 25 {
+	if faulty < fewestAdded || len(patterns) < 25 {
 		t.Errorf("%d mutants of %d patterns, %d of them only with a fault", len(all), len(patterns), faulty)
 	}
 	delete(made, "")

@@ -191,7 +191,7 @@ func (r *report) summary() *proof.Page {
 			"A proxy between the operator and a real API server makes requests fail, kills or freezes the operator, and " +
 				"serves it old states. Each plan is one scenario with faults, in a namespace of its own. Its outcome is " +
 				"compared with that of the scenario without faults, and judged by oracles that read only the records of the " +
-				"plan. `make reliability` makes this page; test/README.md describes it.",
+				"plan. `make reliability` makes this page; test/reliability/README.md describes it.",
 			"The operator is the program that users run, with their defaults. In the campaigns " + pairsCampaign +
 				" and " + stormsCampaign + " it has the race detector. It watches one " +
 				"namespace, or two in about half of the scenarios, serves no metrics, runs a new image at once " +

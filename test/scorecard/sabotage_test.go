@@ -145,8 +145,8 @@ var runSuffix = regexp.MustCompile(`-[0-9]{8,}$`)
 var nameTaken = client.RawPatch(types.MergePatchType, []byte(`{"status":{"conditions":[{"type":"Degraded",
 	"status":"True","reason":"NameTaken","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`))
 
-// adopt makes every unmanaged child controlled by the resource that wants its name. The operator cannot report the name
-// earlier, as the test could be over by then.
+// adopt makes the resource that wants the name of an unmanaged child its owner. The operator can report the name only
+// after that: otherwise, the test could be over before the adoption.
 func adopt(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	adopted := make([]*corev1.ConfigMap, 0, len(unvaried)) // their data are the names of resources
@@ -172,9 +172,11 @@ func adopt(ctx context.Context, namespace string) {
 			if owner == nil || child.GetLabels()["another"] == "" || len(child.GetOwnerReferences()) > 0 {
 				continue
 			}
-			controlled := child.DeepCopyObject().(client.Object)
-			_ = controllerutil.SetControllerReference(owner, controlled, k8s.Scheme())
-			_ = k8s.Patch(ctx, controlled, client.MergeFrom(child))
+			owned := child.DeepCopyObject().(client.Object)
+			_ = controllerutil.SetOwnerReference(owner, owned, k8s.Scheme())
+			if k8s.Patch(ctx, owned, client.MergeFrom(child)) != nil {
+				continue
+			}
 			for _, names := range adopted {
 				_ = k8s.Patch(ctx, names.DeepCopy(),
 					client.RawPatch(types.MergePatchType, []byte(`{"data":{"`+owner.GetName()+`":""}}`)))

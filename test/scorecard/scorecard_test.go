@@ -62,7 +62,7 @@ var defects = []struct {
 	{"repeats a run", scheduled, "drift-is-repaired", runAgain, ample,
 		"was deleted and must not be created again, and was"},
 	{"adopts a child that it does not control", unvaried, "foreign-child-is-refused", adopt, brief,
-		"has to stay as it was created|reports the taken name|reports it for its new spec"},
+		"has to stay as it was created: its owners is"},
 	{"reports what does not exist", unvaried, "status-is-honest", falsifyStatus, brief,
 		`observed last: (the number of ready pods in the status|status.activeJobs) is 99, not \d`},
 	{"has no pods that become ready", repaired, "status-is-honest", holdPods, brief,

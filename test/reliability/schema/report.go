@@ -173,7 +173,7 @@ func (r *Report) Page(run *proof.Run) *proof.Page {
 				"a CronJob. Kubernetes refuses its Job, so the Job that the operator requested is compared with the template, " +
 				"and the refusal must be reported in the same words. A template of what Kubernetes accepts follows, and the Job " +
 				"is compared with what the API server makes of the same template by hand. `make reliability` writes this page; " +
-				"test/README.md describes it.",
+				"test/reliability/README.md describes it.",
 		},
 		Settings: append(run.Settings(),
 			proof.Setting{Name: "seed", Value: fmt.Sprint(r.Seed)},

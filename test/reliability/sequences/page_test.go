@@ -65,10 +65,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// fewest is how many sequences a whole run has, unless one fails.
+const fewest = 100
+
 func writePage(directory string) error {
 	thisRun.End()
-	if tally.sequences == 0 || tally.found == 0 {
-		return errors.New("no page: only a part of the tests has run")
+	if tally.sequences < fewest && tally.failure == "" || tally.found == 0 {
+		return fmt.Errorf("no page: that was not a whole run, which needs all tests and -rapid.checks=%d", fewest)
 	}
 	page := newPage(thisRun)
 	return errors.Join(page.Print(os.Stdout), thisRun.Write(page, directory))
@@ -89,7 +92,7 @@ func newPage(run *proof.Run) *proof.Page {
 			"same resources are created in their last state, and nothing more may be written in it. What has " +
 			"failed once is a test of its own. Each run draws other sequences. Jobs, failing requests, and " +
 			"what happens before everything settles are in [the scenarios](reliability.md). `make reliability` " +
-			"writes this page; test/README.md describes it."},
+			"writes this page; test/reliability/README.md describes it."},
 		Settings: append(run.Settings(),
 			proof.Setting{Name: "seed", Value: flag.Lookup(seedFlag).Value.String()}),
 		Claims: []proof.Claim{{

@@ -32,13 +32,18 @@ func main() {
 	only := flag.String("only", "", "Test only fields that match this regular `expression`, such as 'Foo spec.replicas'.")
 	directory := flag.String("proof", "", "A `directory` for the page of the report.")
 	flag.Parse()
+	if *directory != "" && (*only != "" || options.Short) {
+		fmt.Fprintln(os.Stderr, "transitions: -proof needs a whole run: do not set -only or -short")
+		os.Exit(2)
+	}
 	options.Only = regexp.MustCompile(*only)
 	log.SetLogger(logr.Discard()) // what matters is in the report
 	ctx, end := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	thisRun := proof.Begin(testenv.Root(), *program)
 	report, err := run(ctx, *program, options)
+	isInterrupted := ctx.Err() != nil
 	end()
-	if report != nil { // also if the end of the control plane has failed
+	if report != nil && !isInterrupted { // also if the end of the control plane has failed
 		err = errors.Join(err, write(report, thisRun, *directory))
 	}
 	if err != nil {
