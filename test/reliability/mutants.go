@@ -410,10 +410,7 @@ func huntMutants(ctx context.Context, o *options) (failed bool, err error) {
 func (r *mutantReport) recordAlarms(isComplete bool) error {
 	var errs []error
 	for _, o := range r.controls {
-		found := make([]string, 0, len(o.findings)+1)
-		for _, finding := range o.findings {
-			found = append(found, finding.String())
-		}
+		found := textsOf(o.findings)
 		if o.err != nil && isComplete {
 			found = append(found, o.err.Error())
 		}

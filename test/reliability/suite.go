@@ -111,14 +111,19 @@ func (s *suite) recordViolations(r *campaignReport) error {
 	var errs []error
 	for _, plan := range r.plans {
 		if len(plan.findings) > 0 {
-			texts := make([]string, 0, len(plan.findings))
-			for _, finding := range plan.findings {
-				texts = append(texts, finding.String())
-			}
-			errs = append(errs, s.report.run.Record(plan.String(), strings.Join(texts, "; ")))
+			errs = append(errs, s.report.run.Record(plan.String(), strings.Join(textsOf(plan.findings), "; ")))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// textsOf returns findings as texts.
+func textsOf(findings []oracle.Finding) []string {
+	texts := make([]string, 0, len(findings))
+	for _, finding := range findings {
+		texts = append(texts, finding.String())
+	}
+	return texts
 }
 
 // playAll plays plans in parallel: twice as many as may be active, because a plan is idle most of the time, and four
