@@ -96,8 +96,9 @@ func cronJobs() []Scenario {
 			{Name: "complete", Do: complete, Until: hasSucceeded},
 			{Name: "clean up", Do: deleteJob, Until: all(jobCount(0), hasSucceeded)},
 		}},
+		// The Job does not complete first: with an old cache, timing decides whether the operator observes that.
 		{Name: "cronjob-unseen", Prepare: due, Setup: []Step{fire}, Steps: []Step{
-			{Name: "complete and clean up", IsUnseen: true, Do: inTurn(complete, deleteJob),
+			{Name: "clean up", IsUnseen: true, Do: deleteJob,
 				Until: all(jobCount(0), reports(cronJobKey, "Available=True", "Progressing=False"))},
 		}},
 		// The user deletes the Job when the operator has had time to repeat a creation whose answer was lost:
