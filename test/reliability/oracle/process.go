@@ -65,6 +65,10 @@ const watching = "k8s.io/apimachinery/pkg/watch.(*StreamWatcher).receive"
 // eventAPIs is how many goroutines of a function the first event may start: one for each API of events.
 const eventAPIs = 2
 
+// sentAgain is in the log once for each attempt to send an event whose connection broke. A goroutine of client-go waits
+// for 10 to 12.5 s then, and sends the event again.
+const sentAgain = "Unable to write event (may retry after sleeping)"
+
 // goroutines finds more goroutines after a run than without faults or in a new process, and more after resyncs than
 // before. Connections do not count, as a broken one times out by itself. Watches count only if there is more than one
 // for each resource and namespace, as it is up to the API server when they open.
@@ -79,7 +83,7 @@ func goroutines(run *Run, reference *Reference) []string {
 	for function, n := range run.Goroutines {
 		most := run.RestGoroutines[function]
 		if isOfEvents(function) {
-			most += eventAPIs
+			most += eventAPIs + strings.Count(run.Log, sentAgain)
 		}
 		if reference != nil {
 			most = max(most, reference.Goroutines[function])
