@@ -238,6 +238,9 @@ const FaultMessage = "a fault of the proxy"
 
 // inject injects a fault into a request.
 func (p *Proxy) inject(w http.ResponseWriter, r *http.Request, body []byte, request *Request, fault Fault) {
+	if request.Verb == "watch" {
+		p.streams.expect(request.Watched())
+	}
 	switch fault.Kind {
 	case KillBefore:
 		p.options.Kill()

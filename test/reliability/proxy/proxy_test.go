@@ -262,10 +262,15 @@ func TestHiddenChangesAreMissed(t *testing.T) {
 
 // A watch has no end, so the answer does not wait for it.
 func TestDisownsAWatch(t *testing.T) {
-	trial := start(t, Rule{Match: Match{Verb: "any"}, Fault: Fault{Kind: Disown, Code: http.StatusGatewayTimeout}})
+	trial := start(t, Rule{Match: Match{Verb: "any"}, Nth: 1,
+		Fault: Fault{Kind: Disown, Code: http.StatusGatewayTimeout}})
+	trial.Expect(trial.IsCalm()).To(BeTrue())
 	code, _ := trial.do(http.MethodGet, pods, "")
 	trial.Expect(code).To(Equal(http.StatusGatewayTimeout))
 	trial.Expect(trial.server.asked).To(BeEmpty())
+	trial.Expect(trial.IsCalm()).To(BeFalse(), "the watch has never been open")
+	trial.watch()
+	trial.Expect(trial.IsCalm()).To(BeTrue())
 }
 
 // Only lists that may be old are.

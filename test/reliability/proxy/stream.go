@@ -13,7 +13,7 @@ type streams struct {
 	mu          sync.Mutex
 	open        map[*stream]bool // whether it has begun
 	latest      time.Time        // when the last one has begun
-	watched     map[string]bool  // of which a watch has begun, see [Request.Watched]
+	watched     map[string]bool  // of which a watch has begun or was hit by a fault, see [Request.Watched]
 	pausedUntil time.Time
 	isFrozen    bool              // all are paused until the operator is resumed
 	lateUntil   time.Time         // of watches of late resources
@@ -177,6 +177,13 @@ func (s *streams) register(open *stream) func() {
 		defer s.mu.Unlock()
 		delete(s.open, open)
 	}
+}
+
+// expect records that the operator will open a watch again, since a fault hits this one.
+func (s *streams) expect(watched string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watched[watched] = true
 }
 
 // begin records that the API server has accepted a watch.
