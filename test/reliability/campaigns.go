@@ -193,14 +193,19 @@ func (s *suite) replayed() []*runner.Plan {
 	return plans
 }
 
-// singles returns a plan for every write with a fault of every class. Which one of a class depends on the seed, the
-// scenario and the write only, so a part of the suite plays the same plans as the whole. The plans are shuffled, so
-// that the first are a random sample.
+// singles returns a plan for every write with a fault of every class: with that of onceFound, or else with one that
+// depends on the seed, the scenario and the write only, so a part of the suite plays the same plans as the whole. The
+// plans are shuffled, so that the first are a random sample.
 func (s *suite) singles() []*runner.Plan {
-	return s.atEveryWrite(func(scenario string, write proxy.Rule) []proxy.Fault {
+	return s.atEveryWrite(func(played scenario.Scenario, write proxy.Rule) []proxy.Fault {
 		faults := make([]proxy.Fault, 0, len(proxy.Classes))
 		for i, class := range proxy.Classes {
-			which := s.choice(len(class), scenario, write.Match.String(), fmt.Sprint(write.Nth), fmt.Sprint(i))
+			which := slices.IndexFunc(class, func(fault proxy.Fault) bool {
+				return slices.Contains(onceFound, planOf(played, with(write, fault)).String())
+			})
+			if which < 0 {
+				which = s.choice(len(class), played.Name, write.Match.String(), fmt.Sprint(write.Nth), fmt.Sprint(i))
+			}
 			faults = append(faults, class[which])
 		}
 		return faults
@@ -216,18 +221,18 @@ func (s *suite) choice(n int, names ...string) int {
 
 // everySingle returns a plan for every write with every fault.
 func (s *suite) everySingle() []*runner.Plan {
-	return s.atEveryWrite(func(string, proxy.Rule) []proxy.Fault { return proxy.Faults })
+	return s.atEveryWrite(func(scenario.Scenario, proxy.Rule) []proxy.Fault { return proxy.Faults })
 }
 
 // atEveryWrite returns a plan for every write with each of the faults that are chosen for it, shuffled.
-func (s *suite) atEveryWrite(choose func(scenario string, write proxy.Rule) []proxy.Fault) []*runner.Plan {
+func (s *suite) atEveryWrite(choose func(played scenario.Scenario, write proxy.Rule) []proxy.Fault) []*runner.Plan {
 	var plans []*runner.Plan
 	s.report.positions = 0
 	for _, scenario := range s.scenarios {
 		positions := s.positions(scenario.Name)
 		s.report.positions += len(positions)
 		for _, position := range positions {
-			for _, fault := range choose(scenario.Name, position) {
+			for _, fault := range choose(scenario, position) {
 				plans = append(plans, planOf(scenario, with(position, fault)))
 			}
 		}
@@ -236,7 +241,7 @@ func (s *suite) atEveryWrite(choose func(scenario string, write proxy.Rule) []pr
 	return plans
 }
 
-// onceFound are plans that once found a bug of the operator; every sample includes them.
+// onceFound are plans that once found a bug of the operator; every sample and every whole run include them.
 var onceFound = []string{
 	"memcached-unseen / create events.k8s.io/events #1: age-more",       // a child created for a deleted owner
 	"memcached-unseen / patch policy/poddisruptionbudgets #1: age-more", // a child taken over for a deleted owner

@@ -17,7 +17,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/example/memcached-operator/test/proof"
@@ -171,6 +170,13 @@ func (k killer) covering() (covering killer, ok bool) {
 	return killer{}, false
 }
 
+// ofKind returns the killer with all scenarios of the kind.
+func (k killer) ofKind() killer {
+	kind, _, _ := strings.Cut(k.scenario, "-")
+	k.scenario = kind + "-.*"
+	return k
+}
+
 // timeout returns how long the operator may take: longer than the bound of its recovery, so that a longer timeout would
 // find the same.
 func (k killer) timeout() time.Duration {
@@ -218,6 +224,7 @@ func (l *lab) stop() error {
 type answer struct {
 	findings   []oracle.Finding
 	needsFault bool // the same scenarios without faults have no findings
+	runs       int  // of plans or transitions, with those that were repeated
 }
 
 // ask runs a killer with a program, and with rules of the ClusterRole if they are not nil. It returns the references of
@@ -226,7 +233,7 @@ func (l *lab) ask(ctx context.Context, k killer, program string, rules []rbacv1.
 	known map[string]*oracle.Reference) (answer, map[string]*oracle.Reference, error) {
 	if k.suite == "schema" {
 		found, err := l.transitions(ctx, k, program)
-		return answer{findings: found}, nil, err
+		return found, nil, err
 	}
 	// No campaign is named "scenario", so that killer runs only the references.
 	s, err := newSuite(ctx, &options{manager: program, scenario: k.scenario, fault: k.fault, campaign: k.suite, times: 1,
@@ -246,44 +253,76 @@ func (l *lab) ask(ctx context.Context, k killer, program string, rules []rbacv1.
 		}
 	}
 	err = s.conductAll(ctx)
-	found := answer{findings: s.report.findings(),
-		needsFault: !s.report.fails(referenceCampaign) && k.suite != rbacCampaign}
+	found := answer{findings: s.report.findings()}
+	for _, plan := range s.report.plans() {
+		found.runs += plan.runs
+	}
 	if len(found.findings) > 0 {
+		found.needsFault = !s.report.fails(referenceCampaign) && k.suite != rbacCampaign
 		return found, s.references, ctx.Err()
 	}
-	return answer{}, s.references, err
+	return found, s.references, err
 }
 
 // transitions tests the transitions of matching fields.
-func (l *lab) transitions(ctx context.Context, k killer, program string) (found []oracle.Finding, err error) {
+func (l *lab) transitions(ctx context.Context, k killer, program string) (found answer, err error) {
 	l.schema.Lock()
 	defer l.schema.Unlock()
 	if l.cluster == nil {
 		if l.cluster, err = schema.Start(ctx); err != nil {
-			return nil, err
+			return answer{}, err
 		}
 	}
 	if err := l.cluster.Use(ctx, program); err != nil {
-		return nil, err
+		return answer{}, err
 	}
 	report, err := l.cluster.Try(ctx, schema.Options{Only: regexp.MustCompile(k.scenario), Timeout: k.timeout(),
 		StopsEarly: true})
 	if err != nil {
-		return nil, err
+		return answer{}, err
 	}
 	if report.Tried == 0 {
-		return nil, fmt.Errorf("no field matches %q", k.scenario)
+		return answer{}, fmt.Errorf("no field matches %q", k.scenario)
 	}
 	for _, violation := range report.Violations {
-		found = append(found, oracle.Finding{Oracle: "transitions", Text: violation})
+		found.findings = append(found.findings, oracle.Finding{Oracle: "transitions", Text: violation})
 	}
+	found.runs = report.Transitions + report.Rejections
 	return found, l.cluster.Clear(ctx)
 }
 
 // mutantSeed is the seed of all random choices of killers. Those of transitions are not random.
 const mutantSeed = 1
 
-// hunt builds a mutant and runs its killers until one finds a violation. Then it runs the killer that covering returns.
+// What may be found by the plans of a whole run.
+const (
+	coveredThere     = "found"
+	coveredElsewhere = "found in others" // in other scenarios of the kind
+	uncovered        = "NOT FOUND"
+)
+
+// cover tries whether the plans of a whole run find a bug, too: those of the same scenarios, or else those of all of
+// the kind.
+func (l *lab) cover(ctx context.Context, covering killer, program string, rules []rbacv1.PolicyRule,
+	references map[string]*oracle.Reference) (covered string, err error) {
+	found, _, err := l.ask(ctx, covering, program, rules, references)
+	switch {
+	case err != nil:
+		return "", err
+	case len(found.findings) > 0:
+		return coveredThere, nil
+	}
+	found, _, err = l.ask(ctx, covering.ofKind(), program, rules, nil)
+	switch {
+	case err != nil:
+		return "", err
+	case len(found.findings) > 0:
+		return coveredElsewhere, nil
+	}
+	return uncovered, nil
+}
+
+// hunt builds a mutant and runs its killers until one finds a violation. Then it tries the plans of a whole run.
 func (l *lab) hunt(ctx context.Context, m mutant) outcome {
 	begun := time.Now()
 	result := outcome{name: m.Name, pattern: m.Pattern, only: m.Only}
@@ -302,13 +341,12 @@ func (l *lab) hunt(ctx context.Context, m mutant) outcome {
 			break
 		}
 		result.attempts = append(result.attempts, text)
+		runs := result.runs
 		var references map[string]*oracle.Reference
 		result.answer, references, err = l.ask(ctx, k, program, rules, nil)
+		result.runs += runs
 		if covering, ok := k.covering(); ok && err == nil && result.needsFault && len(result.findings) > 0 {
-			var found answer
-			if found, _, err = l.ask(ctx, covering, program, rules, references); err == nil {
-				result.isCovered = ptr.To(len(found.findings) > 0)
-			}
+			result.covered, err = l.cover(ctx, covering, program, rules, references)
 		}
 	}
 	result.err = err

@@ -29,10 +29,10 @@ type mutantReport struct {
 
 // outcome is the result of the killers of a mutant, or of a killer of the operator without bugs.
 type outcome struct {
-	answer                       // of the last killer
+	answer                       // of the last killer, with the runs of all
 	name, pattern, only string   // of the mutant; empty for none
 	attempts            []string // the killers that ran, in order
-	isCovered           *bool    // whether the plans of a whole run found it, too; nil if they were not asked
+	covered             string   // whether the plans of a whole run found it, too; empty if they were not tried
 	seconds             float64
 	err                 error
 }
@@ -108,8 +108,8 @@ func (r *mutantReport) alarms() []string {
 }
 
 func (r *mutantReport) page() *proof.Page {
-	table := proof.Table{Columns: []string{"seeded bug", "a pattern of", "found by", "not found by", "by a whole run",
-		"oracles", "first finding", "s"}}
+	table := proof.Table{Columns: []string{"seeded bug", "a pattern of", "found by", "not found by", "runs",
+		"by a whole run", "oracles", "first finding", "s"}}
 	slices.SortFunc(r.outcomes, func(a, b outcome) int { return cmp.Compare(a.name, b.name) })
 	for _, o := range r.outcomes {
 		foundBy := o.killer()
@@ -123,23 +123,20 @@ func (r *mutantReport) page() *proof.Page {
 		if len(o.findings) > 0 {
 			missedBy = missedBy[:len(missedBy)-1]
 		}
-		covered := ""
-		switch {
-		case o.isCovered != nil:
-			covered = map[bool]string{true: "found", false: "NOT FOUND"}[*o.isCovered]
-		case o.needsFault:
+		covered := o.covered
+		if covered == "" && o.needsFault {
 			covered = "not tried"
 		}
-		table.Rows = append(table.Rows, []string{o.name, o.pattern, foundBy, strings.Join(missedBy, "; "), covered,
-			strings.Join(o.oracles(), ", "), o.first(), fmt.Sprintf("%.0f", o.seconds)})
+		table.Rows = append(table.Rows, []string{o.name, o.pattern, foundBy, strings.Join(missedBy, "; "),
+			fmt.Sprint(o.runs), covered, strings.Join(o.oracles(), ", "), o.first(), fmt.Sprintf("%.0f", o.seconds)})
 	}
-	controls := proof.Table{Title: "Without bugs", Columns: []string{"part", "what it found"}}
+	controls := proof.Table{Title: "Without bugs", Columns: []string{"part", "runs", "what it found"}}
 	for _, o := range r.controls {
 		found := cmp.Or(o.first(), "nothing")
 		if o.err != nil {
 			found = "could not be tried"
 		}
-		controls.Rows = append(controls.Rows, []string{o.killer(), found})
+		controls.Rows = append(controls.Rows, []string{o.killer(), fmt.Sprint(o.runs), found})
 	}
 	slices.SortFunc(controls.Rows, slices.Compare)
 	return &proof.Page{
@@ -151,14 +148,15 @@ func (r *mutantReport) page() *proof.Page {
 				"with that bug until one finds it. They end at the first violation, and wait less long than for the pages of " +
 				"[faults](reliability.md) and [transitions](transitions.md), so each part that has found a bug then runs " +
 				"against the operator without bugs, and must find nothing. `make reliability` makes this page.",
-			"If a bug needs a fault, the column of a whole run says whether the plans of that scenario find it that the " +
-				"page of faults has: one fault of each class at each write, each sort of write refused with one code, each sort " +
-				"of live read with one fault, or storms. They wait less long than there, but longer than the bounds for " +
-				"recovery, and that page, with the race detector in storms, is their control without bugs. Not tried are two " +
-				"faults at once, faults that last longer, and those that a whole run has at a few writes only: leaders that are " +
-				"frozen or cut off, and outages.",
+			"If a bug needs a fault, the column of a whole run says whether the plans of that scenario, or else of all of " +
+				"that kind, find it that the page of faults has: one fault of each class at each write, each sort of write " +
+				"refused with one code, each sort of live read with one fault, or storms. They wait less long than there, but " +
+				"longer than the bounds for recovery, and that page, with the race detector in storms, is their control without " +
+				"bugs. Not tried are two faults at once, faults that last longer, and those that a whole run has at a few writes " +
+				"only: leaders that are frozen or cut off, and outages.",
 			fmt.Sprintf("A plan whose fault does not occur, because the operator did not send that request this time, is "+
-				"played again, up to %d times in all.", tries),
+				"played again, up to %d times in all. The numbers of runs are those of all plans and transitions, with these "+
+				"and with runs without faults, until the end at the first violation.", tries),
 		},
 		Settings: append(r.run.Settings(),
 			proof.Setting{Name: "seed", Value: fmt.Sprint(mutantSeed)}),
@@ -214,9 +212,9 @@ func (r *mutantReport) claimCovered() proof.Claim {
 	tried, found, others := 0, 0, 0
 	for _, o := range r.outcomes {
 		switch {
-		case o.needsFault && o.isCovered != nil:
+		case o.needsFault && o.covered != "":
 			tried++
-			if *o.isCovered {
+			if o.covered != uncovered {
 				found++
 			}
 		case o.needsFault:

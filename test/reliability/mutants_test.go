@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/utils/ptr"
-
 	"github.com/example/memcached-operator/test/proof"
 	"github.com/example/memcached-operator/test/reliability/oracle"
 )
@@ -59,8 +57,8 @@ func TestMutantsApply(t *testing.T) {
 func TestPageOfMutants(t *testing.T) {
 	r := &mutantReport{run: &proof.Run{}, atFirst: map[string]int{"not found": 6}, outcomes: []outcome{
 		{name: "forgets", pattern: "28", attempts: []string{"plan foo-scale / hang", "scenario foo-create"},
-			isCovered: new(bool),
-			answer:    answer{findings: []oracle.Finding{{Oracle: "end state", Text: "it | lacks\nall"}}}},
+			covered: uncovered,
+			answer:  answer{runs: 7, findings: []oracle.Finding{{Oracle: "end state", Text: "it | lacks\nall"}}}},
 		{name: "lives", pattern: "1"},
 	}}
 	dir := t.TempDir()
@@ -72,7 +70,7 @@ func TestPageOfMutants(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, expected := range []string{"1 of 2", "MISSED", `end state: it \| lacks |`, "NOT FOUND", "scenario | 6 |",
-		"| scenario foo-create | plan foo-scale / hang | NOT FOUND |"} {
+		"| scenario foo-create | plan foo-scale / hang | 7 | NOT FOUND |"} {
 		if !strings.Contains(string(page), expected) {
 			t.Errorf("the page does not contain %q:\n%s", expected, page)
 		}
@@ -100,8 +98,9 @@ func TestClaimsOfMutants(t *testing.T) {
 	forty := make([]string, 40)
 	alarm := answer{findings: []oracle.Finding{{Oracle: "rest", Text: "it writes"}}}
 	alone := outcome{only: "rest", answer: alarm}
-	covered, uncovered := outcome{isCovered: ptr.To(true)}, outcome{isCovered: ptr.To(false)}
-	covered.needsFault, uncovered.needsFault = true, true
+	isCovered := func(covered string) outcome {
+		return outcome{covered: covered, answer: answer{needsFault: true}}
+	}
 	withFault := make([]outcome, fewestWithFault)
 	for i := range withFault {
 		withFault[i].needsFault = true
@@ -122,9 +121,10 @@ func TestClaimsOfMutants(t *testing.T) {
 			controls: []outcome{{attempts: []string{killer}, answer: alarm}}}, proof.Missed},
 		{"failure", 1, mutantReport{outcomes: outcomesOf(killer, forty, 0),
 			controls: []outcome{{attempts: []string{killer}, err: errFound}}}, proof.Missed},
-		{"covered", 2, mutantReport{outcomes: []outcome{covered, {}}}, proof.Met},
-		{"covered so far", 2, mutantReport{seeded: 2, outcomes: []outcome{covered}}, proof.NotJudged},
-		{"not covered", 2, mutantReport{outcomes: []outcome{covered, uncovered}}, proof.Missed},
+		{"covered", 2, mutantReport{outcomes: []outcome{isCovered(coveredThere), isCovered(coveredElsewhere), {}}},
+			proof.Met},
+		{"covered so far", 2, mutantReport{seeded: 2, outcomes: []outcome{isCovered(coveredThere)}}, proof.NotJudged},
+		{"not covered", 2, mutantReport{outcomes: []outcome{isCovered(coveredThere), isCovered(uncovered)}}, proof.Missed},
 		{"nothing to cover", 2, mutantReport{outcomes: outcomesOf(killer, forty, 0)}, proof.NotJudged},
 		{"all oracles", 3, mutantReport{seeded: 99, outcomes: outcomesOf(killer, all, 0)}, proof.Met},
 		{"a blind oracle", 3, mutantReport{outcomes: outcomesOf(killer, all[1:], 0)}, proof.Missed},
@@ -166,6 +166,9 @@ func TestCovering(t *testing.T) {
 		covering, ok := k.covering()
 		if ok != (want != "") || ok && (covering.suite != want || covering.scenario != k.scenario) {
 			t.Errorf("%s: %+v, %t", text, covering, ok)
+		}
+		if others := covering.ofKind(); ok && (others.suite != want || others.scenario != "foo-.*" || !others.isOfWholeRun) {
+			t.Errorf("%s: %+v", text, others)
 		}
 	}
 }

@@ -159,8 +159,9 @@ func (s *suite) failure(ctx context.Context, r rights) (string, error) {
 		if err != nil {
 			return "", err
 		}
+		findings := append(oracle.Judge(run, reference), oracle.NewReference(run).Unexpected(&plan.Scenario)...)
 		// Without a rejected request, the failure has another cause than the missing permission.
-		if findings := oracle.Judge(run, reference); len(findings) > 0 && (r.lacks == "" || isRefused(run)) {
+		if len(findings) > 0 && (r.lacks == "" || isRefused(run)) {
 			text, _, _ := strings.Cut(findings[0].String(), "\n")
 			return scenarioName + ": " + text, nil
 		}

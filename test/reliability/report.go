@@ -244,9 +244,9 @@ var limits = proof.Table{
 				"cut off leader, an outage, an old state, or a failed list or watch, as in most storms, it must ever have been"},
 		{"a status that says less than is true, such as fewer pods than are ready",
 			"by the last one: the next report of progress may be a minute away"},
-		{"too many events", "no more than changes of a status that they report, except for missed times. Compared with a " +
-			"run without faults, each write or live read that fails allows one more of any reason, which in storms is many; " +
-			"names that are taken for a moment allow two more"},
+		{"too many events", "no more than changes of a status that they report; for missed times, each write or live read " +
+			"that fails allows one more, which in storms is many"},
+		{"too few events", "without faults, by their number; with faults, only those of missed times"},
 		{"outages", "one write of each sort of each kind, and of each scenario, meets one of three in turn: the API server " +
 			"is killed before it or after it, or etcd; the load beside them is of Foos only, and is judged by its end, by the " +
 			"number of Deployments and by 5 s of rest"},

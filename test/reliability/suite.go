@@ -305,12 +305,6 @@ func (s *suite) refer(played *scenario.Scenario, run *oracle.Run) []oracle.Findi
 	for i, lasted := range is.Lasted {
 		was.Lasted[i] = max(lasted, was.Lasted[i])
 	}
-	for reason, n := range is.Events {
-		was.Events[reason] = max(n, was.Events[reason])
-	}
-	for reason, n := range was.FewestEvents {
-		was.FewestEvents[reason] = min(n, is.FewestEvents[reason])
-	}
 	for function, n := range is.Goroutines {
 		was.Goroutines[function] = max(n, was.Goroutines[function])
 	}

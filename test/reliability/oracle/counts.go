@@ -39,7 +39,7 @@ func compare(what string, expected, actual map[string]int, fewerAreFine bool) []
 func (r *Reference) Unexpected(s *scenario.Scenario) []Finding {
 	found := slices.Concat(compare("created", s.Expected.Creates, r.Creates, s.IsOpen),
 		compare("deleted", s.Expected.Deletes, r.Deletes, s.IsOpen),
-		compareEvents(r.Events, s.Expected.Events, excused(s.IsPassing), func(string) bool { return s.IsOpen }))
+		compareEvents(r.Events, s.Expected.Events, excused(s.IsPassing), s.IsOpen))
 	findings := make([]Finding, len(found))
 	for i, text := range found {
 		findings[i] = Finding{"expected", text}

@@ -2,14 +2,10 @@ package oracle
 
 import (
 	"net/http"
-	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	samplev1alpha1 "github.com/example/memcached-operator/api/samplecontroller/v1alpha1"
-	"github.com/example/memcached-operator/test/reliability/history"
 	"github.com/example/memcached-operator/test/reliability/proxy"
 )
 
@@ -20,23 +16,6 @@ func excused(isPassing bool) int {
 		return 2
 	}
 	return 0
-}
-
-// events finds more events than without faults, or fewer. Each faulty request may cause one more: that a resource is
-// degraded, that it no longer is, or one that another operator has sent already.
-func events(run *Run, reference *Reference) []string {
-	if reference == nil {
-		return nil
-	}
-	more := excused(run.IsPassing) + excuses(run)
-	bounds := map[string][2]int{}
-	for reason := range sets.KeySet(reference.Events).Union(sets.KeySet(reference.FewestEvents)) {
-		bounds[reason] = [2]int{reference.FewestEvents[reason], reference.Events[reason]}
-	}
-	return compareEvents(sent(run), bounds, more, func(reason string) bool {
-		return !run.isServed() || run.IsOpen ||
-			reason == samplev1alpha1.EventErrResourceExists && !hasReportedNameTaken(run)
-	})
 }
 
 // excuses returns how many requests may each have caused an event, before everything was reconciled once more.
@@ -51,24 +30,14 @@ func excuses(run *Run) int {
 }
 
 // compareEvents finds events of which there are fewer than the minimum of their reason, or more than the maximum.
-func compareEvents(actual map[string]int, bounds map[string][2]int, more int,
-	fewerAreFine func(reason string) bool) []string {
+func compareEvents(actual map[string]int, bounds map[string][2]int, more int, fewerAreFine bool) []string {
 	var found problems
 	for reason := range sets.KeySet(actual).Union(sets.KeySet(bounds)) {
 		n, fewest, most := actual[reason], bounds[reason][0], bounds[reason][1]+more
 		found.addIf(n > most, "%d events %s, where %d report news", n, reason, most)
-		found.addIf(n < fewest && !fewerAreFine(reason), "%d events %s, not %d", n, reason, fewest)
+		found.addIf(n < fewest && !fewerAreFine, "%d events %s, not %d", n, reason, fewest)
 	}
 	return found
-}
-
-// hasReportedNameTaken reports whether a status has: when two resources swap names at once, none may be taken by then.
-func hasReportedNameTaken(run *Run) bool {
-	return slices.ContainsFunc(run.Versions, func(version history.Version) bool {
-		said := history.As[history.Reported](version.Object)
-		return said.Is("Degraded", metav1.ConditionTrue) &&
-			(said.Condition("Degraded").Reason == samplev1alpha1.ReasonNameTaken || listsNameTaken(said))
-	})
 }
 
 // eventKey is what an event is about, and its reason.

@@ -85,7 +85,6 @@ var All = []Oracle{
 	{"counts", counts},
 	{"templates", templates},
 	{"replacements", replacements},
-	{"events", events},
 	{"causes", causes},
 	{"conflicts", conflicts},
 	{"backoff", backoff},
@@ -125,9 +124,7 @@ type Reference struct {
 	State   history.Normal
 	Creates map[string]int // the operator's successful creations, by object
 	Deletes map[string]int
-	// Events and FewestEvents are the highest and lowest number of events in a run, by reason. They differ because a
-	// short-lived state may not be reported.
-	Events, FewestEvents map[string]int
+	Events  map[string]int // by reason
 	// Writes and Reads are the numbers of the operator's writes, by verb and resource, and of its live reads of one
 	// object, by resource, after Setup.
 	Writes, Reads map[proxy.Match]int
@@ -140,7 +137,7 @@ type Reference struct {
 func NewReference(run *Run) *Reference {
 	r := &Reference{
 		State:  history.Normalize(run.Namespace, run.State, run.Versions, run.Symbols),
-		Events: sent(run), FewestEvents: sent(run),
+		Events: sent(run),
 		Writes: map[proxy.Match]int{}, Reads: map[proxy.Match]int{}, Goroutines: map[string]int{},
 	}
 	maps.Copy(r.Goroutines, run.Goroutines)
@@ -161,10 +158,9 @@ func NewReference(run *Run) *Reference {
 	return r
 }
 
-// KeepFewestEvents leaves out all events but the fewest of each reason, wherever in the scenario they were.
+// KeepFewestEvents leaves out all writes of events but the fewest of each reason, wherever in the scenario they were.
 func (r *Reference) KeepFewestEvents(expected map[string][2]int) {
 	for reason, bounds := range expected {
-		r.FewestEvents[reason] = bounds[0]
 		r.Writes[EventCreation] = max(0, r.Writes[EventCreation]-max(0, r.Events[reason]-bounds[0]))
 	}
 }

@@ -68,15 +68,17 @@ func (f Fault) String() string {
 // oldFor is how long an old state is served.
 const oldFor = 1500 * time.Millisecond
 
-// Classes are the faults that hit writes, by what the operator can observe of them.
+// Classes are the faults that hit writes, by what the operator can observe of them: it ends, the write is carried out
+// and seems to have failed, is not allowed, conflicts, is late (client-go sends it again after a 429) or fails, watches
+// are late or end, and lists and watches show an old state.
 var Classes = [][]Fault{
 	{{Kind: KillBefore}, {Kind: KillAfter}},
 	{{Kind: DropAnswer}, {Kind: Disown, Code: http.StatusGatewayTimeout}},
-	{{Kind: Refuse, Code: http.StatusForbidden}, {Kind: Refuse, Code: http.StatusConflict},
-		{Kind: Refuse, Code: http.StatusTooManyRequests}},
+	{{Kind: Refuse, Code: http.StatusForbidden}},
+	{{Kind: Refuse, Code: http.StatusConflict}},
+	{{Kind: Delay, For: 1500 * time.Millisecond}, {Kind: Refuse, Code: http.StatusTooManyRequests}},
 	{{Kind: Refuse, Code: http.StatusInternalServerError}, {Kind: Refuse, Code: http.StatusServiceUnavailable},
-		{Kind: Refuse, Code: http.StatusGatewayTimeout}},
-	{{Kind: Delay, For: 1500 * time.Millisecond}, {Kind: Hang, For: 40 * time.Second}},
+		{Kind: Refuse, Code: http.StatusGatewayTimeout}, {Kind: Hang, For: 40 * time.Second}},
 	{{Kind: PauseWatches, For: 2 * time.Second}, {Kind: CloseWatches}, {Kind: ExpireWatches}},
 	{{Kind: Age, For: oldFor}, {Kind: AgeMore, For: oldFor}, {Kind: AgeChildren, For: oldFor}},
 }
