@@ -193,9 +193,9 @@ func (s *suite) replayed() []*runner.Plan {
 	return plans
 }
 
-// singles returns a plan for every write with a fault of every class: with that of onceFound, or else with one that
-// depends on the seed, the scenario and the write only, so a part of the suite plays the same plans as the whole. The
-// plans are shuffled, so that the first are a random sample.
+// singles returns a plan for every write with a fault of every class. It takes the fault that onceFound has for that
+// write, if any. Otherwise the choice depends only on the seed, the scenario and the write, so a part of the suite
+// plays the same plans as the whole. The plans are shuffled, so that the first are a random sample.
 func (s *suite) singles() []*runner.Plan {
 	return s.atEveryWrite(func(played scenario.Scenario, write proxy.Rule) []proxy.Fault {
 		faults := make([]proxy.Fault, 0, len(proxy.Classes))
@@ -241,7 +241,7 @@ func (s *suite) atEveryWrite(choose func(played scenario.Scenario, write proxy.R
 	return plans
 }
 
-// onceFound are plans that once found a bug of the operator; every sample and every whole run include them.
+// onceFound are plans that once found a bug of the operator; samples and whole runs include them.
 var onceFound = []string{
 	"memcached-unseen / create events.k8s.io/events #1: age-more",       // a child created for a deleted owner
 	"memcached-unseen / patch policy/poddisruptionbudgets #1: age-more", // a child taken over for a deleted owner

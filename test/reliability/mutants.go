@@ -170,11 +170,19 @@ func (k killer) covering() (covering killer, ok bool) {
 	return killer{}, false
 }
 
-// ofKind returns the killer with all scenarios of the kind.
-func (k killer) ofKind() killer {
-	kind, _, _ := strings.Cut(k.scenario, "-")
-	k.scenario = kind + "-.*"
-	return k
+// others returns the killer with the other scenarios of the same kinds; ok is false if there are none.
+func (k killer) others() (others killer, ok bool) {
+	all := scenario.All()
+	isChosen := func(played scenario.Scenario) bool { return matches(k.scenario, played.Name) }
+	var names []string
+	for _, other := range all {
+		isOfKind := func(played scenario.Scenario) bool { return kindOf(played) == kindOf(other) && isChosen(played) }
+		if !isChosen(other) && slices.ContainsFunc(all, isOfKind) {
+			names = append(names, other.Name)
+		}
+	}
+	k.scenario = strings.Join(names, "|")
+	return k, len(names) > 0
 }
 
 // timeout returns how long the operator may take: longer than the bound of its recovery, so that a longer timeout would
@@ -224,7 +232,7 @@ func (l *lab) stop() error {
 type answer struct {
 	findings   []oracle.Finding
 	needsFault bool // the same scenarios without faults have no findings
-	runs       int  // of plans or transitions, with those that were repeated
+	runs       int  // runs of plans, or transitions; repetitions count
 }
 
 // ask runs a killer with a program, and with rules of the ClusterRole if they are not nil. It returns the references of
@@ -294,35 +302,37 @@ func (l *lab) transitions(ctx context.Context, k killer, program string) (found 
 // mutantSeed is the seed of all random choices of killers. Those of transitions are not random.
 const mutantSeed = 1
 
-// What may be found by the plans of a whole run.
-const (
-	coveredThere     = "found"
-	coveredElsewhere = "found in others" // in other scenarios of the kind
-	uncovered        = "NOT FOUND"
-)
-
-// cover tries whether the plans of a whole run find a bug, too: those of the same scenarios, or else those of all of
-// the kind.
-func (l *lab) cover(ctx context.Context, covering killer, program string, rules []rbacv1.PolicyRule,
-	references map[string]*oracle.Reference) (covered string, err error) {
-	found, _, err := l.ask(ctx, covering, program, rules, references)
-	switch {
-	case err != nil:
-		return "", err
-	case len(found.findings) > 0:
-		return coveredThere, nil
-	}
-	found, _, err = l.ask(ctx, covering.ofKind(), program, rules, nil)
-	switch {
-	case err != nil:
-		return "", err
-	case len(found.findings) > 0:
-		return coveredElsewhere, nil
-	}
-	return uncovered, nil
+// coverage is what the plans of a whole run have found of a bug that needs a fault.
+type coverage struct {
+	answer           // of the last killer, with the runs of all
+	isElsewhere bool // other scenarios of the kind were tried, since those of the bug had found nothing
+	err         error
 }
 
-// hunt builds a mutant and runs its killers until one finds a violation. Then it tries the plans of a whole run.
+func (c *coverage) isFound() bool { return c != nil && c.err == nil && len(c.findings) > 0 }
+
+// cover tries the plans of a whole run: those of the scenarios that found the bug and, if these find nothing, those of
+// others of the kind, if a fault is needed in these, too.
+func (l *lab) cover(ctx context.Context, covering killer, program string, rules []rbacv1.PolicyRule,
+	references map[string]*oracle.Reference) *coverage {
+	c := &coverage{}
+	c.answer, _, c.err = l.ask(ctx, covering, program, rules, references)
+	others, ok := covering.others()
+	if c.err != nil || len(c.findings) > 0 || !ok {
+		return c
+	}
+	runs := c.runs
+	c.isElsewhere = true
+	c.answer, _, c.err = l.ask(ctx, others, program, rules, nil)
+	c.runs += runs
+	if !c.needsFault {
+		c.findings = nil
+	}
+	return c
+}
+
+// hunt builds a mutant and runs its killers until one finds a violation. If that needs a fault, it then tries the
+// plans of a whole run.
 func (l *lab) hunt(ctx context.Context, m mutant) outcome {
 	begun := time.Now()
 	result := outcome{name: m.Name, pattern: m.Pattern, only: m.Only}
@@ -346,7 +356,7 @@ func (l *lab) hunt(ctx context.Context, m mutant) outcome {
 		result.answer, references, err = l.ask(ctx, k, program, rules, nil)
 		result.runs += runs
 		if covering, ok := k.covering(); ok && err == nil && result.needsFault && len(result.findings) > 0 {
-			result.covered, err = l.cover(ctx, covering, program, rules, references)
+			result.covered = l.cover(ctx, covering, program, rules, references)
 		}
 	}
 	result.err = err

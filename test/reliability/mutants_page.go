@@ -29,10 +29,10 @@ type mutantReport struct {
 
 // outcome is the result of the killers of a mutant, or of a killer of the operator without bugs.
 type outcome struct {
-	answer                       // of the last killer, with the runs of all
-	name, pattern, only string   // of the mutant; empty for none
-	attempts            []string // the killers that ran, in order
-	covered             string   // whether the plans of a whole run found it, too; empty if they were not tried
+	answer                        // of the last killer, with the runs of all
+	name, pattern, only string    // of the mutant; empty for none
+	attempts            []string  // the killers that ran, in order
+	covered             *coverage // nil if the plans of a whole run were not tried
 	seconds             float64
 	err                 error
 }
@@ -46,11 +46,13 @@ func (o outcome) killer() string {
 }
 
 // first returns the first finding, on one line; empty if there is none.
-func (o outcome) first() string {
-	if len(o.findings) == 0 {
+func (o outcome) first() string { return first(o.findings) }
+
+func first(findings []oracle.Finding) string {
+	if len(findings) == 0 {
 		return ""
 	}
-	text, _, _ := strings.Cut(o.findings[0].String(), "\n")
+	text, _, _ := strings.Cut(findings[0].String(), "\n")
 	return fmt.Sprintf("%.160s", text)
 }
 
@@ -74,6 +76,26 @@ func (o outcome) String() string {
 		return o.name + ": NOT FOUND"
 	}
 	return fmt.Sprintf("%s: %.0f s, found by %s: %s", o.name, o.seconds, o.killer(), o.first())
+}
+
+// coverage returns the cell of a whole run.
+func (o outcome) coverage() string {
+	switch {
+	case o.covered == nil && o.needsFault:
+		return "not tried"
+	case o.covered == nil:
+		return ""
+	case o.covered.err != nil:
+		return "could not be tried"
+	}
+	text := "NOT FOUND"
+	if o.covered.isFound() {
+		text = "found"
+		if o.covered.isElsewhere {
+			text = "by others: " + first(o.covered.findings)
+		}
+	}
+	return fmt.Sprintf("%s (%d)", text, o.covered.runs)
 }
 
 func (r *mutantReport) killed() int { return len(killersOfEach(r.outcomes)) }
@@ -123,12 +145,8 @@ func (r *mutantReport) page() *proof.Page {
 		if len(o.findings) > 0 {
 			missedBy = missedBy[:len(missedBy)-1]
 		}
-		covered := o.covered
-		if covered == "" && o.needsFault {
-			covered = "not tried"
-		}
 		table.Rows = append(table.Rows, []string{o.name, o.pattern, foundBy, strings.Join(missedBy, "; "),
-			fmt.Sprint(o.runs), covered, strings.Join(o.oracles(), ", "), o.first(), fmt.Sprintf("%.0f", o.seconds)})
+			fmt.Sprint(o.runs), o.coverage(), strings.Join(o.oracles(), ", "), o.first(), fmt.Sprintf("%.0f", o.seconds)})
 	}
 	controls := proof.Table{Title: "Without bugs", Columns: []string{"part", "runs", "what it found"}}
 	for _, o := range r.controls {
@@ -148,15 +166,16 @@ func (r *mutantReport) page() *proof.Page {
 				"with that bug until one finds it. They end at the first violation, and wait less long than for the pages of " +
 				"[faults](reliability.md) and [transitions](transitions.md), so each part that has found a bug then runs " +
 				"against the operator without bugs, and must find nothing. `make reliability` makes this page.",
-			"If a bug needs a fault, the column of a whole run says whether the plans of that scenario, or else of all of " +
-				"that kind, find it that the page of faults has: one fault of each class at each write, each sort of write " +
-				"refused with one code, each sort of live read with one fault, or storms. They wait less long than there, but " +
-				"longer than the bounds for recovery, and that page, with the race detector in storms, is their control without " +
-				"bugs. Not tried are two faults at once, faults that last longer, and those that a whole run has at a few writes " +
-				"only: leaders that are frozen or cut off, and outages.",
+			"If a bug needs a fault, the column of a whole run says whether the plans that the page of faults has for that " +
+				"scenario find it or, if not, those for others of its kind (in which it needs a fault, too): one fault of each " +
+				"class at each write, each sort of write refused with one code, each sort of live read with one fault, or " +
+				"storms. They wait less long than there, but longer than the bounds for recovery, and that page, with the race " +
+				"detector in storms, is their control without bugs. Not tried are two faults at once, faults that last longer, " +
+				"and those that a whole run has at a few writes only: leaders that are frozen or cut off, and outages.",
 			fmt.Sprintf("A plan whose fault does not occur, because the operator did not send that request this time, is "+
-				"played again, up to %d times in all. The numbers of runs are those of all plans and transitions, with these "+
-				"and with runs without faults, until the end at the first violation.", tries),
+				"played again, up to %d times in all. The numbers of runs, those of the plans of a whole run in brackets, "+
+				"count plans, with these repetitions and with runs without faults, and transitions, up to the first violation; "+
+				"rbac counts as one.", tries),
 		},
 		Settings: append(r.run.Settings(),
 			proof.Setting{Name: "seed", Value: fmt.Sprint(mutantSeed)}),
@@ -212,9 +231,9 @@ func (r *mutantReport) claimCovered() proof.Claim {
 	tried, found, others := 0, 0, 0
 	for _, o := range r.outcomes {
 		switch {
-		case o.needsFault && o.covered != "":
+		case o.needsFault && o.covered != nil:
 			tried++
-			if o.covered != uncovered {
+			if o.covered.isFound() {
 				found++
 			}
 		case o.needsFault:

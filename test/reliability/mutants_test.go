@@ -57,7 +57,7 @@ func TestMutantsApply(t *testing.T) {
 func TestPageOfMutants(t *testing.T) {
 	r := &mutantReport{run: &proof.Run{}, atFirst: map[string]int{"not found": 6}, outcomes: []outcome{
 		{name: "forgets", pattern: "28", attempts: []string{"plan foo-scale / hang", "scenario foo-create"},
-			covered: uncovered,
+			covered: &coverage{answer: answer{runs: 9}, isElsewhere: true},
 			answer:  answer{runs: 7, findings: []oracle.Finding{{Oracle: "end state", Text: "it | lacks\nall"}}}},
 		{name: "lives", pattern: "1"},
 	}}
@@ -70,7 +70,7 @@ func TestPageOfMutants(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, expected := range []string{"1 of 2", "MISSED", `end state: it \| lacks |`, "NOT FOUND", "scenario | 6 |",
-		"| scenario foo-create | plan foo-scale / hang | 7 | NOT FOUND |"} {
+		"| scenario foo-create | plan foo-scale / hang | 7 | NOT FOUND (9) |"} {
 		if !strings.Contains(string(page), expected) {
 			t.Errorf("the page does not contain %q:\n%s", expected, page)
 		}
@@ -98,8 +98,8 @@ func TestClaimsOfMutants(t *testing.T) {
 	forty := make([]string, 40)
 	alarm := answer{findings: []oracle.Finding{{Oracle: "rest", Text: "it writes"}}}
 	alone := outcome{only: "rest", answer: alarm}
-	isCovered := func(covered string) outcome {
-		return outcome{covered: covered, answer: answer{needsFault: true}}
+	isCovered := func(by answer, isElsewhere bool) outcome {
+		return outcome{covered: &coverage{answer: by, isElsewhere: isElsewhere}, answer: answer{needsFault: true}}
 	}
 	withFault := make([]outcome, fewestWithFault)
 	for i := range withFault {
@@ -121,10 +121,11 @@ func TestClaimsOfMutants(t *testing.T) {
 			controls: []outcome{{attempts: []string{killer}, answer: alarm}}}, proof.Missed},
 		{"failure", 1, mutantReport{outcomes: outcomesOf(killer, forty, 0),
 			controls: []outcome{{attempts: []string{killer}, err: errFound}}}, proof.Missed},
-		{"covered", 2, mutantReport{outcomes: []outcome{isCovered(coveredThere), isCovered(coveredElsewhere), {}}},
+		{"covered", 2, mutantReport{outcomes: []outcome{isCovered(alarm, false), isCovered(alarm, true), {}}},
 			proof.Met},
-		{"covered so far", 2, mutantReport{seeded: 2, outcomes: []outcome{isCovered(coveredThere)}}, proof.NotJudged},
-		{"not covered", 2, mutantReport{outcomes: []outcome{isCovered(coveredThere), isCovered(uncovered)}}, proof.Missed},
+		{"covered so far", 2, mutantReport{seeded: 2, outcomes: []outcome{isCovered(alarm, false)}}, proof.NotJudged},
+		{"not covered", 2, mutantReport{outcomes: []outcome{isCovered(alarm, false), isCovered(answer{}, true)}},
+			proof.Missed},
 		{"nothing to cover", 2, mutantReport{outcomes: outcomesOf(killer, forty, 0)}, proof.NotJudged},
 		{"all oracles", 3, mutantReport{seeded: 99, outcomes: outcomesOf(killer, all, 0)}, proof.Met},
 		{"a blind oracle", 3, mutantReport{outcomes: outcomesOf(killer, all[1:], 0)}, proof.Missed},
@@ -167,8 +168,26 @@ func TestCovering(t *testing.T) {
 		if ok != (want != "") || ok && (covering.suite != want || covering.scenario != k.scenario) {
 			t.Errorf("%s: %+v, %t", text, covering, ok)
 		}
-		if others := covering.ofKind(); ok && (others.suite != want || others.scenario != "foo-.*" || !others.isOfWholeRun) {
-			t.Errorf("%s: %+v", text, others)
+	}
+}
+
+// The other scenarios are those of the same kinds.
+func TestOthers(t *testing.T) {
+	for expression, want := range map[string][]string{
+		"foo-scale":                 {"foo-create", "foo-rename"},
+		"foo-scale|memcached-scale": {"foo-create", "memcached-create"},
+		"foo-.*":                    nil,
+	} {
+		others, ok := killer{scenario: expression, isOfWholeRun: true}.others()
+		names := strings.Split(others.scenario, "|")
+		if ok != (want != nil) || ok && !others.isOfWholeRun || slices.Contains(names, "foo-scale") ||
+			slices.Contains(names, "cronjob-fire") {
+			t.Errorf("%s: %+v, %t", expression, others, ok)
+		}
+		for _, name := range want {
+			if !slices.Contains(names, name) {
+				t.Errorf("%s: %s is not among %q", expression, name, names)
+			}
 		}
 	}
 }

@@ -159,7 +159,7 @@ func (s *suite) failure(ctx context.Context, r rights) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		findings := append(oracle.Judge(run, reference), oracle.NewReference(run).Unexpected(&plan.Scenario)...)
+		findings := append(oracle.Judge(run, reference), unexpected(plan, run)...)
 		// Without a rejected request, the failure has another cause than the missing permission.
 		if len(findings) > 0 && (r.lacks == "" || isRefused(run)) {
 			text, _, _ := strings.Cut(findings[0].String(), "\n")

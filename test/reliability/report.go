@@ -147,9 +147,9 @@ func (r *report) page(violations proof.Table) *proof.Page {
 	page := r.summary()
 	page.Sections = append(page.Sections, proof.Section{Title: "Every write, every class of faults",
 		Tables: []proof.Table{r.matrix()}, Text: []string{"Plans of the " +
-			"campaign singles by kind and fault, and in how many of them the fault occurred. Faults of a class look alike " +
-			"to the operator, so each write meets one of each class (`Classes` in test/reliability/proxy/rule.go), " +
-			"which the seed chooses. A fault does not occur where the write " +
+			"campaign singles by kind and fault, and in how many of them the fault occurred. The operator reacts to faults " +
+			"of a class alike, so each write meets one of each class (`Classes` in test/reliability/proxy/rule.go), " +
+			"which the seed chooses, but for the four plans that once found a bug. A fault does not occur where the write " +
 			"was not made this time: progress is reported as time passes. So faults hit the writes that each of three " +
 			"runs without faults has made. expire-watches has occurred if a watch was answered with 410, and age, " +
 			"age-more and age-children if the old state was listed."}})
@@ -244,9 +244,9 @@ var limits = proof.Table{
 				"cut off leader, an outage, an old state, or a failed list or watch, as in most storms, it must ever have been"},
 		{"a status that says less than is true, such as fewer pods than are ready",
 			"by the last one: the next report of progress may be a minute away"},
-		{"too many events", "no more than changes of a status that they report; for missed times, each write or live read " +
+		{"too many events", "no more than the status changes that they report. For missed times, each write or live read " +
 			"that fails allows one more, which in storms is many"},
-		{"too few events", "without faults, by their number; with faults, only those of missed times"},
+		{"too few events", "in plans without faults, and those of missed times after faults that let no event be lost"},
 		{"outages", "one write of each sort of each kind, and of each scenario, meets one of three in turn: the API server " +
 			"is killed before it or after it, or etcd; the load beside them is of Foos only, and is judged by its end, by the " +
 			"number of Deployments and by 5 s of rest"},

@@ -170,7 +170,9 @@ func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, 
 	findings := oracle.Judge(run, reference)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if isReference && run.Lacking == "" {
+	if !isReference {
+		findings = append(findings, unexpected(plan, run)...)
+	} else if run.Lacking == "" {
 		findings = append(findings, s.refer(&plan.Scenario, run)...)
 	}
 	if plan.ServiceAccount == "" {
@@ -196,6 +198,14 @@ func (s *suite) play(ctx context.Context, r *campaignReport, plan *runner.Plan, 
 		return errFound
 	}
 	return s.keep(plan, r.name, run, findings)
+}
+
+// unexpected returns what a run of a plan without faults does that expected.yaml does not have, or the reverse.
+func unexpected(plan *runner.Plan, run *oracle.Run) []oracle.Finding {
+	if plan.Faults() != "" || run.Lacking != "" {
+		return nil
+	}
+	return oracle.NewReference(run).Unexpected(&plan.Scenario)
 }
 
 // tries is how often a plan is played until its fault occurs. Some writes do not occur in every run: for example, a
@@ -278,7 +288,7 @@ func (s *suite) refer(played *scenario.Scenario, run *oracle.Run) []oracle.Findi
 	}
 	findings := is.Unexpected(played)
 	if played.IsPassing { // all references may happen to report a moment that another run does not
-		is.KeepFewestEvents(played.Expected.Events)
+		is.KeepFewestEventWrites(played.Expected.Events)
 	}
 	was := s.references[played.Name]
 	if was == nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/example/memcached-operator/test/proof"
 	"github.com/example/memcached-operator/test/reliability/oracle"
 	"github.com/example/memcached-operator/test/reliability/proxy"
+	"github.com/example/memcached-operator/test/reliability/runner"
 	"github.com/example/memcached-operator/test/reliability/scenario"
 )
 
@@ -94,7 +95,7 @@ func TestSinglesCoverClasses(t *testing.T) {
 	g.Expect(faults).To(HaveLen(len(proxy.Faults)))
 }
 
-// Whatever the seed, each write of a plan that once found a bug has its fault.
+// Whatever the seed, the singles include each plan that once found a bug.
 func TestSinglesHaveOnceFound(t *testing.T) {
 	g, s := NewWithT(t), testSuite(1)
 	for _, text := range onceFound {
@@ -163,7 +164,7 @@ func TestStormsDifferAndAreReproducible(t *testing.T) {
 	g.Expect(s.replayed()).To(ConsistOf(plans[1]))
 }
 
-// A reference keeps the fewest writes of events of what differs between runs without faults.
+// Of the writes of events, a reference keeps the smallest number that any run without faults had.
 func TestReferencesDiffer(t *testing.T) {
 	g := NewWithT(t)
 	s := testSuite(0)
@@ -189,6 +190,18 @@ func TestReferencesDiffer(t *testing.T) {
 	passing.Name, passing.IsPassing = "foo-handover", true
 	g.Expect(s.refer(&passing, run(2))).To(BeEmpty())
 	g.Expect(s.references["foo-handover"].Writes).To(HaveKeyWithValue(match, 1), "as expected.yaml allows")
+}
+
+// A run without faults, even without a permission, is as expected. Faults may cause fewer events, as may a failure.
+func TestUnexpected(t *testing.T) {
+	g := NewWithT(t)
+	plan := &runner.Plan{Scenario: scenario.Scenario{Name: "foo-create",
+		Expected: scenario.Expected{Events: map[string][2]int{"Synced": {1, 1}}}}}
+	g.Expect(unexpected(plan, &oracle.Run{IsDeprived: true})).To(
+		ConsistOf(HaveField("Text", "0 events Synced, not 1")))
+	g.Expect(unexpected(plan, &oracle.Run{Lacking: "it does not settle"})).To(BeEmpty())
+	faulty := planOf(plan.Scenario, with(proxy.Rule{Match: deployments, Nth: 1}, proxy.Faults[0]))
+	g.Expect(unexpected(faulty, &oracle.Run{})).To(BeEmpty())
 }
 
 func TestJudgeLoad(t *testing.T) {

@@ -18,7 +18,8 @@ func excused(isPassing bool) int {
 	return 0
 }
 
-// excuses returns how many requests may each have caused an event, before everything was reconciled once more.
+// excuses returns how many requests may each have caused an event MissedSchedule, before everything was reconciled once
+// more.
 func excuses(run *Run) int {
 	count := 0
 	for i := range run.Requests[:run.Anew] {

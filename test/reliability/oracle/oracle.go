@@ -124,7 +124,7 @@ type Reference struct {
 	State   history.Normal
 	Creates map[string]int // the operator's successful creations, by object
 	Deletes map[string]int
-	Events  map[string]int // by reason
+	Events  map[string]int // of this run, by reason
 	// Writes and Reads are the numbers of the operator's writes, by verb and resource, and of its live reads of one
 	// object, by resource, after Setup.
 	Writes, Reads map[proxy.Match]int
@@ -158,8 +158,9 @@ func NewReference(run *Run) *Reference {
 	return r
 }
 
-// KeepFewestEvents leaves out all writes of events but the fewest of each reason, wherever in the scenario they were.
-func (r *Reference) KeepFewestEvents(expected map[string][2]int) {
+// KeepFewestEventWrites leaves out all writes of events but the fewest of each reason, wherever in the scenario they
+// were.
+func (r *Reference) KeepFewestEventWrites(expected map[string][2]int) {
 	for reason, bounds := range expected {
 		r.Writes[EventCreation] = max(0, r.Writes[EventCreation]-max(0, r.Events[reason]-bounds[0]))
 	}

@@ -68,9 +68,9 @@ func (f Fault) String() string {
 // oldFor is how long an old state is served.
 const oldFor = 1500 * time.Millisecond
 
-// Classes are the faults that hit writes, by what the operator can observe of them: it ends, the write is carried out
-// and seems to have failed, is not allowed, conflicts, is late (client-go sends it again after a 429) or fails, watches
-// are late or end, and lists and watches show an old state.
+// Classes group the faults that hit writes by how the operator reacts. In order: the operator ends; the write is
+// carried out but seems to have failed; it is forbidden; it conflicts; it is late (client-go repeats it after a 429);
+// it fails; watches are late or end; lists and watches show an old state.
 var Classes = [][]Fault{
 	{{Kind: KillBefore}, {Kind: KillAfter}},
 	{{Kind: DropAnswer}, {Kind: Disown, Code: http.StatusGatewayTimeout}},
