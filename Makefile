@@ -231,7 +231,7 @@ scorecard: kubectl $(OPERATOR_SDK) ## Run the scorecard tests of the bundle agai
 		--config=bundle/tests/scorecard/custom.yaml
 
 .PHONY: reliability
-reliability: control-plane kubectl ## Inject faults, change fields, seed bugs; write docs/proof (hours). ARGS=--help lists flags.
+reliability: control-plane kubectl ## Inject faults, change fields, seed bugs; write docs/proof (4 hours). ARGS=--help lists flags.
 	@export $(WITH_PLANE); $(if $(ARGS),go run ./test/reliability $(ARGS),status=0; \
 		go run ./test/reliability --proof=docs/proof || status=1; \
 		go run ./test/reliability/schema/transitions --proof=docs/proof || status=1; \
@@ -276,7 +276,7 @@ e2e: ## Run the end-to-end tests, on the cluster of "make cluster" or on yours (
 		go test -v -count=1 -timeout 80m ./test/e2e -ginkgo.timeout=75m -ginkgo.label-filter='!bench-rollout' -ginkgo.v=$(if $(V),true,false) $(if $(FOCUS),-ginkgo.focus '$(FOCUS)' -ginkgo.fail-on-empty)
 
 .PHONY: bench-rollout
-bench-rollout: ## Measure what the users of a cache notice; write docs/proof/rollout.md (75 minutes, root).
+bench-rollout: ## Measure what the users of a cache notice; write docs/proof/rollout.md (an hour, root).
 	@$(RUN_PARTS) 'Building what bench-rollout needs. Logs: $(CACHE)/log/bench-rollout' $(IMAGE_PARTS)
 	@$(CLUSTER_ENV); TEST_WORK='$(IMAGES)' OPERATOR_SDK='$(OPERATOR_SDK)' KUBECTL='$(KUBECTL)' PROOF='$(CURDIR)/docs/proof' \
 		go test -v -count=1 -timeout 150m ./test/e2e -ginkgo.timeout=145m -ginkgo.label-filter=bench-rollout
