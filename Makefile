@@ -101,7 +101,7 @@ help: ## List targets and variables.
 		'  KUBERNETES=1.30 version of the control plane (contract, scorecard-selftest, reliability-short)' \
 		'  OLM=0.28.0      version of OLM in the cluster (cluster, e2e, demo)' \
 		'  MANAGER=program test this build of the manager (contract, scorecard-selftest, reliability-short)' \
-		'  ARGS=flags      run a part of reliability with these flags' \
+		'  ARGS=flags      run a part of reliability with these flags (ARGS=--help lists them)' \
 		'  NAMESPACE=name  namespace that the operator watches (scorecard)' \
 		'  COUNT=1000, PAIRS=1, BENCH_JSON=file' \
 		'                  bench-cronjobs: number of CronJobs, number of measurements, file for the results' \
@@ -231,7 +231,7 @@ scorecard: kubectl $(OPERATOR_SDK) ## Run the scorecard tests of the bundle agai
 		--config=bundle/tests/scorecard/custom.yaml
 
 .PHONY: reliability
-reliability: control-plane kubectl ## Inject faults, change fields, seed bugs; write docs/proof (4 hours). ARGS=--help lists flags.
+reliability: control-plane kubectl ## Inject faults, change fields, seed bugs; write docs/proof (4 hours).
 	@export $(WITH_PLANE); $(if $(ARGS),go run ./test/reliability $(ARGS),status=0; \
 		go run ./test/reliability --proof=docs/proof || status=1; \
 		go run ./test/reliability/schema/transitions --proof=docs/proof || status=1; \
