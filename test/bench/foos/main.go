@@ -41,7 +41,7 @@ type scale struct {
 	Started  int           // the number of Foos that exist when the compared programs are started in turn
 	Starts   int           // how often each of them is started
 	Changes  int           // the number of Foos that are scaled after each start
-	Idle     time.Duration // the time without changes after each start
+	Idle     time.Duration // the time without changes, with Started Foos
 	// Latencies is the number of Foos that are created at half of the floor's rate; 0 leaves that out.
 	Latencies int
 	// Failovers is how often a leader is ended by each signal.

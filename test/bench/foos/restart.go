@@ -102,14 +102,7 @@ func (p *plane) measureRestart(ctx context.Context, a start, namespace string,
 	if err != nil {
 		return nil, err
 	}
-	watched, flags := namespace, []string{}
-	if len(p.bench.Sizes) == 1 {
-		watched = ""
-	}
-	if p.bench.Idle > 0 { // three resyncs
-		flags = append(flags, "--sync-period="+(p.bench.Idle*3/10).String())
-	}
-	c, err := p.start(ctx, a.program, watched, flags...)
+	c, err := p.start(ctx, a.program, p.watched(namespace))
 	if err != nil {
 		return nil, err
 	}
@@ -135,15 +128,24 @@ func (p *plane) measureRestart(ctx context.Context, a start, namespace string,
 	if err := c.measureMemory(s); err != nil {
 		return nil, err
 	}
-	if p.bench.Idle > 0 {
-		if err := p.measureIdle(ctx, c, s, a.program); err != nil {
+	if p.bench.Changes > 0 {
+		if err := p.measureChanges(ctx, a, c, namespace, replicas, s); err != nil {
 			return nil, err
 		}
 	}
-	if p.bench.Changes > 0 {
-		return s, p.measureChanges(ctx, a, c, namespace, replicas, s)
+	if p.bench.Idle > 0 && a.foos == p.bench.Started {
+		c.Stop()
+		return s, p.measureIdle(ctx, a, namespace, s)
 	}
 	return s, nil
+}
+
+// watched returns the namespace that an operator watches, "" for all.
+func (p *plane) watched(namespace string) string {
+	if len(p.bench.Sizes) == 1 {
+		return ""
+	}
+	return namespace
 }
 
 // observeStart creates a Foo while an operator starts. It returns the seconds until the operator was ready, and until
@@ -167,10 +169,20 @@ func (p *plane) observeStart(ctx context.Context, m *meter, c *controller, names
 	return ready, newFoo, err
 }
 
-// measureIdle records the requests of an operator while nothing changes but resyncs reconcile all Foos again.
-func (p *plane) measureIdle(ctx context.Context, c *controller, s *measure.Sample, a program) error {
+// measureIdle records the requests of an operator while nothing changes but resyncs reconcile all Foos again. These take
+// CPU time, so the operator is another one than that of the other numbers.
+func (p *plane) measureIdle(ctx context.Context, a start, namespace string, s *measure.Sample) error {
+	threeResyncs := "--sync-period=" + (p.bench.Idle * 3 / 10).String()
+	c, err := p.start(ctx, a.program, p.watched(namespace), threeResyncs)
+	if err != nil {
+		return err
+	}
+	defer c.Stop()
+	if err := errors.Join(c.ready(ctx), p.reconciled(ctx, c, a.foos), measure.Pause(ctx, startTime)); err != nil {
+		return err
+	}
 	before, beforeErr := p.passes(c)
-	m, err := p.meter(a, c)
+	m, err := p.meter(a.program, c)
 	if err := errors.Join(beforeErr, err, measure.Pause(ctx, p.bench.Idle)); err != nil {
 		return err
 	}
