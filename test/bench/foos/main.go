@@ -1,7 +1,7 @@
 // Command foos measures what the operator costs, beside the Kubernetes sample-controller, whose kind Foo it manages:
 // requests, rate, CPU time, memory, and what a restart costs.
 //
-// "make bench" takes hours, on a machine that runs nothing else; "make bench-short" only counts requests and takes
+// "make bench" takes two hours, on a machine that runs nothing else; "make bench-short" only counts requests and takes
 // minutes. Programs are compared, each a process with its own service account, on one etcd and one API server, one
 // at a time:
 //
