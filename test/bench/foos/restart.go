@@ -169,8 +169,8 @@ func (p *plane) observeStart(ctx context.Context, m *meter, c *controller, names
 	return ready, newFoo, err
 }
 
-// measureIdle records the requests of an operator while nothing changes but resyncs reconcile all Foos again. These take
-// CPU time, so the operator is another one than that of the other numbers.
+// measureIdle records the requests of an operator while nothing changes but resyncs reconcile all Foos again. Resyncs
+// take CPU time, so the operator is another one than that of the other numbers.
 func (p *plane) measureIdle(ctx context.Context, a start, namespace string, s *measure.Sample) error {
 	threeResyncs := "--sync-period=" + (p.bench.Idle * 3 / 10).String()
 	c, err := p.start(ctx, a.program, p.watched(namespace), threeResyncs)
