@@ -93,9 +93,9 @@ func (p *plane) start(ctx context.Context, a program, watched string, flags ...s
 	return c, nil
 }
 
-// startReady starts a program without further flags, and waits until its caches are filled.
-func (p *plane) startReady(ctx context.Context, a program, watched string) (*controller, error) {
-	c, err := p.start(ctx, a, watched)
+// startReady starts a program, and waits until its caches are filled.
+func (p *plane) startReady(ctx context.Context, a program, watched string, flags ...string) (*controller, error) {
+	c, err := p.start(ctx, a, watched, flags...)
 	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", a.name, err)
 	}

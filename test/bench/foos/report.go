@@ -113,8 +113,9 @@ var sections = []section{
 			"Requests, writes and CPU time are counted until %s after all Foos are reconciled. Requests include watches "+
 			"and discovery, but not the leader election's lease, access checks for metrics, or the new Foo. At the end of that "+
 			"time, the heap is measured after a garbage collection; the most "+
-			"memory is the peak RSS, which a memory limit must allow. Then some Foos are scaled. While idle, another "+
-			"operator is started, and nothing changes, but resyncs reconcile all Foos again, about three times.", startTime),
+			"memory is the peak RSS, which a memory limit must allow. Then some Foos are scaled. Finally, the "+
+			"operator is started again with one of the numbers of Foos: while it is idle, nothing changes, but resyncs "+
+			"reconcile all Foos again, about three times.", startTime),
 		numbers: []string{readyAfter, newAfter, allAfter, requestsAll, writes, startCPU, heap, memory, mostMemory,
 			idleRequests, idleWrites, idleCPU, changeCPU, requestsPerChange}},
 	{name: failoverSection, measure: measureFailovers, title: "Failover",

@@ -41,28 +41,38 @@ func (p *plane) populate(ctx context.Context, count int) (namespace string, err 
 // start is one start of an operator with a number of Foos.
 type start struct {
 	program
-	foos int
+	foos      int
+	namespace string // of the Foos
+	watched   string // the namespace, or "" for all
 }
 
 // measureRestarts starts operators with different numbers of Foos that match their specs. Each number has a namespace,
 // and an operator watches only that, so that the numbers can be measured in turn. If there is only one, it watches all.
 func measureRestarts(ctx context.Context, p *plane) (measure.Samples, error) {
-	namespaces, replicas, starts := map[int]string{}, map[int]int32{}, []start{}
+	replicas, starts := map[int]int32{}, []start{}
 	for _, foos := range p.bench.Sizes {
-		var err error
-		if namespaces[foos], err = p.populate(ctx, foos); err != nil {
+		namespace, err := p.populate(ctx, foos)
+		if err != nil {
 			return nil, err
+		}
+		watched := namespace
+		if len(p.bench.Sizes) == 1 {
+			watched = ""
 		}
 		for _, a := range p.bench.compared() {
 			if a.isOperator {
-				starts = append(starts, start{a, foos})
+				starts = append(starts, start{a, foos, namespace, watched})
 			}
 		}
 		replicas[foos] = 1
 	}
 	return measure.Rounds(p.bench.Restarts, starts, func(s start) (*measure.Sample, error) {
 		replicas[s.foos] = 3 - replicas[s.foos] // Foos are scaled up and down in turn
-		return p.measureRestart(ctx, s, namespaces[s.foos], replicas[s.foos])
+		sample, err := p.measureRestart(ctx, s, replicas[s.foos])
+		if err == nil && p.bench.Idle > 0 && s.foos == p.bench.Started {
+			err = p.measureIdle(ctx, s, sample)
+		}
+		return sample, err
 	})
 }
 
@@ -94,20 +104,19 @@ func measureStarts(ctx context.Context, p *plane) (measure.Samples, error) {
 	})
 }
 
-func (p *plane) measureRestart(ctx context.Context, a start, namespace string,
-	replicas int32) (*measure.Sample, error) {
+func (p *plane) measureRestart(ctx context.Context, a start, replicas int32) (*measure.Sample, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	m, err := p.meter(a.program, nil)
 	if err != nil {
 		return nil, err
 	}
-	c, err := p.start(ctx, a.program, p.watched(namespace))
+	c, err := p.start(ctx, a.program, a.watched)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Stop()
-	ready, newFoo, err := p.observeStart(ctx, m, c, namespace)
+	ready, newFoo, err := p.observeStart(ctx, m, c, a.namespace)
 	if err := errors.Join(err, p.reconciled(ctx, c, a.foos)); err != nil {
 		return nil, err
 	}
@@ -129,23 +138,9 @@ func (p *plane) measureRestart(ctx context.Context, a start, namespace string,
 		return nil, err
 	}
 	if p.bench.Changes > 0 {
-		if err := p.measureChanges(ctx, a, c, namespace, replicas, s); err != nil {
-			return nil, err
-		}
-	}
-	if p.bench.Idle > 0 && a.foos == p.bench.Started {
-		c.Stop()
-		return s, p.measureIdle(ctx, a, namespace, s)
+		return s, p.measureChanges(ctx, a, c, replicas, s)
 	}
 	return s, nil
-}
-
-// watched returns the namespace that an operator watches, "" for all.
-func (p *plane) watched(namespace string) string {
-	if len(p.bench.Sizes) == 1 {
-		return ""
-	}
-	return namespace
 }
 
 // observeStart creates a Foo while an operator starts. It returns the seconds until the operator was ready, and until
@@ -170,15 +165,15 @@ func (p *plane) observeStart(ctx context.Context, m *meter, c *controller, names
 }
 
 // measureIdle records the requests of an operator while nothing changes but resyncs reconcile all Foos again. Resyncs
-// take CPU time, so the operator is another one than that of the other numbers.
-func (p *plane) measureIdle(ctx context.Context, a start, namespace string, s *measure.Sample) error {
+// take CPU time, so this operator is not the one whose changes are measured.
+func (p *plane) measureIdle(ctx context.Context, a start, s *measure.Sample) error {
 	threeResyncs := "--sync-period=" + (p.bench.Idle * 3 / 10).String()
-	c, err := p.start(ctx, a.program, p.watched(namespace), threeResyncs)
+	c, err := p.startReady(ctx, a.program, a.watched, threeResyncs)
 	if err != nil {
 		return err
 	}
 	defer c.Stop()
-	if err := errors.Join(c.ready(ctx), p.reconciled(ctx, c, a.foos), measure.Pause(ctx, startTime)); err != nil {
+	if err := errors.Join(p.reconciled(ctx, c, a.foos), measure.Pause(ctx, startTime)); err != nil {
 		return err
 	}
 	before, beforeErr := p.passes(c)
@@ -201,15 +196,14 @@ func (p *plane) measureIdle(ctx context.Context, a start, namespace string, s *m
 }
 
 // measureChanges scales Foos, and records the CPU time of the controller for that.
-func (p *plane) measureChanges(ctx context.Context, a start, c *controller, namespace string, replicas int32,
-	s *measure.Sample) error {
+func (p *plane) measureChanges(ctx context.Context, a start, c *controller, replicas int32, s *measure.Sample) error {
 	changes := min(p.bench.Changes, a.foos)
-	o := p.observe(ctx, namespace)
+	o := p.observe(ctx, a.namespace)
 	m, err := p.meter(a.program, c)
 	if err != nil {
 		return err
 	}
-	err = p.scaleFoos(ctx, namespace, a.foos, replicas, o, load{count: changes, pending: paced})
+	err = p.scaleFoos(ctx, a.namespace, a.foos, replicas, o, load{count: changes, pending: paced})
 	if err != nil {
 		return err
 	}
