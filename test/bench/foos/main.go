@@ -1,9 +1,9 @@
 // Command foos measures what the operator costs, beside the Kubernetes sample-controller, whose kind Foo it manages:
 // requests, rate, CPU time, memory, and what a restart costs.
 //
-// "make bench" takes two hours, on a machine that runs nothing else; "make bench-short" only counts requests and takes
-// minutes. Programs are compared, each a process with its own service account, on one etcd and one API server, one
-// at a time:
+// "make bench" takes up to two hours on a machine that runs nothing else; "make bench-short" only counts requests and
+// takes minutes. Programs are compared, each a process with its own service account, on one etcd and one API server,
+// one at a time:
 //
 //   - this operator, as config/manager starts it, but without its memory limit;
 //   - the sample-controller, without client-go's limit of 5 requests a second;
