@@ -356,7 +356,7 @@ programs: linux
 BENCH = KUBEBUILDER_ASSETS='$(ASSETS)' go run ./test/bench/foos --programs='$(CACHE)/bench'
 
 .PHONY: bench
-bench: control-plane ## Compare the operator with the sample-controller; write docs/proof/bench.md (up to 2 hours, idle machine).
+bench: control-plane ## Compare the operator with the sample-controller; write docs/proof/bench.md (up to 2 hours).
 	@$(BENCH) --proof=docs/proof
 
 .PHONY: bench-short
